@@ -1,0 +1,49 @@
+# What a person wants, by name: demo, test, check, bench, docs.
+# Every target makes its own .venv the first time and works offline from then on.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help demo test test-slow check bench docs clean
+
+help:
+	@echo "make demo       a 64-node broadcast with and without aggregation, side by side"
+	@echo "make test       every test but the slow ones (what CI runs)"
+	@echo "make test-slow  the long searches"
+	@echo "make check      ruff and strict mypy"
+	@echo "make bench      speed and memory, printed beside the aims"
+	@echo "make docs       regenerate the reference pages under docs/"
+	@echo "make clean      remove what the targets made"
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "antecede needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "installing into $(VENV) (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/antecede demo
+
+test: $(READY)
+	@$(BIN)/python -m pytest
+
+test-slow: $(READY)
+	@$(BIN)/python -m pytest -m slow
+
+check: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(READY)
+	@$(BIN)/python bench/simulator.py
+
+docs: $(READY)
+	@$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out

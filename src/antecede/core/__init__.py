@@ -1,0 +1,28 @@
+"""The pure core: what every protocol, the simulator and the live system agree on.
+
+Nothing below this package touches a clock, a socket, a thread, a file or the global random generator;
+time and randomness come in as arguments. That is what makes a failure replayable from its seed.
+"""
+
+from antecede.core.clocks import Frontier, VectorClock
+from antecede.core.errors import AntecedeError, LimitError, ProtocolError, UsageError
+from antecede.core.gate import Counters, Gate, Verdict
+from antecede.core.message import Dependency, Message, MessageId
+from antecede.core.process import Outbox, Process
+
+__all__ = [
+    "AntecedeError",
+    "Counters",
+    "Dependency",
+    "Frontier",
+    "Gate",
+    "LimitError",
+    "Message",
+    "MessageId",
+    "Outbox",
+    "Process",
+    "ProtocolError",
+    "UsageError",
+    "VectorClock",
+    "Verdict",
+]

@@ -1,0 +1,271 @@
+"""The gate: holds messages until they are deliverable, and says which became so. It exists once.
+
+Every ordering of the five papers is *named counters plus "wait until they reach these values"*. A message has
+a position in one or more streams (`pos`), lower bounds it waits for (`needs`), and for total order upper bounds
+it must not be overtaken by (`caps`). What differs between protocols is only who fills these in:
+
+    ordering                 stream           needs                              caps
+    FIFO                     (source, topic)  –                                  –
+    causal, one topic        source           barrier or changed clock entries   –
+    causal across topics     (source, topic)  frontier of the topics I take      –
+    localized                link             my column of the dependencies      –
+    rounds                   broker           ages                               –
+    total                    topic            timestamp, before                  timestamp
+
+Two rules keep it fast. A message waits on its *first* missing need only, and resumes the scan there when that
+counter has moved: the cost of a message is proportional to its own header, never to what is held. A counter that
+moves wakes exactly those that waited for the value it reached.
+"""
+
+import enum
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeAlias, TypeVar
+
+from antecede.core.errors import UsageError
+from antecede.core.limits import HELD_MESSAGES_MAX
+
+T = TypeVar("T")
+Stream: TypeAlias = Hashable
+#: "this stream has reached at least n"
+Need: TypeAlias = tuple[Stream, int]
+
+
+class _Levels(dict[Stream, int]):
+    """Counter values; one never heard of stands at 0 and takes no room."""
+
+    def __missing__(self, stream: Stream) -> int:
+        return 0
+
+
+class Counters(Generic[T]):
+    """Named counters that only rise, and items that wait until some of them reach given values."""
+
+    __slots__ = ("_waiting", "level", "waiting")
+
+    def __init__(self) -> None:
+        self.level = _Levels()
+        #: How many items wait.
+        self.waiting = 0
+        # stream -> level -> items waiting for it: (item, all its needs, index of the next need to look at).
+        self._waiting: dict[Stream, dict[int, list[tuple[T, Sequence[Need], int]]]] = {}
+
+    def wait(self, item: T, needs: Sequence[Need]) -> bool:
+        """True when every need is met already; otherwise `item` is held and comes out of `raise_to` later."""
+        level = self.level
+        index = 0
+        for stream, n in needs:
+            index += 1
+            if level[stream] < n:
+                self.wait_for(stream, n, item, needs, index)
+                return False
+        return True
+
+    def wait_for(self, stream: Stream, n: int, item: T, needs: Sequence[Need] = (), index: int = 0) -> None:
+        """Hold `item` until `stream` reaches `n`, then go on with `needs[index:]`."""
+        self.waiting += 1
+        self._waiting.setdefault(stream, {}).setdefault(n, []).append((item, needs, index))
+
+    def raise_to(self, stream: Stream, n: int) -> list[T]:
+        """Set `stream` to `n` if that is higher. Returns the items that now have all they need."""
+        old = self.level[stream]
+        if n <= old:
+            return []
+        self.level[stream] = n
+        waiting = self._waiting.get(stream)
+        if waiting is None:
+            return []
+        reached = [n] if n == old + 1 else sorted(value for value in waiting if value <= n)
+        satisfied: list[T] = []
+        for value in reached:
+            for item, needs, index in waiting.pop(value, ()):
+                self.waiting -= 1
+                if self._resume(item, needs, index):
+                    satisfied.append(item)
+        if not waiting:
+            del self._waiting[stream]
+        return satisfied
+
+    def missing(self) -> dict[Stream, int]:
+        """For each stream somebody waits on, the highest value waited for: what a pull would ask for."""
+        return {stream: max(waiting) for stream, waiting in self._waiting.items()}
+
+    def _resume(self, item: T, needs: Sequence[Need], index: int) -> bool:
+        level = self.level
+        for position in range(index, len(needs)):
+            stream, n = needs[position]
+            if level[stream] < n:
+                self.wait_for(stream, n, item, needs, position + 1)
+                return False
+        return True
+
+
+class Verdict(enum.Enum):
+    """What the gate says of a message that was offered."""
+
+    READY = "ready"  # it comes out of the next `drain`
+    WAITING = "waiting"  # held: something it needs is missing
+    DUPLICATE = "duplicate"  # delivered, held or accounted for already: drop it
+    LATE = "late"  # given up on, or overtaken: it cannot be delivered in order any more
+    FULL = "full"  # the bound on held messages is reached: not taken, offer it again
+
+
+class _Held(Generic[T]):
+    """A message inside the gate with its place in the order."""
+
+    __slots__ = ("caps", "item", "pos")
+
+    def __init__(self, item: T, pos: Sequence[Need], caps: Sequence[Need]) -> None:
+        self.item = item
+        self.pos = pos
+        self.caps = caps
+
+
+class Gate(Generic[T]):
+    """Takes messages in any order, gives them back in an order that respects their headers, each once.
+
+    With `contiguous` positions (the default) a message also waits for the one just before it in each of its
+    streams. Without, positions may jump (rounds) and only `needs` are waited for.
+    """
+
+    def __init__(self, *, contiguous: bool = True, held_max: int = HELD_MESSAGES_MAX) -> None:
+        if held_max < 1:
+            raise UsageError("held_max", held_max, "a gate that may hold nothing orders nothing", "use at least 1")
+        self._contiguous = contiguous
+        self._held_max = held_max
+        # What is accounted for (delivered, tagged or given up) without a hole, and who waits for more.
+        self._got: Counters[_Held[T]] = Counters()
+        # Positions accounted for beyond a hole.
+        self._beyond: dict[Stream, set[int]] = {}
+        # The highest position delivered in order; differs from `_got` where something was tagged or skipped.
+        self._have = _Levels()
+        # Positions given up: an arrival there is late, not a duplicate.
+        self._skipped: dict[Stream, set[int]] = {}
+        # Positions before our time (a join, a restart).
+        self._floor = _Levels()
+        self._inside: set[Need] = set()
+        self._ready: list[_Held[T]] = []
+        self._late: list[T] = []
+
+    @property
+    def held(self) -> int:
+        """Messages that wait for something."""
+        return self._got.waiting
+
+    def reached(self, stream: Stream) -> int:
+        """Up to where `stream` is accounted for without a hole."""
+        return self._got.level[stream]
+
+    def missing(self) -> dict[Stream, int]:
+        """For each stream somebody waits on, the highest position waited for."""
+        return self._got.missing()
+
+    def offer(self, item: T, pos: Sequence[Need], needs: Sequence[Need] = (), caps: Sequence[Need] = ()) -> Verdict:
+        """Give a message to the gate. When the verdict is READY, `drain` has news."""
+        got = self._got
+        level = got.level
+        for place in pos:
+            stream, n = place
+            if n <= level[stream] or place in self._inside or (self._beyond and n in self._beyond.get(stream, ())):
+                return self._already(stream, n)
+        if caps and self._overtaken(caps):
+            return Verdict.LATE
+        entry = _Held(item, pos, caps)
+        if self._contiguous:
+            if len(pos) == 1:
+                stream, n = pos[0]
+                if level[stream] < n - 1:
+                    return self._hold(entry, stream, n - 1, needs)
+            else:
+                needs = (*((stream, n - 1) for stream, n in pos), *needs)
+        index = 0
+        for stream, n in needs:
+            index += 1
+            if level[stream] < n:
+                return self._hold(entry, stream, n, needs, index)
+        self._inside.update(pos)
+        self._ready.append(entry)
+        return Verdict.READY
+
+    def drain(self) -> list[T]:
+        """The messages that may be delivered now, in order. Those that waited only for these are among them."""
+        out: list[T] = []
+        ready = self._ready
+        for entry in ready:  # grows while we walk it
+            if self._floor and any(n <= self._floor[stream] for stream, n in entry.pos):
+                pass
+            elif entry.caps and self._overtaken(entry.caps):
+                self._late.append(entry.item)
+            else:
+                out.append(entry.item)
+                for stream, n in entry.pos:
+                    if n > self._have[stream]:
+                        self._have[stream] = n
+            for place in entry.pos:
+                self._inside.discard(place)
+                ready.extend(self._account(*place))
+        ready.clear()
+        return out
+
+    def take_late(self) -> list[T]:
+        """Messages that were overtaken while they waited. They are accounted for and not in any `drain`."""
+        late, self._late = self._late, []
+        return late
+
+    def floor(self, stream: Stream, n: int) -> None:
+        """Start `stream` after `n`: what lies at or below it was before our time, also what is held of it."""
+        if n > self._floor[stream]:
+            self._floor[stream] = n
+            self._ready.extend(self._jump(stream, n))
+
+    def skip(self, stream: Stream, n: int) -> None:
+        """Give up on what is missing of `stream` up to `n`; should it come after all, it is late.
+
+        What is held of the stream keeps its turn: only the holes are filled.
+        """
+        for position in range(self._got.level[stream] + 1, n + 1):
+            if (stream, position) not in self._inside and position not in self._beyond.get(stream, ()):
+                self._skipped.setdefault(stream, set()).add(position)
+                self._ready.extend(self._account(stream, position))
+
+    def account(self, stream: Stream, n: int) -> None:
+        """Position `n` was dealt with outside the gate (tagged and shown, or void): nobody waits for it."""
+        self._skipped.get(stream, set()).discard(n)
+        self._ready.extend(self._account(stream, n))
+
+    def _hold(self, entry: _Held[T], stream: Stream, n: int, needs: Sequence[Need], index: int = 0) -> Verdict:
+        if self._got.waiting >= self._held_max:
+            return Verdict.FULL
+        self._inside.update(entry.pos)
+        self._got.wait_for(stream, n, entry, needs, index)
+        return Verdict.WAITING
+
+    def _already(self, stream: Stream, n: int) -> Verdict:
+        return Verdict.LATE if n in self._skipped.get(stream, ()) else Verdict.DUPLICATE
+
+    def _overtaken(self, caps: Sequence[Need]) -> bool:
+        have = self._have
+        return any(have[stream] > n for stream, n in caps)
+
+    def _account(self, stream: Stream, n: int) -> list[_Held[T]]:
+        """`n` is dealt with: raise the counter as far as there is no hole."""
+        level = self._got.level[stream]
+        if n <= level:
+            return []
+        if not self._contiguous:
+            return self._got.raise_to(stream, n)
+        if n > level + 1:
+            self._beyond.setdefault(stream, set()).add(n)
+            return []
+        return self._jump(stream, n)
+
+    def _jump(self, stream: Stream, n: int) -> list[_Held[T]]:
+        """Everything up to `n` is dealt with, and what lies accounted for right behind it."""
+        beyond = self._beyond.get(stream)
+        if beyond:
+            beyond -= {position for position in beyond if position <= n}
+            while n + 1 in beyond:
+                n += 1
+                beyond.discard(n)
+            if not beyond:
+                del self._beyond[stream]
+        return self._got.raise_to(stream, n)

@@ -1,0 +1,106 @@
+"""The contract between a protocol and the world.
+
+A protocol is one `Process` per node: a handful of inputs, and an `Outbox` it writes to. It decides; a driver does.
+The simulator's driver schedules packets through a network model, the live driver writes frames; nothing else
+differs, so what is tested in one is what runs in the other.
+
+The driver empties an outbox after every input, in this order, and must keep to it:
+  1. `kept`        made durable first: what a packet promises must survive a crash of the one who sent it;
+  2. `sends`       then handed to the network;
+  3. `deliveries`  then given to the application;
+  4. `timers`      then armed.
+A process never learns the time and draws random numbers only from a generator it was given.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable
+
+from antecede.core.errors import UsageError
+from antecede.core.message import Message
+
+
+class Outbox:
+    """What a process wants done, in the order it asked. Plain lists: the driver drains and clears them."""
+
+    __slots__ = ("deliveries", "kept", "sends", "timers")
+
+    def __init__(self) -> None:
+        self.kept: list[object] = []
+        self.sends: list[tuple[int, object]] = []
+        self.deliveries: list[Message] = []
+        self.timers: list[tuple[int, Hashable]] = []
+
+    def keep(self, record: object) -> None:
+        """Make `record` durable before anything else of this outbox happens; `Process.restore` gets it back."""
+        self.kept.append(record)
+
+    def send(self, to: int, packet: object) -> None:
+        self.sends.append((to, packet))
+
+    def deliver(self, message: Message) -> None:
+        self.deliveries.append(message)
+
+    def wake_after(self, delay_us: int, timer: Hashable) -> None:
+        """Call `wake(timer)` once, `delay_us` from now. Timers are not cancelled: a stale one is ignored."""
+        self.timers.append((delay_us, timer))
+
+    def clear(self) -> None:
+        self.kept.clear()
+        self.sends.clear()
+        self.deliveries.clear()
+        self.timers.clear()
+
+
+class Process(ABC):
+    """One protocol instance at one node."""
+
+    def __init__(self, node: int) -> None:
+        self.node = node
+        self.out = Outbox()
+
+    @abstractmethod
+    def publish(self, topic: str, payload: bytes) -> Message:
+        """Publish, deliver to oneself, and return the message as it was stamped."""
+
+    @abstractmethod
+    def receive(self, sender: int, packet: object) -> None:
+        """A packet arrived from `sender`."""
+
+    @abstractmethod
+    def size(self, packet: object) -> int:
+        """Bytes of `packet` on the wire, by the byte model of the protocol's paper."""
+
+    @abstractmethod
+    def messages(self, packet: object) -> tuple[Message, ...]:
+        """The application messages inside `packet` (none for control packets): what a trace records."""
+
+    def kind(self, packet: object) -> str:
+        """What sort of packet this is, in one word, for traces and diagrams."""
+        return type(packet).__name__.lower()
+
+    def subscribe(self, topic: str) -> None:
+        raise UsageError("topic", topic, f"{type(self).__name__} is a broadcast", "every node takes every message")
+
+    def unsubscribe(self, topic: str) -> None:
+        raise UsageError("topic", topic, f"{type(self).__name__} is a broadcast", "every node takes every message")
+
+    def start(self) -> None:  # noqa: B027 - most protocols have nothing to do
+        """Called once, when the node comes up, before any other input: arm the first timers here."""
+
+    def wake(self, timer: Hashable) -> None:  # noqa: B027 - most protocols arm no timers
+        """A timer armed with `Outbox.wake_after` went off."""
+
+    def peer_down(self, node: int) -> None:  # noqa: B027 - protocols for systems without faults ignore it
+        """The failure detector suspects `node`."""
+
+    def peer_up(self, node: int) -> None:  # noqa: B027
+        """The failure detector takes its suspicion of `node` back."""
+
+    def restore(self, records: Iterable[object]) -> None:
+        """Start again from what was kept before a crash, oldest first. Called on a fresh instance."""
+        raise UsageError("protocol", type(self).__name__, "keeps no state across crashes", "use one that does")
+
+    @property
+    def held(self) -> int:
+        """Messages received and not yet deliverable."""
+        return 0

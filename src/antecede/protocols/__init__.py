@@ -1,0 +1,1 @@
+"""The papers' algorithms as pure state machines, one file each, and the registry that names them."""

@@ -1,0 +1,111 @@
+"""Causal aggregation broadcast (thesis chapter 4, Algorithm 2; ICPP'18): bundling without timers.
+
+A node keeps a message back from a child as long as it knows the child could not deliver it: as long as a predecessor
+is missing here that this very node will have to pass on to that child. When the predecessor comes, they travel in one
+packet. Nothing is lost by the delay; the message would have waited at the child anyway.
+
+How the printed algorithm is carried out here. CHECKAGG(k, m) rescans everything pending whenever a message m arrives.
+What it finds is exactly what had been waiting, on the edge to k, for the counter `vector_max[m.s]` that m has just
+moved, since whatever was not waiting had been sent before. So an edge is a set of waiters on counters of what was
+*received*, as the delivery gate is a set of waiters on counters of what was *delivered*: one idea, used twice
+(`core.gate.Counters`), at a cost proportional to a message's own clock.
+
+Clocks are delta-compressed (`core.clocks.VectorClock`) and never decoded. An entry left out of m's clock was in an
+earlier message of the same source; so it is enough that m leaves for a child only after its source's previous message
+has, which had waited for that entry (SPEC part 1, item 7).
+
+Messages keep the order of their arrival inside a packet. Sorted causally, every bundle would split at the next hop.
+"""
+
+from antecede.core import Counters, Message
+from antecede.core.gate import Need
+from antecede.overlay.trees import Trees
+from antecede.protocols.causal_broadcast import Bundle, ByteModel, CausalBroadcast
+
+#: A message on an edge: the child it is meant for, its place in the order of arrival, itself.
+_OnEdge = tuple[int, int, Message]
+
+
+class CausalAggregation(CausalBroadcast):
+    """`CausalBroadcast` that bundles causally related messages on the edges they share."""
+
+    def __init__(self, node: int, trees: Trees, sizes: ByteModel) -> None:
+        super().__init__(node, trees, sizes)
+        # Streams: a source, at the number of its messages received here without a hole (`vector_max`);
+        # and (child, source), at the number of that source's messages passed on to that child. The latter is kept up
+        # to date only while one of them is kept back: nobody else asks.
+        self._edges: Counters[_OnEdge] = Counters()
+        # By (child, source): the numbers of the messages kept back, while there are any.
+        self._kept: dict[tuple[int, int], set[int]] = {}
+        # By source: numbers received beyond a hole.
+        self._early: dict[int, set[int]] = {}
+        self._arrivals = 0
+
+    def _send_own(self, message: Message) -> None:
+        super()._send_own(message)
+        if not self._trees.returns(self.node):
+            self._edges.raise_to(self.node, message.seq)
+
+    def _pass_on(self, sender: int, message: Message, packet: Bundle) -> None:
+        self._arrivals += 1
+        source, seq = message.source, message.seq
+        received = self._edges.level
+        after_a_hole = seq > received[source] + 1
+        leaving = self._edges.raise_to(source, self._received_up_to(source, seq))
+        free: list[int] = []
+        hops = self._trees.next_hops(self.node, source, sender)
+        if hops:
+            missing = [entry for entry in message.deps if received[entry[0]] < entry[1]]
+            for hop in hops:
+                needs: list[Need] = [entry for entry in missing if self._trees.carries(self.node, hop, entry[0])]
+                edge = (hop, source)
+                kept = self._kept.get(edge)
+                if after_a_hole or (kept and seq - 1 in kept):
+                    needs.insert(0, (edge, seq - 1))
+                if needs:
+                    self._kept.setdefault(edge, set()).add(seq)
+                    self._edges.wait((hop, self._arrivals, message), needs)
+                elif kept:
+                    leaving.append((hop, self._arrivals, message))
+                else:
+                    free.append(hop)
+        if leaving:
+            self._send_bundled(leaving + [(hop, self._arrivals, message) for hop in free])
+        elif free:
+            alone = packet if len(packet.messages) == 1 else Bundle((message,))
+            for hop in free:
+                self.out.send(hop, alone)
+
+    def _send_bundled(self, leaving: list[_OnEdge]) -> None:
+        """Send what may leave, and what waited only for that, one bundle to a child (more when it is too big)."""
+        by_hop: dict[int, list[tuple[int, Message]]] = {}
+        for hop, arrival, message in leaving:  # grows while we walk it
+            by_hop.setdefault(hop, []).append((arrival, message))
+            edge = (hop, message.source)
+            kept = self._kept.get(edge)
+            if kept:
+                kept.discard(message.seq)
+                leaving.extend(self._edges.raise_to(edge, message.seq))
+                if not kept:
+                    del self._kept[edge]
+        for hop, arrived in by_hop.items():
+            arrived.sort(key=_arrival)
+            for bundle in self._sizes.split([message for _, message in arrived]):
+                self.out.send(hop, bundle)
+
+    def _received_up_to(self, source: int, seq: int) -> int:
+        """Up to where `source` has been received without a hole, now that `seq` is here."""
+        reached = self._edges.level[source]
+        early = self._early.get(source)
+        if seq > reached + 1:
+            self._early.setdefault(source, set()).add(seq)
+            return reached
+        reached = max(reached, seq)
+        while early and reached + 1 in early:
+            reached += 1
+            early.discard(reached)
+        return reached
+
+
+def _arrival(kept: tuple[int, Message]) -> int:
+    return kept[0]
