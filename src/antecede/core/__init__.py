@@ -8,6 +8,7 @@ from antecede.core.clocks import Frontier, VectorClock
 from antecede.core.errors import AntecedeError, LimitError, ProtocolError, UsageError
 from antecede.core.gate import Counters, Gate, Verdict
 from antecede.core.message import Dependency, Message, MessageId
+from antecede.core.packet import Packet
 from antecede.core.process import Outbox, Process
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Message",
     "MessageId",
     "Outbox",
+    "Packet",
     "Process",
     "ProtocolError",
     "UsageError",

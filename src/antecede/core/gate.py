@@ -52,9 +52,7 @@ class Counters(Generic[T]):
     def wait(self, item: T, needs: Sequence[Need]) -> bool:
         """True when every need is met already; otherwise `item` is held and comes out of `raise_to` later."""
         level = self.level
-        index = 0
-        for stream, n in needs:
-            index += 1
+        for index, (stream, n) in enumerate(needs, 1):
             if level[stream] < n:
                 self.wait_for(stream, n, item, needs, index)
                 return False
@@ -74,7 +72,11 @@ class Counters(Generic[T]):
         waiting = self._waiting.get(stream)
         if waiting is None:
             return []
-        reached = [n] if n == old + 1 else sorted(value for value in waiting if value <= n)
+        # Look at the levels passed or at the levels waited for, whichever are fewer: a stream that jumps by two at a
+        # time must not look through everything that is held each time.
+        reached: Sequence[int] = range(old + 1, n + 1)
+        if len(reached) > len(waiting):
+            reached = sorted(value for value in waiting if value <= n)
         satisfied: list[T] = []
         for value in reached:
             for item, needs, index in waiting.pop(value, ()):
@@ -136,13 +138,16 @@ class Gate(Generic[T]):
         self._got: Counters[_Held[T]] = Counters()
         # Positions accounted for beyond a hole.
         self._beyond: dict[Stream, set[int]] = {}
-        # The highest position delivered in order; differs from `_got` where something was tagged or skipped.
+        # The highest position delivered in order or before our time: what caps are held against. Differs from `_got`
+        # where something was tagged or skipped.
         self._have = _Levels()
         # Positions given up: an arrival there is late, not a duplicate.
         self._skipped: dict[Stream, set[int]] = {}
         # Positions before our time (a join, a restart).
         self._floor = _Levels()
         self._inside: set[Need] = set()
+        # Positions inside that were dealt with outside meanwhile: their messages are dropped when their turn comes.
+        self._void: set[Need] = set()
         self._ready: list[_Held[T]] = []
         self._late: list[T] = []
 
@@ -166,6 +171,10 @@ class Gate(Generic[T]):
         for place in pos:
             stream, n = place
             if n <= level[stream] or place in self._inside or (self._beyond and n in self._beyond.get(stream, ())):
+                # What is before our time in one of its streams may be news in another, which must not stall.
+                news = [place for place in pos if place[1] > self._floor[place[0]]]
+                if 0 < len(news) < len(pos):
+                    return self.offer(item, news, needs, caps)
                 return self._already(stream, n)
         if caps and self._overtaken(caps):
             return Verdict.LATE
@@ -177,9 +186,7 @@ class Gate(Generic[T]):
                     return self._hold(entry, stream, n - 1, needs)
             else:
                 needs = (*((stream, n - 1) for stream, n in pos), *needs)
-        index = 0
-        for stream, n in needs:
-            index += 1
+        for index, (stream, n) in enumerate(needs, 1):
             if level[stream] < n:
                 return self._hold(entry, stream, n, needs, index)
         self._inside.update(pos)
@@ -191,14 +198,14 @@ class Gate(Generic[T]):
         out: list[T] = []
         ready = self._ready
         for entry in ready:  # grows while we walk it
-            if self._floor and any(n <= self._floor[stream] for stream, n in entry.pos):
-                pass
+            if (self._floor or self._void) and self._dropped(entry.pos):
+                self._void.difference_update(entry.pos)
             elif entry.caps and self._overtaken(entry.caps):
                 self._late.append(entry.item)
             else:
                 out.append(entry.item)
                 for stream, n in entry.pos:
-                    if n > self._have[stream]:
+                    if n > self._have[stream]:  # noqa: PLR1730 - max() costs a call on every delivery
                         self._have[stream] = n
             for place in entry.pos:
                 self._inside.discard(place)
@@ -215,21 +222,33 @@ class Gate(Generic[T]):
         """Start `stream` after `n`: what lies at or below it was before our time, also what is held of it."""
         if n > self._floor[stream]:
             self._floor[stream] = n
+            self._have[stream] = max(self._have[stream], n)
+            if stream in self._beyond:
+                self._beyond[stream] = {position for position in self._beyond[stream] if position > n}
             self._ready.extend(self._jump(stream, n))
 
     def skip(self, stream: Stream, n: int) -> None:
         """Give up on what is missing of `stream` up to `n`; should it come after all, it is late.
 
-        What is held of the stream keeps its turn: only the holes are filled.
+        What is held of the stream keeps its turn: only the holes are filled. Where positions jump there are no holes
+        to fill behind a held message, only before it: skip again once it is delivered.
         """
         for position in range(self._got.level[stream] + 1, n + 1):
-            if (stream, position) not in self._inside and position not in self._beyond.get(stream, ()):
+            if (stream, position) in self._inside:
+                if not self._contiguous:
+                    break
+            elif position not in self._beyond.get(stream, ()):
                 self._skipped.setdefault(stream, set()).add(position)
                 self._ready.extend(self._account(stream, position))
 
     def account(self, stream: Stream, n: int) -> None:
-        """Position `n` was dealt with outside the gate (tagged and shown, or void): nobody waits for it."""
+        """Position `n` was dealt with outside the gate (tagged and shown, or void): nobody waits for it.
+
+        A message held at that position is not delivered any more.
+        """
         self._skipped.get(stream, set()).discard(n)
+        if (stream, n) in self._inside:
+            self._void.add((stream, n))
         self._ready.extend(self._account(stream, n))
 
     def _hold(self, entry: _Held[T], stream: Stream, n: int, needs: Sequence[Need], index: int = 0) -> Verdict:
@@ -241,6 +260,12 @@ class Gate(Generic[T]):
 
     def _already(self, stream: Stream, n: int) -> Verdict:
         return Verdict.LATE if n in self._skipped.get(stream, ()) else Verdict.DUPLICATE
+
+    def _dropped(self, pos: Sequence[Need]) -> bool:
+        """Was a message dealt with outside since it came in, or is it before our time in all of its streams?"""
+        if not self._void.isdisjoint(pos):
+            return True
+        return bool(pos) and all(n <= self._floor[stream] for stream, n in pos)
 
     def _overtaken(self, caps: Sequence[Need]) -> bool:
         have = self._have
@@ -261,8 +286,7 @@ class Gate(Generic[T]):
     def _jump(self, stream: Stream, n: int) -> list[_Held[T]]:
         """Everything up to `n` is dealt with, and what lies accounted for right behind it."""
         beyond = self._beyond.get(stream)
-        if beyond:
-            beyond -= {position for position in beyond if position <= n}
+        if beyond is not None:
             while n + 1 in beyond:
                 n += 1
                 beyond.discard(n)

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterable
 
 from antecede.core.errors import UsageError
 from antecede.core.message import Message
+from antecede.core.packet import Packet
 
 
 class Outbox:
@@ -26,7 +27,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self.kept: list[object] = []
-        self.sends: list[tuple[int, object]] = []
+        self.sends: list[tuple[int, Packet]] = []
         self.deliveries: list[Message] = []
         self.timers: list[tuple[int, Hashable]] = []
 
@@ -34,7 +35,7 @@ class Outbox:
         """Make `record` durable before anything else of this outbox happens; `Process.restore` gets it back."""
         self.kept.append(record)
 
-    def send(self, to: int, packet: object) -> None:
+    def send(self, to: int, packet: Packet) -> None:
         self.sends.append((to, packet))
 
     def deliver(self, message: Message) -> None:
@@ -63,20 +64,12 @@ class Process(ABC):
         """Publish, deliver to oneself, and return the message as it was stamped."""
 
     @abstractmethod
-    def receive(self, sender: int, packet: object) -> None:
+    def receive(self, sender: int, packet: Packet) -> None:
         """A packet arrived from `sender`."""
 
     @abstractmethod
-    def size(self, packet: object) -> int:
+    def size(self, packet: Packet) -> int:
         """Bytes of `packet` on the wire, by the byte model of the protocol's paper."""
-
-    @abstractmethod
-    def messages(self, packet: object) -> tuple[Message, ...]:
-        """The application messages inside `packet` (none for control packets): what a trace records."""
-
-    def kind(self, packet: object) -> str:
-        """What sort of packet this is, in one word, for traces and diagrams."""
-        return type(packet).__name__.lower()
 
     def subscribe(self, topic: str) -> None:
         raise UsageError("topic", topic, f"{type(self).__name__} is a broadcast", "every node takes every message")

@@ -57,8 +57,8 @@ class SingleTree:
 
     def carries(self, node: int, to: int, source: int) -> bool:
         if to == self._root:
-            return node == source
+            return node == source != to
         return self._cube.is_parent(node, to, self._root)
 
     def returns(self, node: int) -> bool:
-        return node != self._root
+        return node != self._root and self._cube.takes_part(node)

@@ -21,7 +21,11 @@ from antecede.core.limits import CUBE_DIMENSION_MAX
 
 
 class VCube:
-    """The trees over `nodes` numbers, of which those in `absent` (faulty, unsubscribed, never there) take no part."""
+    """The trees over `nodes` numbers, of which those in `absent` (faulty, unsubscribed, never there) take no part.
+
+    Every question is about numbers 0 … nodes − 1; who hears of a node from outside checks that first. A root may
+    be absent itself: one who publishes to a group it is not in. It sends to its children and gets nothing.
+    """
 
     def __init__(self, nodes: int, absent: Collection[int] = ()) -> None:
         if not 1 <= nodes <= 1 << CUBE_DIMENSION_MAX:
@@ -37,6 +41,8 @@ class VCube:
         self.absent = frozenset(absent)
         self._complete = not self.absent and nodes == 1 << self.dimension
         self._alive = None if self._complete else self._count_participants()
+        #: With everybody present: for each node, its children by how many clusters it serves.
+        self._near = _Neighbours(self.dimension)
 
     # -- clusters -----------------------------------------------------------------------------------------------
 
@@ -66,8 +72,7 @@ class VCube:
     def children(self, i: int, root: int) -> tuple[int, ...]:
         """CHILDREN: to whom i passes on what root sent, nearest cluster first; empty where i is not in the tree."""
         if self._alive is None:
-            height = self.dimension if i == root else _trailing_zeros(i ^ root)
-            return tuple(i ^ (1 << c) for c in range(height))
+            return self._near[i][self.dimension if i == root else _trailing_zeros(i ^ root)]
         height = self._height(i, root)
         found = (self.first_child(i, s) for s in range(1, height + 1))
         return tuple(child for child in found if child is not None)
@@ -150,6 +155,18 @@ class VCube:
             if not counts[index]:
                 index ^= 1
         return index - (1 << self.dimension)
+
+
+class _Neighbours(dict[int, tuple[tuple[int, ...], ...]]):
+    """node -> its nearest 0, 1, … d neighbours across the dimensions; made when first asked for."""
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+
+    def __missing__(self, node: int) -> tuple[tuple[int, ...], ...]:
+        across = tuple(node ^ (1 << c) for c in range(self._dimension))
+        self[node] = nearest = tuple(across[:count] for count in range(self._dimension + 1))
+        return nearest
 
 
 def _trailing_zeros(x: int) -> int:

@@ -12,16 +12,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from antecede.core import Frontier, Gate, Message, Process, ProtocolError, VectorClock, Verdict
+from antecede.core import Frontier, Gate, Message, Packet, Process, ProtocolError, VectorClock, Verdict
 from antecede.core.clocks import Stamper
 from antecede.core.limits import PACKET_BYTES_MAX
 from antecede.overlay.trees import Trees
 
 
-class Bundle(msgspec.Struct, frozen=True, gc=False, tag="bundle"):
+class Bundle(Packet, frozen=True, gc=False, tag="bundle"):
     """A packet: one or more messages on their way down an edge."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[Message, ...]  # a field, in the place of the base's empty property
 
 
 class ByteModel(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class CausalBroadcast(Process):
         self._send_own(message)
         return message
 
-    def receive(self, sender: int, packet: object) -> None:
+    def receive(self, sender: int, packet: Packet) -> None:
         if not isinstance(packet, Bundle):
             raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, expected a Bundle")
         for message in packet.messages:
@@ -87,12 +87,8 @@ class CausalBroadcast(Process):
             self._clock.observe(message)
             self.out.deliver(message)
 
-    def size(self, packet: object) -> int:
-        return self._sizes.packet(self.messages(packet))
-
-    def messages(self, packet: object) -> tuple[Message, ...]:
-        assert isinstance(packet, Bundle)
-        return packet.messages
+    def size(self, packet: Packet) -> int:
+        return self._sizes.packet(packet.messages)
 
     @property
     def held(self) -> int:

@@ -7,10 +7,16 @@ acknowledgement wave of the original is left out, since links here lose nothing 
 """
 
 from collections.abc import Hashable
+from typing import NamedTuple
 
 from antecede.core import Message
 from antecede.overlay.trees import Trees
 from antecede.protocols.causal_broadcast import Bundle, ByteModel, CausalBroadcast
+
+
+class _BufferTimer(NamedTuple):
+    hop: int
+    begun: int
 
 
 class TimerBundling(CausalBroadcast):
@@ -24,9 +30,9 @@ class TimerBundling(CausalBroadcast):
         self._begun: dict[int, int] = {}
 
     def wake(self, timer: Hashable) -> None:
-        hop, begun = timer  # type: ignore[misc]  # ours: armed in _put
-        if self._begun[hop] == begun:
-            self._flush(hop)
+        assert isinstance(timer, _BufferTimer)
+        if self._begun[timer.hop] == timer.begun:
+            self._flush(timer.hop)
 
     def _send_own(self, message: Message) -> None:
         for hop in self._trees.next_hops(self.node, self.node, None):
@@ -43,7 +49,7 @@ class TimerBundling(CausalBroadcast):
             buffer = self._buffers.setdefault(hop, [])
         if not buffer:
             self._begun[hop] = self._begun.get(hop, 0) + 1
-            self.out.wake_after(self._wait_us, (hop, self._begun[hop]))
+            self.out.wake_after(self._wait_us, _BufferTimer(hop, self._begun[hop]))
         buffer.append(message)
 
     def _flush(self, hop: int) -> None:

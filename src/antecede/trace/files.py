@@ -1,4 +1,8 @@
-"""Traces as Parquet: written whole or not at all, read with every doubt raised before a row is used."""
+"""Traces as Parquet: written whole or not at all, read with every doubt raised before a row is used.
+
+Pages carry checksums: most bytes of a Parquet file can change without its decoder noticing, and an audit of a damaged
+trace would blame the protocol.
+"""
 
 import os
 from collections.abc import Iterator
@@ -15,15 +19,17 @@ V = TypeVar("V")
 
 
 def write_trace(table: pa.Table, path: Path) -> None:
-    """Write to a temporary name beside `path`, then rename: a reader never sees half a file."""
+    """Write to a temporary name beside `path`, then put it in place: a reader never sees half a file."""
     if path.exists():
-        raise UsageError("trace", str(path), "already exists", "choose another file name or remove it")
+        raise _exists(path)
     if not path.parent.is_dir():
         raise UsageError("trace", str(path), "its directory does not exist", f"create {path.parent}")
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        pq.write_table(table, temporary, compression="zstd")
-        os.replace(temporary, path)
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+        _put(temporary, path)
+    except OSError as error:
+        raise UsageError("trace", str(path), f"cannot be written ({_reason(error)})", "choose another place") from None
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -34,9 +40,9 @@ def check_trace(path: Path) -> None:
         schema = pq.read_schema(path)
     except FileNotFoundError:
         raise UsageError("trace", str(path), "there is no such file", "check the path") from None
-    except (pa.ArrowInvalid, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError("trace", str(path), f"is not a readable Parquet file ({reason})", "write it again") from None
+    except (pa.ArrowException, OSError) as error:
+        problem = f"is not a readable Parquet file ({_reason(error)})"
+        raise UsageError("trace", str(path), problem, "write it again") from None
     version = (schema.metadata or {}).get(b"antecede.trace")
     if version is None:
         raise UsageError("trace", str(path), "is Parquet, but not an antecede trace", "name a file antecede wrote")
@@ -47,15 +53,22 @@ def check_trace(path: Path) -> None:
             f"has trace schema version {version.decode(errors='replace')}, this antecede reads {SCHEMA_VERSION}",
             "write it again with this version, or read it with the one that wrote it",
         )
+    # Arrow would fill a missing column with nulls and cast another type.
+    wrong = [field.name for field in SCHEMA if field.name not in schema.names or schema.field(field.name) != field]
+    wrong += sorted(set(schema.names) - set(SCHEMA.names))
+    if wrong:
+        raise UsageError(
+            "trace", str(path), f"differs from a trace in {', '.join(wrong)}", "name a file antecede wrote"
+        )
 
 
 def read_trace(path: Path) -> pa.Table:
     check_trace(path)
     try:
-        return pq.read_table(path, schema=SCHEMA)
-    except (pa.ArrowInvalid, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError("trace", str(path), f"cannot be read ({reason})", "the file is damaged; write it again") from None
+        return pq.read_table(path, schema=SCHEMA, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        problem = f"cannot be read ({_reason(error)})"
+        raise UsageError("trace", str(path), problem, "the file is damaged; write it again") from None
 
 
 def table_rows(table: pa.Table) -> Iterator[Row]:
@@ -79,6 +92,24 @@ def table_rows(table: pa.Table) -> Iterator[Row]:
                 held_us=_or(row["held_us"], -1),
                 note=_or(row["note"], ""),
             )
+
+
+def _put(temporary: Path, path: Path) -> None:
+    """A rename that refuses a file which appeared meanwhile, where the file system can do that."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError:  # no links here
+        os.replace(temporary, path)
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError("trace", str(path), "already exists", "choose another file name or remove it")
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _or(value: V | None, default: V) -> V:

@@ -89,7 +89,7 @@ class Recorder:
         arrays: dict[str, pa.Array] = {
             "run": pa.array([run], pa.string()).take(pa.array(np.zeros(count, np.int32))),
             "event": pa.DictionaryArray.from_arrays(
-                pa.array(np.frombuffer(self._event, np.int8) if count else [], pa.int8()),
+                pa.array(np.array(self._event, np.int8)),
                 pa.array([event.name.lower() for event in Event]),
             ),
             "topic": self._dictionary(self._topic),
@@ -97,7 +97,7 @@ class Recorder:
             "deps": self._dependencies(count),
         }
         for name in _INTEGERS:
-            values = np.frombuffer(self._columns[name], np.int64) if count else np.zeros(0, np.int64)
+            values = np.array(self._columns[name], np.int64)  # a copy: the recorder goes on growing
             mask = values == -1 if name in _NULLABLE else None
             arrays[name] = pa.array(values, mask=mask).cast(SCHEMA.field(name).type)
         return pa.table([arrays[field.name] for field in SCHEMA], schema=SCHEMA)
@@ -106,7 +106,7 @@ class Recorder:
         return self._names.setdefault(name, len(self._names))
 
     def _dictionary(self, codes: Sequence[int]) -> pa.Array:
-        indices = np.asarray(codes, np.int32)
+        indices = np.array(codes, np.int32)
         return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices == 0), pa.array(list(self._names)))
 
     def _dependencies(self, count: int) -> pa.Array:

@@ -1,0 +1,1 @@
+"""Publish/subscribe whose messages arrive after what they depend on."""

@@ -1,0 +1,23 @@
+"""What crosses a link. Every protocol defines its packets as small frozen records below this one.
+
+The live codec encodes these records as they are; the simulator passes them by reference and asks the protocol for their
+size by its paper's byte model.
+"""
+
+import msgspec
+
+from antecede.core.message import Message
+
+
+class Packet(msgspec.Struct, frozen=True, gc=False):
+    """Base of all packets."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The application messages inside: none in a control packet."""
+        return ()
+
+    @property
+    def kind(self) -> str:
+        """What sort of packet this is, in one word, for traces and diagrams."""
+        return type(self).__name__.lower()

@@ -1,0 +1,74 @@
+"""What an experiment is: a grid of cases, each a few runs at one seed, and the values read off them.
+
+A *case* is what one row of a paper's table needs at one seed: usually the same load with and without the idea under
+test. A *setting* says how the paper's text was read. Where a figure does not follow from the text there are two:
+`literal`, the text as written, and `calibrated`, the reading that explains the published figures best (each experiment
+says how it was found). Both are always shown beside the published value; nothing is fitted silently.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from antecede.sim import RunSpec, simulate
+
+#: What `simulate` measured: numbers, nested records, and histograms as {value: count}.
+Metrics: TypeAlias = Mapping[str, Any]
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs that are measured together."""
+
+    setting: str
+    nodes: int
+    seed: int
+    #: By variant, for instance "causal" and "none".
+    runs: dict[str, RunSpec]
+
+
+class Value(NamedTuple):
+    """One measured number, named as in `published.csv`."""
+
+    protocol: str
+    nodes: int
+    metric: str
+    value: float
+
+
+class Experiment(ABC):
+    """A table or figure of a paper."""
+
+    #: As on the command line, for instance "thesis-table-4.1".
+    name: str
+    #: Paper and item as in `published.csv`, for instance ("thesis", "table-4.1").
+    paper: str
+    item: str
+    title: str
+    #: How the settings read the text, and what is known not to reproduce.
+    about: str
+    settings: tuple[str, ...] = ("literal", "calibrated")
+    #: Sizes that run in minutes, and those that are left to `--full`.
+    sizes: tuple[int, ...]
+    full_sizes: tuple[int, ...] = ()
+
+    def cases(self, seeds: Sequence[int], *, full: bool = False) -> list[Case]:
+        return [
+            Case(setting=setting, nodes=nodes, seed=seed, runs=self.runs(setting, nodes, seed))
+            for setting in self.settings
+            for nodes in self.sizes + (self.full_sizes if full else ())
+            for seed in seeds
+        ]
+
+    @abstractmethod
+    def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:
+        """The runs of one case, by variant."""
+
+    @abstractmethod
+    def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
+        """What one case measured, from the metrics of its runs by variant."""
+
+    def execute(self, spec: RunSpec) -> Metrics:
+        """Carry out one run. Most experiments need nothing but the simulator's own metrics."""
+        return simulate(spec).metrics

@@ -1,0 +1,52 @@
+"""Puts what was measured beside what was published."""
+
+from collections.abc import Iterable
+from statistics import fmean, stdev
+
+import msgspec
+
+from antecede.experiments.base import Experiment, Value
+from antecede.experiments.published import published_for
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a result table."""
+
+    experiment: str
+    setting: str
+    protocol: str
+    nodes: int
+    metric: str
+    ours: float
+    #: Standard deviation over seeds; None with one seed.
+    spread: float | None
+    seeds: int
+    published: float | None
+    unit: str
+
+
+def summarise(experiment: Experiment, measured: Iterable[tuple[str, Value]]) -> list[Line]:
+    """Mean and spread over seeds of every (setting, value), in the order they first came."""
+    gathered: dict[tuple[str, str, int, str], list[float]] = {}
+    for setting, value in measured:
+        gathered.setdefault((setting, value.protocol, value.nodes, value.metric), []).append(value.value)
+    printed = published_for(experiment.paper, experiment.item)
+    units = {metric: row.unit for (_, _, metric), row in printed.items()}
+    lines = []
+    for (setting, protocol, nodes, metric), values in gathered.items():
+        row = printed.get((protocol, nodes, metric))
+        lines.append(
+            Line(
+                experiment=experiment.name,
+                setting=setting,
+                protocol=protocol,
+                nodes=nodes,
+                metric=metric,
+                ours=fmean(values),
+                spread=stdev(values) if len(values) > 1 else None,
+                seeds=len(values),
+                published=row.value if row else None,
+                unit=units.get(metric, ""),
+            )
+        )
+    return lines

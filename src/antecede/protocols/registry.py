@@ -1,0 +1,109 @@
+"""Every protocol by name, with its options: what the command line, sweeps and the documentation list."""
+
+from collections.abc import Callable
+from typing import Annotated, Literal, NamedTuple, TypeAlias
+
+from msgspec import Meta
+
+from antecede.core import Process, UsageError
+from antecede.core.choices import Choice, convert
+from antecede.core.limits import PACKET_BYTES_MAX
+from antecede.overlay.trees import PerSourceTrees, SingleTree, Trees
+from antecede.overlay.vcube import VCube
+from antecede.protocols.causal_aggregation import CausalAggregation
+from antecede.protocols.causal_broadcast import ByteModel, CausalBroadcast
+from antecede.protocols.timer_bundling import TimerBundling
+
+#: Makes the process of one node; called again when a node recovers.
+MakeProcess: TypeAlias = Callable[[int], Process]
+
+_MICRO = 1_000_000
+
+
+class ProtocolOptions(Choice, frozen=True, kw_only=True):
+    """Options of a protocol; `build` gives the maker of its processes."""
+
+    def build(self, nodes: int) -> MakeProcess:
+        raise NotImplementedError
+
+
+class TreeOptions(ProtocolOptions, frozen=True, kw_only=True):
+    """Over which trees, and how large a packet may become."""
+
+    #: One tree for each source, or one for all.
+    trees: Literal["per-source", "single"] = "per-source"
+    #: Root of the single tree.
+    root: Annotated[int, Meta(ge=0)] = 0
+    #: Bytes of a packet, at most.
+    mtu: Annotated[int, Meta(ge=64)] = PACKET_BYTES_MAX
+
+    def _trees(self, nodes: int) -> Trees:
+        cube = VCube(nodes)
+        if self.trees == "per-source":
+            return PerSourceTrees(cube)
+        if self.root >= nodes:
+            raise UsageError("root", self.root, "there is no such node", f"choose 0 … {nodes - 1}")
+        return SingleTree(cube, self.root)
+
+    def _sizes(self) -> ByteModel:
+        return ByteModel(mtu=self.mtu)
+
+
+class AggregationOptions(TreeOptions, frozen=True, kw_only=True):
+    """Causal aggregation broadcast."""
+
+    #: Bundle causally related messages; without, one message to a packet.
+    aggregate: bool = True
+    #: Stamp immediate predecessors instead of changed clock entries (only without aggregation, which must see further).
+    barrier: bool = False
+
+    def build(self, nodes: int) -> MakeProcess:
+        trees, sizes = self._trees(nodes), self._sizes()
+        if not self.aggregate:
+            return lambda node: CausalBroadcast(node, trees, sizes, barrier=self.barrier)
+        if self.barrier:
+            raise UsageError(
+                "barrier", True, "hides the indirect dependencies aggregation needs", "set aggregate=false"
+            )
+        return lambda node: CausalAggregation(node, trees, sizes)
+
+
+class TimerOptions(TreeOptions, frozen=True, kw_only=True):
+    """Timer-based bundling."""
+
+    #: How long a packet waits for company, in units of time.
+    wait: Annotated[float, Meta(gt=0)] = 10.0
+
+    def build(self, nodes: int) -> MakeProcess:
+        trees, sizes, wait_us = self._trees(nodes), self._sizes(), round(self.wait * _MICRO)
+        return lambda node: TimerBundling(node, trees, sizes, wait_us=wait_us)
+
+
+class Protocol(NamedTuple):
+    """What the registry knows of a protocol."""
+
+    summary: str
+    paper: str
+    options: type[ProtocolOptions]
+
+
+PROTOCOLS: dict[str, Protocol] = {
+    "causal-aggregation": Protocol(
+        "causal broadcast on per-source trees that bundles related messages without timers",
+        "thesis chapter 4, ICPP'18",
+        AggregationOptions,
+    ),
+    "timer-bundling": Protocol(
+        "causal broadcast on the same trees whose packets wait a fixed time for company",
+        "thesis 3.4.5",
+        TimerOptions,
+    ),
+}
+
+
+def options(name: str, values: dict[str, object]) -> ProtocolOptions:
+    """The checked options of protocol `name`."""
+    known = PROTOCOLS.get(name)
+    if known is None:
+        raise UsageError("protocol", name, "is not known", f"choose one of {', '.join(sorted(PROTOCOLS))}")
+    return convert("option", ", ".join(f"{k}={v}" for k, v in values.items()) or name, values, name, known.options)

@@ -1,0 +1,203 @@
+"""The event engine: the driver that runs processes in simulated time.
+
+It decides nothing. It hands each process its inputs, carries out its outbox in the order the contract demands, and
+keeps one heap of events. Ties are broken by the order in which events were made, so a run is a function of its inputs
+alone. An arriving packet is a plain tuple on the heap; nothing is allocated for an event beyond that.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from heapq import heappop, heappush
+from typing import Any, Protocol
+
+from antecede.core import Message, Packet, Process
+from antecede.sim.network import Network
+
+#: Stands in the place of a node number on the heap for events that are not packets.
+_ACTION = -1
+
+
+class Observer(Protocol):
+    """Told of everything that happens, as it happens. Observers must not touch the processes."""
+
+    def published(self, now: int, node: int, message: Message) -> None: ...
+    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None: ...
+    def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None: ...
+    def delivered(self, now: int, node: int, message: Message) -> None: ...
+    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None: ...
+    def changed(self, now: int, node: int, what: str, topic: str) -> None:
+        """`what` is subscribe, unsubscribe, crash or recover."""
+        ...
+
+
+class Simulation:
+    """Processes, a network between them, and a clock that jumps from event to event."""
+
+    def __init__(
+        self,
+        make_process: Callable[[int], Process],
+        nodes: Iterable[int],
+        network: Network,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self.now = 0
+        #: Events handled so far.
+        self.steps = 0
+        #: Called with (node, message) at every delivery: how a workload reacts.
+        self.on_delivery: Callable[[int, Message], None] | None = None
+        self._make_process = make_process
+        self._network = network
+        self._observers = tuple(observers)
+        self._heap: list[tuple[int, int, int, int, Any, int, int]] = []
+        self._order = 0
+        #: Packets sent so far.
+        self.packets = 0
+        self._incarnation: dict[int, int] = {}
+        self._kept: dict[int, list[object]] = {}
+        self.processes: dict[int, Process] = {}
+        for node in nodes:
+            self._bring_up(node)
+
+    # -- inputs -------------------------------------------------------------------------------------------------
+
+    def at(self, time: int, action: Callable[[], None]) -> None:
+        """Run `action` at `time`, not before now."""
+        self._push(max(time, self.now), _ACTION, _ACTION, action)
+
+    def publish(self, node: int, topic: str, payload: bytes) -> Message | None:
+        """Publish at `node`, now. None when the node is down: nobody was there to publish."""
+        process = self.processes.get(node)
+        if process is None:
+            return None
+        message = process.publish(topic, payload)
+        for observer in self._observers:
+            observer.published(self.now, node, message)
+        self._carry_out(node, process)
+        return message
+
+    def subscribe(self, node: int, topic: str) -> None:
+        self._change(node, "subscribe", topic)
+
+    def unsubscribe(self, node: int, topic: str) -> None:
+        self._change(node, "unsubscribe", topic)
+
+    def suspect(self, node: int, peer: int) -> None:
+        """The failure detector of `node` suspects `peer`, rightly or not."""
+        self._tell(node, lambda process: process.peer_down(peer))
+
+    def trust(self, node: int, peer: int) -> None:
+        self._tell(node, lambda process: process.peer_up(peer))
+
+    def crash(self, node: int) -> None:
+        """The node stops: its memory is gone, what it kept is not, and packets that arrive meanwhile are lost."""
+        if self.processes.pop(node, None) is not None:
+            self._note(node, "crash", "")
+
+    def recover(self, node: int) -> None:
+        """A crashed node starts again from what it kept."""
+        if node in self.processes:
+            return
+        self._note(node, "recover", "")
+        self._bring_up(node)
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+
+    def run(self, until: int | None = None) -> None:
+        """Handle events until none is left, or up to and including time `until`."""
+        heap, processes, observers = self._heap, self.processes, self._observers
+        while heap:
+            if until is not None and heap[0][0] > until:
+                self.now = until
+                return
+            self.now, _, node, sender, packet, number, size = heappop(heap)
+            self.steps += 1
+            if node == _ACTION:
+                packet()  # an action, put where packets stand
+                continue
+            process = processes.get(node)
+            if process is None:
+                for observer in observers:
+                    observer.dropped(self.now, node, sender, number, packet)
+                continue
+            for observer in observers:
+                observer.received(self.now, node, sender, number, packet, size)
+            process.receive(sender, packet)
+            self._carry_out(node, process)
+
+    def _carry_out(self, node: int, process: Process) -> None:
+        """Keep, send, deliver, arm: in this order (see `core.process`)."""
+        out = process.out
+        if out.kept:
+            self._kept.setdefault(node, []).extend(out.kept)
+            out.kept.clear()
+        if out.sends:
+            self._send(node, process)
+        if out.deliveries:
+            deliveries = out.deliveries
+            out.deliveries = []  # a workload may publish in reaction, and fill this outbox again
+            for message in deliveries:
+                for observer in self._observers:
+                    observer.delivered(self.now, node, message)
+            if self.on_delivery is not None:
+                for message in deliveries:
+                    self.on_delivery(node, message)
+        if out.timers:
+            for delay, timer in out.timers:
+                self._arm(node, delay, timer)
+            out.timers.clear()
+
+    def _send(self, node: int, process: Process) -> None:
+        network, heap, now, order = self._network, self._heap, self.now, self._order
+        measure = bool(self._observers) or network.weighs
+        size, weighed = 0, None
+        for to, packet in process.out.sends:
+            if measure and packet is not weighed:  # mostly one packet to several children
+                size, weighed = process.size(packet), packet
+            self.packets += 1
+            for observer in self._observers:
+                observer.sent(now, node, to, self.packets, packet, size)
+            for arrival in network.arrivals(now, node, to, size):
+                order += 1
+                heappush(heap, (arrival, order, to, node, packet, self.packets, size))
+        self._order = order
+        process.out.sends.clear()
+
+    # -- the rest -----------------------------------------------------------------------------------------------
+
+    def _bring_up(self, node: int) -> None:
+        self._incarnation[node] = self._incarnation.get(node, 0) + 1
+        process = self._make_process(node)
+        if node in self._kept:
+            process.restore(self._kept[node])
+        self.processes[node] = process
+        process.start()
+        self._carry_out(node, process)
+
+    def _tell(self, node: int, say: Callable[[Process], None]) -> None:
+        process = self.processes.get(node)
+        if process is not None:
+            say(process)
+            self._carry_out(node, process)
+
+    def _change(self, node: int, what: str, topic: str) -> None:
+        process = self.processes.get(node)
+        if process is not None:
+            getattr(process, what)(topic)
+            self._note(node, what, topic)
+            self._carry_out(node, process)
+
+    def _note(self, node: int, what: str, topic: str) -> None:
+        for observer in self._observers:
+            observer.changed(self.now, node, what, topic)
+
+    def _arm(self, node: int, delay: int, timer: Hashable) -> None:
+        incarnation = self._incarnation[node]
+
+        def fire() -> None:
+            if self._incarnation[node] == incarnation:
+                self._tell(node, lambda process: process.wake(timer))
+
+        self.at(self.now + delay, fire)
+
+    def _push(self, time: int, node: int, sender: int, packet: Callable[[], None]) -> None:
+        self._order += 1
+        heappush(self._heap, (time, self._order, node, sender, packet, -1, 0))

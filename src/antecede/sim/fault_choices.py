@@ -1,0 +1,79 @@
+"""The faults one can choose by name. Several compose, in the order given. Times are in units of time."""
+
+import random
+from typing import Annotated
+
+from msgspec import Meta
+
+from antecede.core import UsageError
+from antecede.core.choices import Choice
+from antecede.sim.engine import Simulation
+from antecede.sim.faults import crashing, duplicating, losing, partitioned
+from antecede.sim.network import Network
+from antecede.sim.units import ticks
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Time = Annotated[float, Meta(ge=0)]
+
+
+class FaultChoice(Choice, frozen=True, kw_only=True):
+    """Something that goes wrong: in the network (`around`) or at a node (`schedule`)."""
+
+    def around(self, network: Network, nodes: int, seed: str) -> Network:
+        return network
+
+    def schedule(self, simulation: Simulation, nodes: int) -> None:
+        """Nothing, unless the fault is at a node."""
+
+
+class Loss(FaultChoice, frozen=True, kw_only=True):
+    """Packets are lost with this probability."""
+
+    share: Share = 0.05
+
+    def around(self, network: Network, nodes: int, seed: str) -> Network:
+        return losing(network, self.share, random.Random(seed))
+
+
+class Duplication(FaultChoice, frozen=True, kw_only=True):
+    """Packets arrive a second time with this probability, up to `spread` later."""
+
+    share: Share = 0.05
+    spread: Time = 100.0
+
+    def around(self, network: Network, nodes: int, seed: str) -> Network:
+        return duplicating(network, self.share, random.Random(seed), ticks(self.spread))
+
+
+class Partition(FaultChoice, frozen=True, kw_only=True):
+    """The first `nodes` nodes and the others cannot reach each other from `begin` to `end`."""
+
+    nodes: Annotated[int, Meta(ge=1)]
+    begin: Time = 0.0
+    end: Time
+
+    def around(self, network: Network, nodes: int, seed: str) -> Network:
+        return partitioned(network, range(self.nodes), ticks(self.begin), ticks(self.end))
+
+
+class Crash(FaultChoice, frozen=True, kw_only=True):
+    """A node stops at a time, and comes back with what it kept at `back` unless that is left out."""
+
+    node: Annotated[int, Meta(ge=0)]
+    at: Time
+    back: Time | None = None
+
+    def schedule(self, simulation: Simulation, nodes: int) -> None:
+        if self.node >= nodes:
+            raise UsageError(
+                "fault", f"crash:node={self.node}", "there is no such node", f"name one of 0 … {nodes - 1}"
+            )
+        crashing(simulation, self.node, ticks(self.at), None if self.back is None else ticks(self.back))
+
+
+FAULTS: dict[str, type[FaultChoice]] = {
+    "loss": Loss,
+    "duplication": Duplication,
+    "partition": Partition,
+    "crash": Crash,
+}

@@ -1,0 +1,105 @@
+"""The networks one can choose by name, with the papers' parameters as defaults. Times are in units of time (u.t.)."""
+
+import random
+from abc import abstractmethod
+from typing import Annotated
+
+from msgspec import Meta
+
+from antecede.core.choices import Choice
+from antecede.sim.matrix import read_one_way
+from antecede.sim.network import (
+    Network,
+    PacketSwitched,
+    Propagation,
+    constant,
+    fixed_per_link,
+    from_matrix,
+    heavy_tailed,
+    normal,
+)
+from antecede.sim.units import TICKS, ticks
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+
+
+class NetworkChoice(Choice, frozen=True, kw_only=True):
+    """A packet-switched network; subclasses say how long a packet is under way."""
+
+    #: Processing time of a packet, a pure delay (thesis: t_pc).
+    t_pc: NotNegative = 1.0
+    #: Time a packet occupies its sender's wire (thesis: t_t).
+    t_t: NotNegative = 1.0
+    #: Bytes a node puts on its wire per u.t., shared by all its links; 0: as many as it likes.
+    bandwidth: NotNegative = 0.0
+
+    @abstractmethod
+    def propagation(self, nodes: int, seed: str) -> Propagation: ...
+
+    def build(self, nodes: int, seed: str) -> Network:
+        return PacketSwitched(
+            self.propagation(nodes, seed),
+            processing=ticks(self.t_pc),
+            transmission=ticks(self.t_t),
+            ticks_per_byte=TICKS / self.bandwidth if self.bandwidth else 0.0,
+        )
+
+
+class Normal(NetworkChoice, frozen=True, kw_only=True):
+    """Propagation drawn for each packet from a normal distribution (thesis 4.5.1)."""
+
+    mean: Positive = 100.0
+    sd: NotNegative = 25.0
+    least: NotNegative = 1.0
+
+    def propagation(self, nodes: int, seed: str) -> Propagation:
+        return normal(random.Random(seed), ticks(self.mean), ticks(self.sd), ticks(self.least))
+
+
+class FixedLinks(NetworkChoice, frozen=True, kw_only=True):
+    """Propagation drawn once for each direction of each link, then always the same."""
+
+    mean: Positive = 100.0
+    sd: NotNegative = 25.0
+    least: NotNegative = 1.0
+
+    def propagation(self, nodes: int, seed: str) -> Propagation:
+        return fixed_per_link(seed, lambda rng: ticks(max(self.least, rng.gauss(self.mean, self.sd))))
+
+
+class Constant(NetworkChoice, frozen=True, kw_only=True):
+    """Every packet takes the same time."""
+
+    delay: NotNegative = 100.0
+
+    def propagation(self, nodes: int, seed: str) -> Propagation:
+        return constant(ticks(self.delay))
+
+
+class HeavyTailed(NetworkChoice, frozen=True, kw_only=True):
+    """Pareto: most packets fast, a few very late; overtaking everywhere."""
+
+    mean: Positive = 100.0
+    shape: Annotated[float, Meta(gt=1)] = 1.3
+
+    def propagation(self, nodes: int, seed: str) -> Propagation:
+        return heavy_tailed(random.Random(seed), ticks(self.mean), self.shape)
+
+
+class Matrix(NetworkChoice, frozen=True, kw_only=True):
+    """Measured round-trip times from a file (ms), half of it one way; 1 ms counts as 1 u.t."""
+
+    file: str
+
+    def propagation(self, nodes: int, seed: str) -> Propagation:
+        return from_matrix(read_one_way(self.file, nodes))
+
+
+NETWORKS: dict[str, type[NetworkChoice]] = {
+    "normal": Normal,
+    "fixed-links": FixedLinks,
+    "constant": Constant,
+    "heavy-tailed": HeavyTailed,
+    "matrix": Matrix,
+}

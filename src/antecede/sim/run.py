@@ -1,0 +1,106 @@
+"""One run: what to simulate, said in plain values, and the function that does it.
+
+A `RunSpec` is everything a run depends on. It travels to Spark workers, into file names (by its hash) and back to a
+person as the command that replays it. Each part of a run draws from its own generator, seeded by the run's seed and the
+part's name, so that changing the workload does not change the network's luck.
+"""
+
+import hashlib
+import random
+import shlex
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from antecede.core import UsageError
+from antecede.core.choices import parse
+from antecede.core.limits import CUBE_DIMENSION_MAX
+from antecede.protocols.per_topic import PerTopic
+from antecede.protocols.registry import options
+from antecede.sim.engine import Observer, Simulation
+from antecede.sim.fault_choices import FAULTS
+from antecede.sim.meter import Meter
+from antecede.sim.network import PacketSwitched
+from antecede.sim.networks import NETWORKS
+from antecede.sim.tracing import Tracer
+from antecede.sim.units import TICKS
+from antecede.sim.workloads import WORKLOADS
+from antecede.trace import Recorder
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in plain values. Equal specs give equal traces."""
+
+    protocol: str
+    nodes: Annotated[int, Meta(ge=1)]
+    seed: int = 1
+    network: str = "normal"
+    workload: str = "uniform"
+    faults: tuple[str, ...] = ()
+    #: Options of the protocol.
+    options: dict[str, object] = {}
+
+    def key(self) -> str:
+        """A short name that changes when anything about the run does."""
+        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
+
+    def command(self) -> str:
+        """What to type to see this run again."""
+        words = ["antecede", "simulate", self.protocol, "--nodes", str(self.nodes), "--seed", str(self.seed)]
+        words += ["--network", self.network, "--workload", self.workload]
+        for fault in self.faults:
+            words += ["--fault", fault]
+        for name, value in self.options.items():
+            words += ["--option", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
+        return shlex.join(words)
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a run."""
+
+    spec: RunSpec
+    metrics: dict[str, object]
+    #: None unless a trace was asked for.
+    trace: Recorder | None
+
+
+def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True) -> RunResult:
+    """Run to the end. Raises `UsageError` when the spec asks for what there is not."""
+    if not 1 <= spec.nodes <= 1 << CUBE_DIMENSION_MAX:
+        raise UsageError("nodes", spec.nodes, "is out of range", f"choose 1 … {1 << CUBE_DIMENSION_MAX}")
+    network_choice = parse("network", spec.network, NETWORKS)
+    workload = parse("workload", spec.workload, WORKLOADS)
+    faults = [parse("fault", text, FAULTS) for text in spec.faults]
+    make_process = options(spec.protocol, spec.options).build(spec.nodes)
+    if len(workload.topics) > 1:
+        make_one = make_process
+        make_process = lambda node: PerTopic(node, make_one)  # noqa: E731
+
+    wire = network_choice.build(spec.nodes, f"{spec.seed}/network")
+    network = wire
+    for position, fault in enumerate(faults):
+        network = fault.around(network, spec.nodes, f"{spec.seed}/fault {position}")
+
+    meter = Meter()
+    recorder = Recorder() if trace else None
+    observers: list[Observer] = [meter] if measure else []
+    if recorder is not None:
+        observers.append(Tracer(recorder))
+    simulation = Simulation(make_process, range(spec.nodes), network, observers)
+    for topic in workload.topics:
+        for node in range(spec.nodes):
+            for observer in observers:
+                observer.changed(0, node, "subscribe", topic)  # a broadcast: everyone takes everything, from the start
+    workload.start(simulation, spec.nodes, random.Random(f"{spec.seed}/workload"))
+    for fault in faults:
+        fault.schedule(simulation, spec.nodes)
+    simulation.run()
+
+    metrics = meter.metrics() if measure else {}
+    metrics["finished"] = simulation.now / TICKS
+    metrics["events"] = simulation.steps
+    metrics["still_held"] = sum(process.held for process in simulation.processes.values())
+    if isinstance(wire, PacketSwitched):
+        metrics["queued_mean"] = wire.queued / TICKS / max(1, simulation.packets)
+    return RunResult(spec=spec, metrics=metrics, trace=recorder)

@@ -1,0 +1,81 @@
+"""Writes what the engine observes into a trace. Attached only when a trace is wanted; costs nothing otherwise."""
+
+from antecede.core import Message, MessageId, Packet
+from antecede.trace import Event, Recorder
+
+_CHANGES = {
+    "subscribe": Event.SUBSCRIBE,
+    "unsubscribe": Event.UNSUBSCRIBE,
+    "crash": Event.CRASH,
+    "recover": Event.RECOVER,
+}
+
+
+class Tracer:
+    """An observer of the engine that records rows. Hops and hold times are worked out here, not by the protocols."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._add = recorder.add
+        # By node and message: links crossed, and when it was first received.
+        self._seen: dict[tuple[int, MessageId], tuple[int, int]] = {}
+
+    def published(self, now: int, node: int, message: Message) -> None:
+        self._seen[node, message.id] = (0, now)
+        topic = message.topic
+        self._add(
+            Event.PUBLISH,
+            now,
+            node,
+            topic=topic,
+            source=message.source,
+            seq=message.seq,
+            deps=tuple([(topic, source, seq) for source, seq in message.deps]),
+        )
+
+    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
+        self._packet(Event.SEND, now, node, to, number, packet, size)
+
+    def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
+        self._packet(Event.RECEIVE, now, node, sender, number, packet, size)
+
+    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:
+        self._packet(Event.DROP, now, node, sender, number, packet, -1)
+
+    def delivered(self, now: int, node: int, message: Message) -> None:
+        hops, since = self._seen.get((node, message.id), (-1, now))
+        self._add(
+            Event.DELIVER,
+            now,
+            node,
+            topic=message.topic,
+            source=message.source,
+            seq=message.seq,
+            hops=hops,
+            held_us=now - since,
+        )
+
+    def changed(self, now: int, node: int, what: str, topic: str) -> None:
+        self._add(_CHANGES[what], now, node, topic=topic)
+
+    def _packet(self, event: Event, now: int, node: int, peer: int, number: int, packet: Packet, size: int) -> None:
+        messages = packet.messages
+        if not messages:
+            self._add(event, now, node, peer=peer, packet=number, bundle=0, size=size, note=packet.kind)
+        for message in messages:
+            hops = -1
+            if event is Event.RECEIVE:
+                hops = self._seen.get((peer, message.id), (0, 0))[0] + 1
+                self._seen.setdefault((node, message.id), (hops, now))
+            self._add(
+                event,
+                now,
+                node,
+                peer=peer,
+                topic=message.topic,
+                source=message.source,
+                seq=message.seq,
+                packet=number,
+                bundle=len(messages),
+                size=size,
+                hops=hops,
+            )

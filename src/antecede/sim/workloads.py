@@ -1,0 +1,183 @@
+"""Who publishes what, when. A workload schedules publications and may react to deliveries. Times are in u.t."""
+
+import random
+from abc import abstractmethod
+from bisect import bisect
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Annotated
+
+from msgspec import Meta
+
+from antecede.core import Message
+from antecede.core.choices import Choice
+from antecede.sim.engine import Simulation
+from antecede.sim.units import ticks
+
+Count = Annotated[int, Meta(ge=1)]
+Positive = Annotated[float, Meta(gt=0)]
+
+TOPIC = "all"
+
+
+class WorkloadChoice(Choice, frozen=True, kw_only=True):
+    """What the applications do."""
+
+    #: Bytes of a payload (thesis 4.5.1: 50).
+    payload: Annotated[int, Meta(ge=0)] = 50
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return (TOPIC,)
+
+    @abstractmethod
+    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
+        """Schedule what is to happen."""
+
+    def _publish_at(self, simulation: Simulation, time: float, node: int, topic: str = TOPIC) -> None:
+        payload = bytes(self.payload)
+        simulation.at(ticks(time), lambda: _ignore(simulation.publish(node, topic, payload)))
+
+
+class _Timed(WorkloadChoice, frozen=True, kw_only=True):
+    """Every node (or a share of them, drawn at random) publishes `messages` times, at times drawn independently."""
+
+    messages: Count = 1
+    publishers: Annotated[float, Meta(gt=0, le=1)] = 1.0
+
+    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
+        chosen = (
+            range(nodes)
+            if self.publishers == 1
+            else sorted(rng.sample(range(nodes), max(1, round(self.publishers * nodes))))
+        )
+        for node in chosen:
+            for time in self._times(rng):
+                self._publish_at(simulation, time, node)
+
+    @abstractmethod
+    def _times(self, rng: random.Random) -> list[float]: ...
+
+
+class Uniform(_Timed, frozen=True, kw_only=True):
+    """Publication times uniform over a window. 440 u.t. is the window that explains the thesis's figures."""
+
+    window: Positive = 440.0
+
+    def _times(self, rng: random.Random) -> list[float]:
+        return [rng.uniform(0, self.window) for _ in range(self.messages)]
+
+
+class Exponential(_Timed, frozen=True, kw_only=True):
+    """A Poisson process at each node: exponential intervals with this mean (thesis 4.5.1, read literally)."""
+
+    mean: Positive = 1000.0
+
+    def _times(self, rng: random.Random) -> list[float]:
+        return list(accumulate(rng.expovariate(1 / self.mean) for _ in range(self.messages)))
+
+
+class Poisson(_Timed, frozen=True, kw_only=True):
+    """Intervals that are themselves Poisson distributed numbers of u.t.: the other literal reading."""
+
+    mean: Positive = 1000.0
+
+    def _times(self, rng: random.Random) -> list[float]:
+        return list(accumulate(_poisson(rng, self.mean) for _ in range(self.messages)))
+
+
+class Rate(WorkloadChoice, frozen=True, kw_only=True):
+    """One stream of publications at a steady mean rate, each by a node drawn at random (thesis Figures 3.1 and 4.8)."""
+
+    messages: Count = 1000
+    #: Mean time between two publications, whoever makes them.
+    interval: Positive = 1.0
+
+    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
+        time = 0.0
+        for _ in range(self.messages):
+            time += rng.expovariate(1 / self.interval)
+            self._publish_at(simulation, time, rng.randrange(nodes))
+
+
+class Discussion(WorkloadChoice, frozen=True, kw_only=True):
+    """A conversation: a few nodes begin; a node answers when it has read `wait` messages since it last spoke."""
+
+    begin: Count = 1
+    wait: Count = 1
+    #: How often each node may speak.
+    messages: Count = 1
+    #: Longest pause before an answer; pauses are uniform.
+    pause: Annotated[float, Meta(ge=0)] = 0.0
+
+    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
+        left = [self.messages] * nodes
+        read = [0] * nodes
+        payload = bytes(self.payload)
+
+        def speak(node: int) -> Callable[[], None]:
+            return lambda: _ignore(simulation.publish(node, TOPIC, payload))
+
+        def react(node: int, message: Message) -> None:
+            if message.source == node:
+                read[node] = 0
+                return
+            read[node] += 1
+            if read[node] >= self.wait and left[node]:
+                left[node] -= 1
+                read[node] = 0
+                simulation.at(simulation.now + ticks(rng.uniform(0, self.pause)), speak(node))
+
+        simulation.on_delivery = react
+        for node in sorted(rng.sample(range(nodes), min(self.begin, nodes))):
+            left[node] -= 1
+            simulation.at(0, speak(node))
+
+
+class Zipf(WorkloadChoice, frozen=True, kw_only=True):
+    """Several topics of unequal popularity: the k-th is chosen with weight k^−exponent (thesis 5.6.5: 0.825)."""
+
+    count: Count = 8
+    exponent: Annotated[float, Meta(ge=0)] = 0.825
+    messages: Count = 1
+    window: Positive = 1000.0
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(f"topic-{rank}" for rank in range(1, self.count + 1))
+
+    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
+        topics = self.topics
+        weights = list(accumulate(rank**-self.exponent for rank in range(1, self.count + 1)))
+        for node in range(nodes):
+            for _ in range(self.messages):
+                topic = topics[bisect(weights, rng.random() * weights[-1])]
+                self._publish_at(simulation, rng.uniform(0, self.window), node, topic)
+
+
+def _poisson(rng: random.Random, mean: float) -> int:
+    """Knuth's product of uniforms, in steps small enough not to underflow."""
+    total = 0
+    while mean > 0:
+        step = min(mean, 500.0)
+        mean -= step
+        limit = 2.718281828459045**-step
+        product = rng.random()
+        while product > limit:
+            total += 1
+            product *= rng.random()
+    return total
+
+
+def _ignore(message: Message | None) -> None:
+    """A node that is down publishes nothing; the workload goes on."""
+
+
+WORKLOADS: dict[str, type[WorkloadChoice]] = {
+    "uniform": Uniform,
+    "exponential": Exponential,
+    "poisson": Poisson,
+    "rate": Rate,
+    "discussion": Discussion,
+    "zipf": Zipf,
+}
