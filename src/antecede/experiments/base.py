@@ -69,6 +69,10 @@ class Experiment(ABC):
     def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
         """What one case measured, from the metrics of its runs by variant."""
 
+    def derive(self, values: Sequence[Value]) -> list[Value]:
+        """What only several sizes together say, from all values of one setting and seed."""
+        return []
+
     def execute(self, spec: RunSpec) -> Metrics:
         """Carry out one run. Most experiments need nothing but the simulator's own metrics."""
         return simulate(spec).metrics

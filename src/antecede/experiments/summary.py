@@ -1,11 +1,11 @@
 """Puts what was measured beside what was published."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import fmean, stdev
 
 import msgspec
 
-from antecede.experiments.base import Experiment, Value
+from antecede.experiments.base import Case, Experiment, Metrics, Value
 from antecede.experiments.published import published_for
 
 
@@ -23,6 +23,17 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int
     published: float | None
     unit: str
+
+
+def measure(experiment: Experiment, results: Iterable[tuple[Case, Mapping[str, Metrics]]]) -> list[tuple[str, Value]]:
+    """Every value of every case with its setting, and what follows from several sizes together."""
+    by_seed: dict[tuple[str, int], list[Value]] = {}
+    for case, metrics in results:
+        by_seed.setdefault((case.setting, case.seed), []).extend(experiment.values(case.nodes, metrics))
+    measured = []
+    for (setting, _), values in by_seed.items():
+        measured += [(setting, value) for value in (*values, *experiment.derive(values))]
+    return measured
 
 
 def summarise(experiment: Experiment, measured: Iterable[tuple[str, Value]]) -> list[Line]:

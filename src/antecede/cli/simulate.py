@@ -1,0 +1,122 @@
+"""`antecede simulate`: one run, its metrics, and the audit's verdict."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from antecede.audit import audit
+from antecede.core import UsageError
+from antecede.core.choices import example
+from antecede.overlay.vcube import VCube
+from antecede.protocols.registry import PROTOCOLS
+from antecede.sim import RunSpec, simulate
+from antecede.sim.fault_choices import FAULTS
+from antecede.sim.networks import NETWORKS
+from antecede.sim.workloads import WORKLOADS
+from antecede.trace.files import write_trace
+
+_PROTOCOL_HELP = "One of " + ", ".join(PROTOCOLS) + "."
+_NETWORK_HELP = "Network model, `name:key=value,…`. One of " + ", ".join(NETWORKS) + "."
+_WORKLOAD_HELP = "Who publishes when, `name:key=value,…`. One of " + ", ".join(WORKLOADS) + "."
+_FAULT_HELP = "Something that goes wrong; may be repeated. One of " + ", ".join(FAULTS) + "."
+
+
+def simulate_command(
+    protocol: Annotated[str, typer.Argument(help=_PROTOCOL_HELP)],
+    nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many nodes.")] = 64,
+    seed: Annotated[int, typer.Option(help="Same seed, same run, to the byte.")] = 1,
+    network: Annotated[str, typer.Option(help=_NETWORK_HELP)] = "normal",
+    workload: Annotated[str, typer.Option(help=_WORKLOAD_HELP)] = "uniform",
+    fault: Annotated[list[str] | None, typer.Option(help=_FAULT_HELP)] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="An option of the protocol, `key=value`; may be repeated.")
+    ] = None,
+    aggregate: Annotated[
+        bool | None, typer.Option("--aggregate/--no-aggregate", help="Bundle messages (causal-aggregation).")
+    ] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write what happened to this Parquet file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Simulate one run, print what it measured and whether order held.
+
+    Examples:
+
+        antecede simulate causal-aggregation --nodes 256 --seed 1
+
+        antecede simulate causal-aggregation -n 32 --network heavy-tailed --trace run.parquet
+
+        antecede simulate timer-bundling -n 64 --option wait=20
+    """
+    spec = RunSpec(
+        protocol=protocol,
+        nodes=nodes,
+        seed=seed,
+        network=network,
+        workload=workload,
+        faults=tuple(fault or ()),
+        options=_options(option or [], aggregate),
+    )
+    if trace is not None and trace.exists():
+        raise UsageError("--trace", str(trace), "already exists", "choose another name or remove it")
+    result = simulate(spec, trace=True)
+    assert result.trace is not None
+    report = audit(result.trace.rows())
+    if trace is not None:
+        write_trace(result.trace.table(spec.key()), trace)
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {"run": msgspec.to_builtins(spec), "metrics": result.metrics, "audit": report.to_dict()}, indent=2
+            )
+        )
+    else:
+        _show(spec, result.metrics)
+        typer.echo(report.text())
+        if trace is not None:
+            typer.echo(f"trace: {trace}")
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def describe_choices() -> str:
+    """Every network, workload and fault with its keys: the tail of `antecede simulate --help`, and of the docs."""
+    lines = []
+    for title, choices in (("networks", NETWORKS), ("workloads", WORKLOADS), ("faults", FAULTS)):
+        lines.append(title)
+        lines += [f"  {example(name, choice)}  — {(choice.__doc__ or '').strip()}" for name, choice in choices.items()]
+    return "\n".join(lines)
+
+
+def _options(pairs: list[str], aggregate: bool | None) -> dict[str, object]:
+    options: dict[str, object] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError("--option", pair, "is not key=value", "write for example --option wait=20")
+        options[key] = value
+    if aggregate is not None:
+        options["aggregate"] = aggregate
+    return options
+
+
+def _show(spec: RunSpec, metrics: dict[str, object]) -> None:
+    console = Console()
+    places = 1 << VCube(spec.nodes).dimension
+    if places != spec.nodes:
+        console.print(f"{spec.nodes} nodes in a cube of {places} places: {places - spec.nodes} stay empty", style="dim")
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(justify="right")
+    for name, value in metrics.items():
+        if isinstance(value, float):
+            table.add_row(name, f"{value:,.2f}")
+        elif isinstance(value, int):
+            table.add_row(name, f"{value:,}")
+        elif name.endswith("latency") and isinstance(value, dict):
+            table.add_row(name, "  ".join(f"{key} {number:,.1f}" for key, number in value.items()))
+    console.print(table)
