@@ -205,7 +205,7 @@ class Gate(Generic[T]):
             else:
                 out.append(entry.item)
                 for stream, n in entry.pos:
-                    if n > self._have[stream]:  # noqa: PLR1730 - max() costs a call on every delivery
+                    if n > self._have[stream]:
                         self._have[stream] = n
             for place in entry.pos:
                 self._inside.discard(place)
@@ -237,7 +237,7 @@ class Gate(Generic[T]):
             if (stream, position) in self._inside:
                 if not self._contiguous:
                     break
-            elif position not in self._beyond.get(stream, ()):
+            elif position > self._got.level[stream] and position not in self._beyond.get(stream, ()):
                 self._skipped.setdefault(stream, set()).add(position)
                 self._ready.extend(self._account(stream, position))
 
