@@ -15,3 +15,7 @@ HELD_MESSAGES_MAX: Final = 1_000_000
 
 #: Topic names travel in every packet and key every table.
 TOPIC_BYTES_MAX: Final = 1024
+
+#: Dependencies one message may carry off a wire. Barriers hold a handful of entries, changed clock entries are
+#: at most one a node; a list longer than this is a mistake or an attack, and every entry costs its receivers memory.
+DEPENDENCIES_MAX: Final = 4096

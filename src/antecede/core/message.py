@@ -9,12 +9,21 @@ vector-clock entries, immediate predecessors, …) is the stamper's business (`c
 for is the gate's (`core.gate`).
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import Annotated, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec import Meta
+
+from antecede.core.limits import CUBE_DIMENSION_MAX, DEPENDENCIES_MAX, TOPIC_BYTES_MAX
+
+#: Checked where a record is decoded, not where it is made: what comes off a wire is not to be believed. 2**63 − 1 is
+#: what a journal can store.
+Source: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << CUBE_DIMENSION_MAX)]
+Seq: TypeAlias = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
+Topic: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)]
 
 #: A message on the same topic: `(source, seq)`.
-Dependency: TypeAlias = tuple[int, int]
+Dependency: TypeAlias = tuple[Source, Seq]
 
 
 class MessageId(NamedTuple):
@@ -28,14 +37,17 @@ class MessageId(NamedTuple):
         return f"{self.topic}/{self.source}.{self.seq}"
 
 
-class Message(msgspec.Struct, frozen=True, gc=False):
-    """What an application published, as it travels. Immutable, shared by every packet that carries it."""
+class Message(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """What an application published, as it travels. Immutable, shared by every packet that carries it.
 
-    topic: str
-    source: int
-    seq: int
+    On a wire it is an array, not a map: field names would cost as many bytes as a short payload.
+    """
+
+    topic: Topic
+    source: Source
+    seq: Seq
     #: What must be delivered before it on its own topic; the message's own predecessor (seq − 1) is implied.
-    deps: tuple[Dependency, ...] = ()
+    deps: Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
     payload: bytes = b""
 
     @property

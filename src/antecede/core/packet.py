@@ -9,8 +9,8 @@ import msgspec
 from antecede.core.message import Message
 
 
-class Packet(msgspec.Struct, frozen=True, gc=False):
-    """Base of all packets."""
+class Packet(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """Base of all packets. A subclass names itself with `tag`, by which the codec tells them apart."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
