@@ -70,14 +70,14 @@ class CausalAggregation(CausalBroadcast):
                 else:
                     free.append(hop)
         if leaving:
-            self._send_bundled(leaving + [(hop, self._arrivals, message) for hop in free])
+            self._send_bundled(hops, leaving + [(hop, self._arrivals, message) for hop in free])
         elif free:
             alone = packet if len(packet.messages) == 1 else Bundle((message,))
             for hop in free:
                 self.out.send(hop, alone)
 
-    def _send_bundled(self, leaving: list[_OnEdge]) -> None:
-        """Send what may leave, and what waited only for that, one bundle to a child (more when it is too big)."""
+    def _send_bundled(self, hops: tuple[int, ...], leaving: list[_OnEdge]) -> None:
+        """Send what may leave for `hops`, and what waited only for that: a bundle each, more when it gets too big."""
         by_hop: dict[int, list[tuple[int, Message]]] = {}
         for hop, arrival, message in leaving:  # grows while we walk it
             by_hop.setdefault(hop, []).append((arrival, message))
@@ -88,10 +88,11 @@ class CausalAggregation(CausalBroadcast):
                 leaving.extend(self._edges.raise_to(edge, message.seq))
                 if not kept:
                     del self._kept[edge]
-        for hop, arrived in by_hop.items():
-            arrived.sort(key=_arrival)
-            for bundle in self._sizes.split([message for _, message in arrived]):
-                self.out.send(hop, bundle)
+        for hop in hops:
+            if hop in by_hop:
+                in_order = [message for _, message in sorted(by_hop[hop], key=_arrival)]
+                for bundle in self._sizes.split(in_order):
+                    self.out.send(hop, bundle)
 
     def _received_up_to(self, source: int, seq: int) -> int:
         """Up to where `source` has been received without a hole, now that `seq` is here."""

@@ -57,6 +57,11 @@ class Simulation:
         for node in nodes:
             self._bring_up(node)
 
+    @property
+    def pending(self) -> int:
+        """Events still to come."""
+        return len(self._heap)
+
     # -- inputs -------------------------------------------------------------------------------------------------
 
     def at(self, time: int, action: Callable[[], None]) -> None:
