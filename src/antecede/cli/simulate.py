@@ -76,7 +76,7 @@ def simulate_command(
         )
     else:
         _show(spec, result.metrics)
-        typer.echo(report.text())
+        typer.echo(str(report))
         if trace is not None:
             typer.echo(f"trace: {trace}")
     if not report.ok:

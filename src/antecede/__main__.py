@@ -1,0 +1,5 @@
+"""`python -m antecede` is the command line."""
+
+from antecede.cli import main
+
+main()

@@ -1,0 +1,91 @@
+"""The command line as a user meets it: real processes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def antecede(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "antecede", *words], capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_simulate_prints_metrics_and_a_clean_verdict() -> None:
+    done = antecede("simulate", "causal-aggregation", "--nodes", "32", "--seed", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["run"]["nodes"] == 32
+    assert result["metrics"]["deliveries"] == 32 * 31
+    assert result["audit"]["ok"]
+    verdicts = {rule["rule"]: rule["verdict"] for rule in result["audit"]["rules"]}
+    assert verdicts["causal"] == verdicts["complete"] == verdicts["exactly-once"] == "held"
+
+
+def test_an_odd_number_of_nodes_works_and_says_so() -> None:
+    done = antecede("simulate", "causal-aggregation", "--nodes", "24", "--no-aggregate")
+    assert done.returncode == 0, done.stderr
+    assert "24 nodes in a cube of 32 places: 8 stay empty" in done.stdout
+
+
+def test_a_lossy_network_under_a_protocol_that_assumes_none_is_found_out() -> None:
+    done = antecede("simulate", "causal-aggregation", "-n", "16", "--fault", "loss:share=0.2")
+    assert done.returncode == 1
+    assert "complete" in done.stdout
+    assert "violated" in done.stdout
+
+
+def test_a_trace_is_written_once_and_never_over(tmp_path: Path) -> None:
+    file = str(tmp_path / "run.parquet")
+    words = ("simulate", "causal-aggregation", "-n", "8", "--trace", file)
+    assert antecede(*words).returncode == 0
+    again = antecede(*words)
+    assert again.returncode == 2
+    assert "already exists" in again.stderr
+
+
+def test_explain_tree_draws_figure_2_8_b() -> None:
+    done = antecede("explain", "tree", "--nodes", "8", "--root", "0", "--down", "2,4,6")
+    assert done.stdout.splitlines() == ["0", "├─ 1", "├─ 3", "└─ 5", "   └─ 7"]
+
+
+def test_experiments_list_names_every_figure_of_chapter_4() -> None:
+    done = antecede("experiments", "list")
+    for item in (
+        "table-4.1",
+        "table-4.2",
+        "table-4.3",
+        *(f"figure-{f}" for f in ("3.1", *(f"4.{n}" for n in range(3, 10)))),
+    ):
+        assert f"thesis-{item}" in done.stdout
+
+
+def test_demo_shows_both_sides() -> None:
+    done = antecede("demo")
+    assert done.returncode == 0, done.stderr
+    assert "one by one" in done.stdout
+    assert "clean" in done.stdout
+    assert "VIOLATED" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("simulate", "kafka"), "protocol 'kafka': is not known; choose one of"),
+        (("simulate", "causal-aggregation", "-n", "-3"), "nodes -3"),
+        (("simulate", "causal-aggregation", "--network", "matrix:file=/nowhere"), "cannot be read"),
+        (("simulate", "causal-aggregation", "--option", "wait"), "is not key=value"),
+        (("explain", "tree", "--down", "a"), "is not a list of node numbers"),
+        (("explain", "tree", "--root", "2", "--down", "2"), "does not take part"),
+        (("explain", "tree", "--nodes", "8", "--down", "9"), "there is no such node"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(words: tuple[str, ...], says: str) -> None:
+    done = antecede(*words)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert says in done.stderr

@@ -1,0 +1,138 @@
+"""The engine: order of events, crashes, timers, determinism."""
+
+from collections.abc import Hashable, Iterable
+from itertools import pairwise
+
+import pytest
+
+from antecede.core import Message, Packet, Process
+from antecede.sim import RunSpec, Simulation, simulate
+from antecede.sim.faults import crashing
+from antecede.sim.network import PacketSwitched, constant
+from antecede.sim.units import TICKS
+from antecede.trace import Event, Recorder
+from antecede.trace.files import write_trace
+
+
+class Note(Packet, frozen=True):
+    text: str
+
+
+class Counter(Process):
+    """Counts wake-ups and packets, keeps the count, and answers each packet."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__(node)
+        self.count = 0
+        self.log: list[str] = []
+
+    def start(self) -> None:
+        self.out.wake_after(10 * TICKS, "tick")
+
+    def publish(self, topic: str, payload: bytes) -> Message:
+        message = Message(topic, self.node, 1, (), payload)
+        self.out.send(1 - self.node, Note("hello"))
+        return message
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        assert isinstance(packet, Note)
+        self.log.append(packet.text)
+
+    def wake(self, timer: Hashable) -> None:
+        self.count += 1
+        self.out.keep(self.count)
+        if self.count < 4:
+            self.out.wake_after(10 * TICKS, "tick")
+
+    def restore(self, records: Iterable[object]) -> None:
+        for record in records:
+            assert isinstance(record, int)
+            self.count = record
+
+    def size(self, packet: Packet) -> int:
+        return 100
+
+
+def test_a_crash_loses_memory_and_packets_but_not_what_was_kept() -> None:
+    simulation = Simulation(Counter, range(2), PacketSwitched(constant(5 * TICKS)))
+    crashing(simulation, 0, at=25 * TICKS, back=100 * TICKS)
+    simulation.at(22 * TICKS, lambda: simulation.publish(1, "t", b"") and None)  # arrives at 27, while 0 is down
+    simulation.run(until=24 * TICKS)
+    before = simulation.processes[0]
+    assert isinstance(before, Counter)
+    assert before.count == 2
+    simulation.run()
+    after = simulation.processes[0]
+    assert isinstance(after, Counter)
+    assert after is not before
+    assert after.log == []
+    assert after.count == 4, "restored at 2, then two more timers; the old incarnation's timer must not fire"
+    assert simulation.now == 120 * TICKS
+
+
+def test_nothing_is_published_at_a_node_that_is_down() -> None:
+    simulation = Simulation(Counter, range(2), PacketSwitched(constant(1)))
+    simulation.crash(0)
+    assert simulation.publish(0, "t", b"") is None
+
+
+def test_run_until_stops_the_clock_there() -> None:
+    simulation = Simulation(Counter, range(2), PacketSwitched(constant(1)))
+    simulation.run(until=15 * TICKS)
+    assert simulation.now == 15 * TICKS
+    assert simulation.pending == 2
+
+
+@pytest.mark.parametrize("protocol", ["causal-aggregation", "timer-bundling"])
+def test_same_seed_same_trace_to_the_byte(protocol: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    def file(seed: int, name: str) -> bytes:
+        spec = RunSpec(protocol=protocol, nodes=16, seed=seed, faults=("duplication:share=0.1",))
+        trace = simulate(spec, trace=True).trace
+        assert trace is not None
+        write_trace(trace.table("run"), tmp_path / name)
+        return (tmp_path / name).read_bytes()
+
+    assert file(7, "a") == file(7, "b")
+    assert file(7, "c") != file(8, "d")
+
+
+def test_observing_changes_nothing() -> None:
+    spec = RunSpec(protocol="causal-aggregation", nodes=32, seed=2)
+    bare, watched = simulate(spec, measure=False), simulate(spec, trace=True)
+    assert bare.metrics["finished"] == watched.metrics["finished"]
+    assert bare.metrics["events"] == watched.metrics["events"]
+    assert bare.trace is None
+
+
+def test_trace_rows_of_one_packet() -> None:
+    """A send row and a receive row a message, the same number on both, hops counted from the publisher."""
+    trace = simulate(RunSpec(protocol="causal-aggregation", nodes=4, seed=1, network="constant"), trace=True).trace
+    assert isinstance(trace, Recorder)
+    rows = list(trace.rows())
+    sends = {(row.packet, row.source, row.seq): row for row in rows if row.event is Event.SEND}
+    receives = [row for row in rows if row.event is Event.RECEIVE]
+    assert len(receives) == len(sends) == 4 * 3
+    for row in receives:
+        sent = sends[row.packet, row.source, row.seq]
+        assert (sent.node, sent.peer) == (row.peer, row.node)
+        assert row.time_us - sent.time_us >= 102 * TICKS
+        assert row.bytes == sent.bytes >= 76
+        assert row.hops == (row.node ^ row.source).bit_count()
+    assert all(later.time_us >= earlier.time_us for earlier, later in pairwise(rows))
+
+
+def test_the_command_of_a_run_describes_it_whole() -> None:
+    spec = RunSpec(
+        protocol="causal-aggregation",
+        nodes=8,
+        seed=9,
+        network="constant:delay=5",
+        workload="uniform:window=10",
+        faults=("loss:share=0.5",),
+        options={"aggregate": False},
+    )
+    assert spec.command() == (
+        "antecede simulate causal-aggregation --nodes 8 --seed 9 --network constant:delay=5 --workload "
+        "uniform:window=10 --fault loss:share=0.5 --option aggregate=false"
+    )
+    assert spec.key() != RunSpec(protocol="causal-aggregation", nodes=8, seed=9).key()
