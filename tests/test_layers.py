@@ -1,0 +1,230 @@
+"""Style that matters, as tests: who may import whom, what the pure layers may not touch, and a few habits.
+
+    core ← overlay ← protocols ← sim, live ← experiments, gateway ← spark ← report ← cli
+
+A package imports what lies left of it, never its neighbour across a comma. Beside the line stand `trace` (one table for
+all: everyone above core may import it, it imports core only), `audit` (the judge: it must not share code with what it
+judges, so it imports the errors and the trace only) and `testing` (for users: it may import what it tests).
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "antecede"
+
+LINE = [
+    ["core"],
+    ["overlay"],
+    ["protocols"],
+    ["sim", "live"],
+    ["experiments", "gateway"],
+    ["spark"],
+    ["report"],
+    ["cli"],
+]
+
+
+def _table() -> dict[str, set[str]]:
+    """Each package with what it may import; `core.errors` stands for that module alone."""
+    table: dict[str, set[str]] = {}
+    left: set[str] = set()
+    for rank, packages in enumerate(LINE):
+        for package in packages:
+            # The judge is for those who run things and look at them, not for what is judged.
+            table[package] = left | ({"trace"} if rank > 0 else set()) | ({"audit"} if rank > 3 else set())
+        left = left.union(packages)
+    table["trace"] = {"core"}
+    table["audit"] = {"core.errors", "trace"}
+    table["testing"] = {"core", "overlay", "protocols", "sim", "live", "trace", "audit"}
+    return table
+
+
+MAY_IMPORT = _table()
+
+PURE = ("core", "overlay", "protocols")
+#: What would let time, chance or the machine into a protocol.
+IMPURE = frozenset(
+    ["asyncio", "time", "random", "socket", "threading", "os", "subprocess", "datetime", "pathlib", "secrets"]
+)
+
+LINES_MAX = 500
+
+
+def imports(code: str, module: str) -> Iterator[str]:
+    """The full name of everything `code`, the text of `module`, imports anywhere, also inside functions.
+
+    `from a.b import c` gives `a.b.c`: c may be a module, and if it is not, the prefix says as much. A package's own
+    text is that of `package.__init__`.
+    """
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = module.split(".")[: -node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def wrong_arrows(code: str, module: str) -> list[str]:
+    """What is wrong with the imports of `module`, e.g. `antecede.core.gate`, whose text is `code`."""
+    package = module.split(".")[1]
+    if package not in MAY_IMPORT:
+        return [f"{module}: antecede.{package} is not in the table of tests/test_layers.py; add it to the table"]
+    wrong = []
+    for name in imports(code, module):
+        top, _, inner = name.partition(".")
+        if top != "antecede":
+            if package in PURE and top in IMPURE:
+                wrong.append(f"{module} imports {top}: {package} is pure, time, chance and files are its driver's")
+            continue
+        imported = inner.split(".")[0]
+        allowed = MAY_IMPORT[package]
+        if imported == package or imported in allowed:
+            continue
+        if any(f"{inner}.".startswith(f"{module_allowed}.") for module_allowed in allowed):
+            continue
+        if imported and imported not in MAY_IMPORT:
+            wrong.append(f"{module} imports antecede.{imported}, which is not in the table; add it to the table")
+        else:
+            wrong.append(f"{module} imports {name}; {package} may import {', '.join(sorted(allowed)) or 'nothing'}")
+    return wrong
+
+
+def module_name(path: Path) -> str:
+    return ".".join(("antecede", *path.relative_to(SOURCE).with_suffix("").parts))
+
+
+def sources() -> list[Path]:
+    found = sorted(SOURCE.rglob("*.py"))
+    assert found, f"no sources under {SOURCE}"
+    return found
+
+
+# -- the sources ------------------------------------------------------------------------------------------------------
+
+
+def test_arrows() -> None:
+    wrong = []
+    for path in sources():
+        if path.parent != SOURCE:  # the files of antecede itself re-export from everywhere
+            wrong += wrong_arrows(path.read_text(), module_name(path))
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_every_package_is_in_the_table() -> None:
+    packages = {path.relative_to(SOURCE).parts[0] for path in sources() if path.parent != SOURCE}
+    unknown = sorted(packages - set(MAY_IMPORT))
+    assert not unknown, (
+        f"add {', '.join(unknown)} to the table of tests/test_layers.py: who may import it, and whom it may"
+    )
+
+
+def test_the_package_itself_only_re_exports() -> None:
+    """Importing antecede must not load Spark, a plotting library or the command line."""
+    code = (SOURCE / "__init__.py").read_text()
+    heavy = {"spark", "report", "cli", "experiments", "gateway", "testing"}
+    assert not [name for name in imports(code, "antecede.__init__") if set(name.split(".")) & heavy]
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            assert node.name == "__getattr__", f"line {node.lineno}: {node.name} belongs into a package"
+
+
+def test_no_file_is_too_long_to_read_in_one_sitting() -> None:
+    long = {module_name(path): len(path.read_text().splitlines()) for path in sources()}
+    long = {module: lines for module, lines in long.items() if lines > LINES_MAX}
+    assert not long, f"split these, {LINES_MAX} lines are enough: {long}"
+
+
+def test_only_the_command_line_prints() -> None:
+    prints = []
+    for path in sources():
+        module = module_name(path)
+        if module.split(".")[1] != "cli":
+            prints += [f"{module}:{line}" for line in printing_lines(path.read_text())]
+    assert not prints, f"return or log instead: {prints}"
+
+
+def printing_lines(code: str) -> list[int]:
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+
+
+def test_nothing_is_left_for_later() -> None:
+    later = [
+        f"{module_name(path)}:{number}"
+        for path in sources()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if "TODO" in line or "FIXME" in line
+    ]
+    assert not later, f"do it now or write it down in an issue: {later}"
+
+
+# -- these tests can fail ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("antecede.core.gate", "from antecede.overlay.vcube import VCube"),
+        ("antecede.core.gate", "from antecede import overlay"),
+        ("antecede.core.gate", "from antecede.trace import Row"),
+        ("antecede.core.gate", "import os.path"),
+        ("antecede.core.gate", "from time import monotonic"),
+        ("antecede.core.__init__", "from ..overlay import vcube"),
+        ("antecede.overlay.trees", "from ..protocols import registry"),
+        ("antecede.protocols.one", "def f():\n    import random"),
+        ("antecede.protocols.one", "if TYPE_CHECKING:\n    from antecede.sim.engine import Simulation"),
+        ("antecede.sim.engine", "import antecede.live.node"),
+        ("antecede.sim.engine", "from antecede.audit import judge"),
+        ("antecede.live.node", "from antecede.sim import engine"),
+        ("antecede.experiments.one", "from antecede.gateway import mqtt"),
+        ("antecede.spark.sweep", "from antecede.report import page"),
+        ("antecede.trace.files", "from antecede.overlay import vcube"),
+        ("antecede.audit.judge", "from antecede.core import UsageError"),
+        ("antecede.audit.judge", "from antecede.core.gate import Gate"),
+        ("antecede.audit.judge", "from antecede.core.errors_of_others import Mistake"),
+        ("antecede.cli.main", "from antecede.testing import conformance"),
+        ("antecede.core.gate", "import antecede"),
+    ],
+)
+def test_a_wrong_import_is_seen(module: str, code: str) -> None:
+    (complaint,) = wrong_arrows(code, module)
+    assert module in complaint
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [
+        ("antecede.core.gate", "import enum\nfrom antecede.core.errors import UsageError"),
+        ("antecede.core.gate", "from .errors import UsageError\nfrom . import limits"),
+        ("antecede.overlay.trees", "from antecede import core"),
+        ("antecede.overlay.deep.er", "from ...core import Gate"),
+        ("antecede.protocols.one", "from antecede.overlay.trees import Trees\nfrom antecede.trace import Row"),
+        ("antecede.sim.engine", "import random\nimport time\nimport antecede.protocols.registry"),
+        ("antecede.audit.judge", "from antecede.core.errors import UsageError\nfrom antecede.trace import Row"),
+        ("antecede.audit.judge", "from antecede.core import errors"),
+        ("antecede.experiments.one", "from antecede.audit import judge\nfrom antecede.sim import engine"),
+        ("antecede.cli.main", "from antecede.spark import sweep\nfrom antecede.report import page"),
+        ("antecede.testing.conformance", "from antecede.live import node\nfrom antecede.audit import judge"),
+    ],
+)
+def test_a_right_import_is_not_complained_of(module: str, code: str) -> None:
+    assert wrong_arrows(code, module) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "code"),
+    [("antecede.wormhole.gate", "import enum"), ("antecede.sim.engine", "from antecede.wormhole import gate")],
+)
+def test_an_unknown_package_is_named_with_what_to_do(module: str, code: str) -> None:
+    (complaint,) = wrong_arrows(code, module)
+    assert "antecede.wormhole" in complaint
+    assert "add it to the table" in complaint
+
+
+def test_a_print_is_seen() -> None:
+    assert printing_lines("def f():\n    print('hello')\n") == [2]
+    assert printing_lines("console.print('hello')  # print('no')\n'print(1)'") == []
