@@ -1,7 +1,7 @@
 """Every protocol by name, with its options: what the command line, sweeps and the documentation list."""
 
-from collections.abc import Callable
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 from msgspec import Meta
 
@@ -17,13 +17,32 @@ from antecede.protocols.timer_bundling import TimerBundling
 #: Makes the process of one node; called again when a node recovers.
 MakeProcess: TypeAlias = Callable[[int], Process]
 
+#: By topic: its members from the beginning, known to every node without a packet.
+Founders: TypeAlias = Mapping[str, Collection[int]]
+
 _MICRO = 1_000_000
 
 
 class ProtocolOptions(Choice, frozen=True, kw_only=True):
     """Options of a protocol; `build` gives the maker of its processes."""
 
+    #: Does every node take every message, without subscribing?
+    broadcast: ClassVar[bool] = True
+
     def build(self, nodes: int) -> MakeProcess:
+        raise NotImplementedError
+
+
+class GroupOptions(ProtocolOptions, frozen=True, kw_only=True):
+    """Options of a protocol with topics to subscribe to. Who subscribes is the workload's choice."""
+
+    broadcast: ClassVar[bool] = False
+
+    def build(self, nodes: int) -> MakeProcess:
+        return self.build_groups(nodes, {})
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        """Like `build`, for topics that have members when the run begins."""
         raise NotImplementedError
 
 

@@ -87,17 +87,17 @@ class Meter:
             "receptions": len(reception),
             "deliveries": len(delivery),
             "delayed_deliveries": self._delayed,
-            "reception_latency": _spread(reception),
-            "delivery_latency": _spread(delivery),
-            "messages_per_packet": _histogram(self._bundles),
-            "packet_bytes": _histogram(self._sizes),
-            "dependencies": _histogram(self._dependencies),
-            "pending_max_by_node": _histogram(Counter(self._pending_max.values())),
-            "bundle_max_by_node": _histogram(Counter(self._bundle_max.values())),
+            "reception_latency": spread(reception),
+            "delivery_latency": spread(delivery),
+            "messages_per_packet": histogram(self._bundles),
+            "packet_bytes": histogram(self._sizes),
+            "dependencies": histogram(self._dependencies),
+            "pending_max_by_node": histogram(Counter(self._pending_max.values())),
+            "bundle_max_by_node": histogram(Counter(self._bundle_max.values())),
         }
 
 
-def _spread(values: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> dict[str, float]:
+def spread(values: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> dict[str, float]:
     """Mean, percentiles and maximum in units of time."""
     if not len(values):
         return {}
@@ -110,5 +110,5 @@ def _spread(values: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> dict[str, f
     }
 
 
-def _histogram(counts: Counter[int]) -> dict[str, int]:
+def histogram(counts: Counter[int]) -> dict[str, int]:
     return {str(value): counts[value] for value in sorted(counts)}

@@ -18,6 +18,7 @@ from antecede.sim.network import (
     heavy_tailed,
     normal,
 )
+from antecede.sim.peersim import StepQueues
 from antecede.sim.units import TICKS, ticks
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -25,6 +26,13 @@ NotNegative = Annotated[float, Meta(ge=0)]
 
 
 class NetworkChoice(Choice, frozen=True, kw_only=True):
+    """Something between the nodes."""
+
+    @abstractmethod
+    def build(self, nodes: int, seed: str) -> Network: ...
+
+
+class PacketSwitchedChoice(NetworkChoice, frozen=True, kw_only=True):
     """A packet-switched network; subclasses say how long a packet is under way."""
 
     #: Processing time of a packet, a pure delay (thesis: t_pc).
@@ -46,7 +54,7 @@ class NetworkChoice(Choice, frozen=True, kw_only=True):
         )
 
 
-class Normal(NetworkChoice, frozen=True, kw_only=True):
+class Normal(PacketSwitchedChoice, frozen=True, kw_only=True):
     """Propagation drawn for each packet from a normal distribution (thesis 4.5.1)."""
 
     mean: Positive = 100.0
@@ -57,7 +65,7 @@ class Normal(NetworkChoice, frozen=True, kw_only=True):
         return normal(random.Random(seed), ticks(self.mean), ticks(self.sd), ticks(self.least))
 
 
-class FixedLinks(NetworkChoice, frozen=True, kw_only=True):
+class FixedLinks(PacketSwitchedChoice, frozen=True, kw_only=True):
     """Propagation drawn once for each direction of each link, then always the same."""
 
     mean: Positive = 100.0
@@ -68,7 +76,7 @@ class FixedLinks(NetworkChoice, frozen=True, kw_only=True):
         return fixed_per_link(seed, lambda rng: ticks(max(self.least, rng.gauss(self.mean, self.sd))))
 
 
-class Constant(NetworkChoice, frozen=True, kw_only=True):
+class Constant(PacketSwitchedChoice, frozen=True, kw_only=True):
     """Every packet takes the same time."""
 
     delay: NotNegative = 100.0
@@ -77,7 +85,7 @@ class Constant(NetworkChoice, frozen=True, kw_only=True):
         return constant(ticks(self.delay))
 
 
-class HeavyTailed(NetworkChoice, frozen=True, kw_only=True):
+class HeavyTailed(PacketSwitchedChoice, frozen=True, kw_only=True):
     """Pareto: most packets fast, a few very late; overtaking everywhere."""
 
     mean: Positive = 100.0
@@ -87,7 +95,7 @@ class HeavyTailed(NetworkChoice, frozen=True, kw_only=True):
         return heavy_tailed(random.Random(seed), ticks(self.mean), self.shape)
 
 
-class Matrix(NetworkChoice, frozen=True, kw_only=True):
+class Matrix(PacketSwitchedChoice, frozen=True, kw_only=True):
     """Measured round-trip times from a file (ms), half of it one way; 1 ms counts as 1 u.t."""
 
     file: str
@@ -96,10 +104,23 @@ class Matrix(NetworkChoice, frozen=True, kw_only=True):
         return from_matrix(read_one_way(self.file, nodes))
 
 
+class PeerSim(NetworkChoice, frozen=True, kw_only=True):
+    """The VCube-PS authors' simulator: one packet a step and node, propagation 99 or 100 (see `sim.peersim`)."""
+
+    #: Propagation, of which truncation takes 1 away half of the time. The thesis also uses 1000.
+    delay: Annotated[int, Meta(ge=2)] = 100
+    #: Packets of at most this many bytes bypass the queue: the variant without queueing acknowledgements.
+    express: Annotated[int, Meta(ge=0)] = 0
+
+    def build(self, nodes: int, seed: str) -> Network:
+        return StepQueues(random.Random(seed), propagation=self.delay, express_bytes=self.express)
+
+
 NETWORKS: dict[str, type[NetworkChoice]] = {
     "normal": Normal,
     "fixed-links": FixedLinks,
     "constant": Constant,
     "heavy-tailed": HeavyTailed,
     "matrix": Matrix,
+    "peersim": PeerSim,
 }

@@ -17,14 +17,17 @@ from antecede.core import UsageError
 from antecede.core.choices import parse
 from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.protocols.per_topic import PerTopic
-from antecede.protocols.registry import options
+from antecede.protocols.registry import GroupOptions, MakeProcess, ProtocolOptions, options
 from antecede.sim.engine import Observer, Simulation
 from antecede.sim.fault_choices import FAULTS
+from antecede.sim.group_meter import GroupMeter
 from antecede.sim.meter import Meter
 from antecede.sim.network import PacketSwitched
 from antecede.sim.networks import NETWORKS
+from antecede.sim.peersim import StepQueues
 from antecede.sim.tracing import Tracer
 from antecede.sim.units import TICKS
+from antecede.sim.workload import Members, WorkloadChoice
 from antecede.sim.workloads import WORKLOADS
 from antecede.trace import Recorder
 
@@ -72,35 +75,55 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True) -> Run
     network_choice = parse("network", spec.network, NETWORKS)
     workload = parse("workload", spec.workload, WORKLOADS)
     faults = [parse("fault", text, FAULTS) for text in spec.faults]
-    make_process = options(spec.protocol, spec.options).build(spec.nodes)
-    if len(workload.topics) > 1:
-        make_one = make_process
-        make_process = lambda node: PerTopic(node, make_one)  # noqa: E731
+    protocol = options(spec.protocol, spec.options)
+    members = workload.members(spec.nodes, random.Random(f"{spec.seed}/members"))
+    make_process = _maker(spec, protocol, workload, members)
 
     wire = network_choice.build(spec.nodes, f"{spec.seed}/network")
     network = wire
     for position, fault in enumerate(faults):
         network = fault.around(network, spec.nodes, f"{spec.seed}/fault {position}")
 
-    meter = Meter()
+    meter = Meter() if protocol.broadcast else GroupMeter(spec.nodes)
+    if measure and isinstance(wire, StepQueues):
+        wire.record()
     recorder = Recorder() if trace else None
     observers: list[Observer] = [meter] if measure else []
     if recorder is not None:
         observers.append(Tracer(recorder))
     simulation = Simulation(make_process, range(spec.nodes), network, observers)
-    for topic in workload.topics:
-        for node in range(spec.nodes):
+    for topic, nodes in members.items():
+        for node in nodes:
             for observer in observers:
-                observer.changed(0, node, "subscribe", topic)  # a broadcast: everyone takes everything, from the start
-    workload.start(simulation, spec.nodes, random.Random(f"{spec.seed}/workload"))
+                observer.changed(0, node, "subscribe", topic)  # members from the start: no process is told
+    workload.start(simulation, members, random.Random(f"{spec.seed}/workload"))
     for fault in faults:
         fault.schedule(simulation, spec.nodes)
     simulation.run()
 
-    metrics = meter.metrics() if measure else {}
+    metrics: dict[str, object] = {}
+    if measure:
+        metrics = meter.metrics(wire) if isinstance(meter, GroupMeter) else meter.metrics()
     metrics["finished"] = simulation.now / TICKS
     metrics["events"] = simulation.steps
     metrics["still_held"] = sum(process.held for process in simulation.processes.values())
     if isinstance(wire, PacketSwitched):
         metrics["queued_mean"] = wire.queued / TICKS / max(1, simulation.packets)
     return RunResult(spec=spec, metrics=metrics, trace=recorder)
+
+
+def _maker(spec: RunSpec, protocol: ProtocolOptions, workload: WorkloadChoice, members: Members) -> MakeProcess:
+    """Makes the processes of a run; in a broadcast everyone must be a member, and topics do not know of each other."""
+    if isinstance(protocol, GroupOptions):
+        return protocol.build_groups(spec.nodes, members)
+    if any(len(nodes) < spec.nodes for nodes in members.values()):
+        raise UsageError(
+            "workload",
+            spec.workload,
+            f"{spec.protocol} is a broadcast, every node takes every message",
+            "leave subscribers at 1, or choose a protocol with subscriptions",
+        )
+    make_one = protocol.build(spec.nodes)
+    if len(workload.topics) == 1:
+        return make_one
+    return lambda node: PerTopic(node, make_one)

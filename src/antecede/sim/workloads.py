@@ -1,4 +1,4 @@
-"""Who publishes what, when. A workload schedules publications and may react to deliveries. Times are in u.t."""
+"""The workloads one can choose by name. Times are in u.t."""
 
 import random
 from abc import abstractmethod
@@ -10,47 +10,23 @@ from typing import Annotated
 from msgspec import Meta
 
 from antecede.core import Message
-from antecede.core.choices import Choice
+from antecede.sim.churn import Churn
 from antecede.sim.engine import Simulation
 from antecede.sim.units import ticks
-
-Count = Annotated[int, Meta(ge=1)]
-Positive = Annotated[float, Meta(gt=0)]
-
-TOPIC = "all"
-
-
-class WorkloadChoice(Choice, frozen=True, kw_only=True):
-    """What the applications do."""
-
-    #: Bytes of a payload (thesis 4.5.1: 50).
-    payload: Annotated[int, Meta(ge=0)] = 50
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        return (TOPIC,)
-
-    @abstractmethod
-    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
-        """Schedule what is to happen."""
-
-    def _publish_at(self, simulation: Simulation, time: float, node: int, topic: str = TOPIC) -> None:
-        payload = bytes(self.payload)
-        simulation.at(ticks(time), lambda: _ignore(simulation.publish(node, topic, payload)))
+from antecede.sim.workload import TOPIC, Count, Members, NotNegative, Positive, Share, WorkloadChoice, ignore
 
 
 class _Timed(WorkloadChoice, frozen=True, kw_only=True):
     """Every node (or a share of them, drawn at random) publishes `messages` times, at times drawn independently."""
 
     messages: Count = 1
-    publishers: Annotated[float, Meta(gt=0, le=1)] = 1.0
+    #: Of the members.
+    publishers: Share = 1.0
 
-    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
-        chosen = (
-            range(nodes)
-            if self.publishers == 1
-            else sorted(rng.sample(range(nodes), max(1, round(self.publishers * nodes))))
-        )
+    def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
+        chosen = members[TOPIC]
+        if self.publishers < 1:
+            chosen = sorted(rng.sample(chosen, max(1, round(self.publishers * len(chosen)))))
         for node in chosen:
             for time in self._times(rng):
                 self._publish_at(simulation, time, node)
@@ -86,6 +62,18 @@ class Poisson(_Timed, frozen=True, kw_only=True):
         return list(accumulate(_poisson(rng, self.mean) for _ in range(self.messages)))
 
 
+class One(WorkloadChoice, frozen=True, kw_only=True):
+    """One member, drawn at random, publishes; with several messages, one every `interval` (thesis 5.6.2)."""
+
+    messages: Count = 1
+    interval: NotNegative = 0.0
+
+    def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
+        node = rng.choice(members[TOPIC])
+        for number in range(self.messages):
+            self._publish_at(simulation, number * self.interval, node)
+
+
 class Rate(WorkloadChoice, frozen=True, kw_only=True):
     """One stream of publications at a steady mean rate, each by a node drawn at random (thesis Figures 3.1 and 4.8)."""
 
@@ -93,11 +81,11 @@ class Rate(WorkloadChoice, frozen=True, kw_only=True):
     #: Mean time between two publications, whoever makes them.
     interval: Positive = 1.0
 
-    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
+    def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
         time = 0.0
         for _ in range(self.messages):
             time += rng.expovariate(1 / self.interval)
-            self._publish_at(simulation, time, rng.randrange(nodes))
+            self._publish_at(simulation, time, members[TOPIC][rng.randrange(len(members[TOPIC]))])
 
 
 class Discussion(WorkloadChoice, frozen=True, kw_only=True):
@@ -108,15 +96,16 @@ class Discussion(WorkloadChoice, frozen=True, kw_only=True):
     #: How often each node may speak.
     messages: Count = 1
     #: Longest pause before an answer; pauses are uniform.
-    pause: Annotated[float, Meta(ge=0)] = 0.0
+    pause: NotNegative = 0.0
 
-    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
-        left = [self.messages] * nodes
-        read = [0] * nodes
+    def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
+        everyone = members[TOPIC]
+        left = dict.fromkeys(everyone, self.messages)
+        read = dict.fromkeys(everyone, 0)
         payload = bytes(self.payload)
 
         def speak(node: int) -> Callable[[], None]:
-            return lambda: _ignore(simulation.publish(node, TOPIC, payload))
+            return lambda: ignore(simulation.publish(node, TOPIC, payload))
 
         def react(node: int, message: Message) -> None:
             if message.source == node:
@@ -129,7 +118,7 @@ class Discussion(WorkloadChoice, frozen=True, kw_only=True):
                 simulation.at(simulation.now + ticks(rng.uniform(0, self.pause)), speak(node))
 
         simulation.on_delivery = react
-        for node in sorted(rng.sample(range(nodes), min(self.begin, nodes))):
+        for node in sorted(rng.sample(everyone, min(self.begin, len(everyone)))):
             left[node] -= 1
             simulation.at(0, speak(node))
 
@@ -141,18 +130,28 @@ class Zipf(WorkloadChoice, frozen=True, kw_only=True):
     exponent: Annotated[float, Meta(ge=0)] = 0.825
     messages: Count = 1
     window: Positive = 1000.0
+    #: Mean time between two publications of a node; 0: they are spread over the window instead.
+    interval: NotNegative = 0.0
 
     @property
     def topics(self) -> tuple[str, ...]:
         return tuple(f"topic-{rank}" for rank in range(1, self.count + 1))
 
-    def start(self, simulation: Simulation, nodes: int, rng: random.Random) -> None:
+    def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
         topics = self.topics
         weights = list(accumulate(rank**-self.exponent for rank in range(1, self.count + 1)))
-        for node in range(nodes):
+        taken: dict[int, set[str]] = {}
+        for topic, nodes in members.items():
+            for node in nodes:
+                taken.setdefault(node, set()).add(topic)
+        for node in sorted(taken):
+            time = 0.0
             for _ in range(self.messages):
                 topic = topics[bisect(weights, rng.random() * weights[-1])]
-                self._publish_at(simulation, rng.uniform(0, self.window), node, topic)
+                while topic not in taken[node]:
+                    topic = topics[bisect(weights, rng.random() * weights[-1])]
+                time = time + rng.expovariate(1 / self.interval) if self.interval else rng.uniform(0, self.window)
+                self._publish_at(simulation, time, node, topic)
 
 
 def _poisson(rng: random.Random, mean: float) -> int:
@@ -169,15 +168,13 @@ def _poisson(rng: random.Random, mean: float) -> int:
     return total
 
 
-def _ignore(message: Message | None) -> None:
-    """A node that is down publishes nothing; the workload goes on."""
-
-
 WORKLOADS: dict[str, type[WorkloadChoice]] = {
     "uniform": Uniform,
+    "one": One,
     "exponential": Exponential,
     "poisson": Poisson,
     "rate": Rate,
     "discussion": Discussion,
     "zipf": Zipf,
+    "churn": Churn,
 }

@@ -1,0 +1,206 @@
+"""Measures a run of a protocol with subscriptions: the metrics of thesis 5.6.1, counted as its authors count them.
+
+* A *reception* is a message reaching a member; one that reaches a node which does not take its topic is a *relay's*, a
+  false positive. Where messages go to a root first (`post`), that hop is no reception, and a publisher's own message
+  coming back down the tree is one.
+* Latencies count from the publication. Delivery − reception is the *wait* that causal order imposed.
+* *Hops* are those of a message's first arrival at a member; a publisher's own copy counts 0, unless it comes back.
+* A packet's *place* is how many packets stood in its sender's queue once it was in (the network `peersim` only).
+"""
+
+from array import array
+from collections import Counter, defaultdict
+
+import numpy as np
+
+from antecede.core import Message, Packet
+from antecede.sim.meter import histogram, spread
+from antecede.sim.peersim import StepQueues
+from antecede.sim.units import TICKS
+
+_NOT_YET = 255
+
+
+class GroupMeter:
+    """An observer of the engine that adds up."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
+        self._takes: defaultdict[str, set[int]] = defaultdict(set)
+        # By message: when it was published, and for each node the links it had crossed when it came.
+        self._known: dict[tuple[str, int, int], tuple[int, bytearray]] = {}
+        self._reception = array("q")
+        self._delivery = array("q")
+        self._waits = array("q")
+        self._hops: Counter[int] = Counter()
+        self._dependencies: Counter[int] = Counter()
+        self._relayed = 0
+        self._duplicates = 0
+        self._dropped = 0
+        self._changes: Counter[str] = Counter()
+        # By sort of packet: its number, and how many were sent, with their bytes.
+        self._sorts: dict[type[Packet], int] = {}
+        self._names: list[str] = []
+        self._sent: list[int] = []
+        self._bytes: list[int] = []
+        # For each packet sent, its sort and its sender, to put beside what the network recorded.
+        self._sort_of = array("B")
+        self._sender_of = array("H")
+        # The message that came last, while it is not delivered; and when those came that had to wait.
+        self._fresh: dict[int, Message] = {}
+        self._fresh_at = (-1, -1)
+        self._came: dict[tuple[int, str, int, int], int] = {}
+
+    def published(self, now: int, node: int, message: Message) -> None:
+        hops = bytearray(b"\xff") * self._nodes
+        hops[node] = 0
+        self._known[message.topic, message.source, message.seq] = (now, hops)
+        self._dependencies[len(message.deps)] += 1
+
+    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
+        sort = self._sorts.get(type(packet))
+        if sort is None:
+            sort = self._sorts[type(packet)] = len(self._sorts)
+            self._names.append(packet.kind)
+            self._sent.append(0)
+            self._bytes.append(0)
+        self._sent[sort] += 1
+        self._bytes[sort] += size
+        self._sort_of.append(sort)
+        self._sender_of.append(node)
+
+    def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
+        messages = packet.messages
+        if not messages:
+            return
+        if self._fresh:
+            self._keep_fresh()
+        for message in messages:
+            published_at, hops = self._known[message.topic, message.source, message.seq]
+            crossed = hops[sender] + 1
+            if packet.kind == "post":
+                hops[node] = crossed
+                continue
+            returned = message.source == node and hops[node] == 0
+            if hops[node] != _NOT_YET and not returned:
+                self._duplicates += 1
+                continue
+            hops[node] = crossed
+            if node not in self._takes[message.topic]:
+                self._relayed += 1
+                continue
+            self._reception.append(now - published_at)
+            self._hops[crossed] += 1
+            if returned:
+                self._delivery.append(now - published_at)
+                self._waits.append(0)
+            else:
+                self._fresh[id(message)] = message
+        self._fresh_at = (now, node)
+
+    def delivered(self, now: int, node: int, message: Message) -> None:
+        if message.source == node:
+            return
+        if self._fresh.pop(id(message), None) is not None and self._fresh_at == (now, node):
+            wait = 0
+        else:
+            came = self._came.pop((node, message.topic, message.source, message.seq), None)
+            if came is None:
+                return  # at a root, which gets no reception either
+            wait = now - came
+        self._delivery.append(now - self._known[message.topic, message.source, message.seq][0])
+        self._waits.append(wait)
+
+    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:
+        self._dropped += 1
+
+    def changed(self, now: int, node: int, what: str, topic: str) -> None:
+        self._changes[what] += 1
+        if what == "subscribe":
+            self._takes[topic].add(node)
+        elif what == "unsubscribe":
+            self._takes[topic].discard(node)
+
+    def metrics(self, wire: object = None) -> dict[str, object]:
+        """Plain values: numbers, and histograms as {value: count}."""
+        hops = self._hops.copy()
+        for (topic, source, _), (_, crossed) in self._known.items():
+            if crossed[source] == 0 and source in self._takes[topic]:
+                hops[0] += 1
+        receptions = len(self._reception)
+        waits = np.frombuffer(self._waits, np.int64) if self._waits else np.zeros(0, np.int64)
+        metrics: dict[str, object] = {
+            "published": len(self._known),
+            "sent": dict(zip(self._names, self._sent, strict=True)),
+            "bytes": dict(zip(self._names, self._bytes, strict=True)),
+            "dropped_packets": self._dropped,
+            "subscriptions": self._changes["subscribe"],
+            "unsubscriptions": self._changes["unsubscribe"],
+            "receptions": receptions,
+            "deliveries": len(self._delivery),
+            "duplicates": self._duplicates,
+            "relayed": self._relayed,
+            "relayed_share": self._relayed / max(1, self._relayed + receptions),
+            "reception_latency": _mean_and_more(self._reception),
+            "delivery_latency": _mean_and_more(self._delivery),
+            "wait": _mean_and_more(self._waits),
+            "waited_share": float((waits > 0).mean()) if len(waits) else 0.0,
+            "waits": _whole_units(waits),
+            "hops": histogram(hops),
+            "hops_mean": sum(value * count for value, count in hops.items()) / max(1, hops.total()),
+            "dependencies": histogram(self._dependencies),
+        }
+        if isinstance(wire, StepQueues):
+            metrics.update(self._queues(wire))
+        return metrics
+
+    def _keep_fresh(self) -> None:
+        """What came last and was not delivered at once waits from then on."""
+        now, node = self._fresh_at
+        for message in self._fresh.values():
+            self._came[node, message.topic, message.source, message.seq] = now
+        self._fresh.clear()
+
+    def _queues(self, wire: StepQueues) -> dict[str, object]:
+        """Places and delays by sort of packet, and how many nodes had which mean place (thesis Table 5.1)."""
+        sorts = np.frombuffer(self._sort_of, np.uint8)
+        senders = np.frombuffer(self._sender_of, np.uint16)
+        places = np.frombuffer(wire.places, np.uint32)
+        delays = np.frombuffer(wire.delays, np.int64)
+        queued = places > 0
+        total = np.bincount(senders[queued], weights=places[queued], minlength=self._nodes)
+        count = np.bincount(senders[queued], minlength=self._nodes)
+        by_node = total / np.maximum(count, 1)
+        most = np.zeros(self._nodes)
+        np.maximum.at(most, senders, places)
+        return {
+            "place_mean": float(places[queued].mean()) if queued.any() else 0.0,
+            "place_mean_by_kind": {name: float(places[sorts == sort].mean()) for sort, name in enumerate(self._names)},
+            "delay_mean_by_kind": {
+                name: float(delays[sorts == sort].mean()) / TICKS for sort, name in enumerate(self._names)
+            },
+            "place_mean_by_node": _bins(by_node),
+            "place_mean_worst_node": float(by_node.max()),
+            "place_max_worst_node": float(most.max()),
+        }
+
+
+def _mean_and_more(values: "array[int]") -> dict[str, float]:
+    return spread(np.frombuffer(values, np.int64) if values else np.zeros(0, np.int64))
+
+
+def _whole_units(ticks: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> dict[str, int]:
+    """How many waited how long, rounded up to whole units of time."""
+    values, counts = np.unique(-(-ticks // TICKS), return_counts=True)
+    return {str(value): int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def _bins(means: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> dict[str, int]:
+    """Nodes by the power of two up to which their mean reaches: "8" counts those above 4 and up to 8; "0" exactly 0."""
+    found: Counter[int] = Counter()
+    for mean in means.tolist():
+        limit = 0 if mean == 0 else 2
+        while mean > limit:
+            limit *= 2
+        found[limit] += 1
+    return histogram(found)

@@ -1,0 +1,55 @@
+"""What a workload is: who takes part, who publishes what, when. Times are in units of time (u.t.)."""
+
+import random
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
+
+from antecede.core import Message
+from antecede.core.choices import Choice
+from antecede.sim.engine import Simulation
+from antecede.sim.units import ticks
+
+Count = Annotated[int, Meta(ge=1)]
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(gt=0, le=1)]
+
+#: By topic: who takes it when the run begins, in ascending order.
+Members: TypeAlias = Mapping[str, Sequence[int]]
+
+TOPIC = "all"
+
+
+class WorkloadChoice(Choice, frozen=True, kw_only=True):
+    """What the applications do."""
+
+    #: Bytes of a payload (thesis 4.5.1: 50).
+    payload: Annotated[int, Meta(ge=0)] = 50
+    #: Share of the nodes that take each topic, drawn at random. A broadcast has no choice: all do.
+    subscribers: Share = 1.0
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return (TOPIC,)
+
+    def members(self, nodes: int, rng: random.Random) -> Members:
+        """Who takes each topic when the run begins; known to everybody, without a packet."""
+        if self.subscribers == 1:
+            return dict.fromkeys(self.topics, range(nodes))
+        count = max(1, round(self.subscribers * nodes))
+        return {topic: sorted(rng.sample(range(nodes), count)) for topic in self.topics}
+
+    @abstractmethod
+    def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
+        """Schedule what is to happen."""
+
+    def _publish_at(self, simulation: Simulation, time: float, node: int, topic: str = TOPIC) -> None:
+        payload = bytes(self.payload)
+        simulation.at(ticks(time), lambda: ignore(simulation.publish(node, topic, payload)))
+
+
+def ignore(message: Message | None) -> None:
+    """A node that is down publishes nothing; the workload goes on."""
