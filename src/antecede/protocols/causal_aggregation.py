@@ -35,8 +35,8 @@ class CausalAggregation(CausalBroadcast):
         # and (child, source), at the number of that source's messages passed on to that child. The latter is kept up
         # to date only while one of them is kept back: nobody else asks.
         self._edges: Counters[_OnEdge] = Counters()
-        # By (child, source): the numbers of the messages kept back, while there are any.
-        self._kept: dict[tuple[int, int], set[int]] = {}
+        # By source, then child: the numbers of the messages kept back, while there are any.
+        self._kept: dict[int, dict[int, set[int]]] = {}
         # By source: numbers received beyond a hole.
         self._early: dict[int, set[int]] = {}
         self._arrivals = 0
@@ -52,26 +52,26 @@ class CausalAggregation(CausalBroadcast):
         received = self._edges.level
         after_a_hole = seq > received[source] + 1
         leaving = self._edges.raise_to(source, self._received_up_to(source, seq))
-        free: list[int] = []
         hops = self._trees.next_hops(self.node, source, sender)
-        if hops:
-            missing = [entry for entry in message.deps if received[entry[0]] < entry[1]]
+        if not hops:
+            return
+        missing = [entry for entry in message.deps if received[entry[0]] < entry[1]]
+        kept = self._kept.get(source)
+        free = hops
+        if missing or kept or after_a_hole:
+            free = ()
             for hop in hops:
                 needs: list[Need] = [entry for entry in missing if self._trees.carries(self.node, hop, entry[0])]
-                edge = (hop, source)
-                kept = self._kept.get(edge)
-                if after_a_hole or (kept and seq - 1 in kept):
-                    needs.insert(0, (edge, seq - 1))
+                if after_a_hole or (kept and seq - 1 in kept.get(hop, ())):
+                    needs.insert(0, ((hop, source), seq - 1))
                 if needs:
-                    self._kept.setdefault(edge, set()).add(seq)
+                    self._kept.setdefault(source, {}).setdefault(hop, set()).add(seq)
                     self._edges.wait((hop, self._arrivals, message), needs)
-                elif kept:
-                    leaving.append((hop, self._arrivals, message))
                 else:
-                    free.append(hop)
+                    leaving.append((hop, self._arrivals, message))
         if leaving:
             self._send_bundled(hops, leaving + [(hop, self._arrivals, message) for hop in free])
-        elif free:
+        else:
             alone = packet if len(packet.messages) == 1 else Bundle((message,))
             for hop in free:
                 self.out.send(hop, alone)
@@ -81,13 +81,14 @@ class CausalAggregation(CausalBroadcast):
         by_hop: dict[int, list[tuple[int, Message]]] = {}
         for hop, arrival, message in leaving:  # grows while we walk it
             by_hop.setdefault(hop, []).append((arrival, message))
-            edge = (hop, message.source)
-            kept = self._kept.get(edge)
-            if kept:
-                kept.discard(message.seq)
-                leaving.extend(self._edges.raise_to(edge, message.seq))
+            kept = self._kept.get(message.source)
+            if kept and hop in kept:
+                kept[hop].discard(message.seq)
+                leaving.extend(self._edges.raise_to((hop, message.source), message.seq))
+                if not kept[hop]:
+                    del kept[hop]
                 if not kept:
-                    del self._kept[edge]
+                    del self._kept[message.source]
         for hop in hops:
             if hop in by_hop:
                 in_order = [message for _, message in sorted(by_hop[hop], key=_arrival)]
@@ -97,10 +98,10 @@ class CausalAggregation(CausalBroadcast):
     def _received_up_to(self, source: int, seq: int) -> int:
         """Up to where `source` has been received without a hole, now that `seq` is here."""
         reached = self._edges.level[source]
-        early = self._early.get(source)
         if seq > reached + 1:
             self._early.setdefault(source, set()).add(seq)
             return reached
+        early = self._early.get(source)
         reached = max(reached, seq)
         while early and reached + 1 in early:
             reached += 1
