@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
+from zlib import crc32
 
 from msgspec import Meta
 
 from antecede.core import Process, UsageError
 from antecede.core.choices import Choice, convert
 from antecede.core.limits import PACKET_BYTES_MAX
+from antecede.overlay.shared_tree import BrokerTree, SharedTree, SubscriberTree
 from antecede.overlay.trees import PerSourceTrees, SingleTree, Trees
 from antecede.overlay.vcube import VCube
 from antecede.protocols.causal_aggregation import CausalAggregation
 from antecede.protocols.causal_broadcast import ByteModel, CausalBroadcast
+from antecede.protocols.srpt import Srpt, founders_below
 from antecede.protocols.timer_bundling import TimerBundling
 
 #: Makes the process of one node; called again when a node recovers.
@@ -98,6 +101,52 @@ class TimerOptions(TreeOptions, frozen=True, kw_only=True):
         return lambda node: TimerBundling(node, trees, sizes, wait_us=wait_us)
 
 
+class SrptOptions(GroupOptions, frozen=True, kw_only=True):
+    """One tree a topic."""
+
+    #: Root of every topic; −1: each topic has its own, chosen by its name.
+    root: Annotated[int, Meta(ge=-1)] = -1
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        places, sizes = self._places(nodes), ByteModel()
+        if self.root >= places:
+            raise UsageError("root", self.root, "is not a place for a root", f"choose −1 … {places - 1}")
+        trees: dict[int, SharedTree] = {}
+
+        def tree_of(topic: str) -> SharedTree:
+            root = self.root if self.root >= 0 else crc32(topic.encode()) % places
+            if root not in trees:
+                trees[root] = self._tree(nodes, root)
+            return trees[root]
+
+        members = {topic: frozenset(nodes) for topic, nodes in founders.items()}
+        below = {topic: founders_below(tree_of(topic), nodes) for topic, nodes in members.items()}
+
+        def make(node: int) -> Process:
+            return Srpt(node, tree_of, sizes, members, {topic: found.get(node, {}) for topic, found in below.items()})
+
+        return make
+
+    def _places(self, nodes: int) -> int:
+        return nodes
+
+    def _tree(self, nodes: int, root: int) -> SharedTree:
+        return SubscriberTree(VCube(nodes), root)
+
+
+class BrokerOptions(SrptOptions, frozen=True, kw_only=True):
+    """One tree of brokers a topic; the other nodes hang on them."""
+
+    #: The first so many nodes are brokers.
+    brokers: Annotated[int, Meta(ge=1)] = 32
+
+    def _places(self, nodes: int) -> int:
+        return self.brokers
+
+    def _tree(self, nodes: int, root: int) -> SharedTree:
+        return BrokerTree(nodes, self.brokers, root)
+
+
 class Protocol(NamedTuple):
     """What the registry knows of a protocol."""
 
@@ -116,6 +165,16 @@ PROTOCOLS: dict[str, Protocol] = {
         "causal broadcast on the same trees whose packets wait a fixed time for company",
         "thesis 3.4.5",
         TimerOptions,
+    ),
+    "srpt-s": Protocol(
+        "publish/subscribe on one tree a topic, of subscribers and the relays between them",
+        "thesis 5.3, 5.6",
+        SrptOptions,
+    ),
+    "srpt-b": Protocol(
+        "publish/subscribe on one tree of brokers a topic, each with subscribers of its own",
+        "thesis 5.6.7",
+        BrokerOptions,
     ),
 }
 

@@ -4,7 +4,8 @@
   false positive. Where messages go to a root first (`post`), that hop is no reception, and a publisher's own message
   coming back down the tree is one.
 * Latencies count from the publication. Delivery − reception is the *wait* that causal order imposed.
-* *Hops* are those of a message's first arrival at a member; a publisher's own copy counts 0, unless it comes back.
+* *Hops* are those of a message's first arrival at a member; a root's copy counts 0, and so does a publisher's own,
+  unless it comes back.
 * A packet's *place* is how many packets stood in its sender's queue once it was in (the network `peersim` only).
 """
 
@@ -80,6 +81,7 @@ class GroupMeter:
             crossed = hops[sender] + 1
             if packet.kind == "post":
                 hops[node] = crossed
+                self._hops[0] += node in self._takes[message.topic]
                 continue
             returned = message.source == node and hops[node] == 0
             if hops[node] != _NOT_YET and not returned:

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from antecede.core import Message
+from antecede.core import Message, UsageError
 from antecede.core.choices import Choice
 from antecede.sim.engine import Simulation
 from antecede.sim.units import ticks
@@ -30,6 +30,8 @@ class WorkloadChoice(Choice, frozen=True, kw_only=True):
     payload: Annotated[int, Meta(ge=0)] = 50
     #: Share of the nodes that take each topic, drawn at random. A broadcast has no choice: all do.
     subscribers: Share = 1.0
+    #: The first so many nodes take no topic: brokers that only forward.
+    aside: Annotated[int, Meta(ge=0)] = 0
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -37,10 +39,13 @@ class WorkloadChoice(Choice, frozen=True, kw_only=True):
 
     def members(self, nodes: int, rng: random.Random) -> Members:
         """Who takes each topic when the run begins; known to everybody, without a packet."""
+        if self.aside >= nodes:
+            raise UsageError("aside", self.aside, f"there are {nodes} nodes", f"choose 0 … {nodes - 1}")
+        able = range(self.aside, nodes)
         if self.subscribers == 1:
-            return dict.fromkeys(self.topics, range(nodes))
-        count = max(1, round(self.subscribers * nodes))
-        return {topic: sorted(rng.sample(range(nodes), count)) for topic in self.topics}
+            return dict.fromkeys(self.topics, able)
+        count = max(1, round(self.subscribers * len(able)))
+        return {topic: sorted(rng.sample(able, count)) for topic in self.topics}
 
     @abstractmethod
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
