@@ -49,19 +49,16 @@ class Counters(Generic[T]):
         # stream -> level -> items waiting for it: (item, all its needs, index of the next need to look at).
         self._waiting: dict[Stream, dict[int, list[tuple[T, Sequence[Need], int]]]] = {}
 
-    def wait(self, item: T, needs: Sequence[Need]) -> bool:
-        """True when every need is met already; otherwise `item` is held and comes out of `raise_to` later."""
+    def wait(self, item: T, needs: Sequence[Need], index: int = 0) -> bool:
+        """True when every need from `index` on is met; otherwise `item` is held and comes out of `raise_to` later."""
         level = self.level
-        for index, (stream, n) in enumerate(needs, 1):
+        for position in range(index, len(needs)):
+            stream, n = needs[position]
             if level[stream] < n:
-                self.wait_for(stream, n, item, needs, index)
+                self.waiting += 1
+                self._waiting.setdefault(stream, {}).setdefault(n, []).append((item, needs, position + 1))
                 return False
         return True
-
-    def wait_for(self, stream: Stream, n: int, item: T, needs: Sequence[Need] = (), index: int = 0) -> None:
-        """Hold `item` until `stream` reaches `n`, then go on with `needs[index:]`."""
-        self.waiting += 1
-        self._waiting.setdefault(stream, {}).setdefault(n, []).append((item, needs, index))
 
     def raise_to(self, stream: Stream, n: int) -> list[T]:
         """Set `stream` to `n` if that is higher. Returns the items that now have all they need."""
@@ -81,7 +78,7 @@ class Counters(Generic[T]):
         for value in reached:
             for item, needs, index in waiting.pop(value, ()):
                 self.waiting -= 1
-                if self._resume(item, needs, index):
+                if self.wait(item, needs, index):
                     satisfied.append(item)
         if not waiting:
             del self._waiting[stream]
@@ -90,15 +87,6 @@ class Counters(Generic[T]):
     def missing(self) -> dict[Stream, int]:
         """For each stream somebody waits on, the highest value waited for: what a pull would ask for."""
         return {stream: max(waiting) for stream, waiting in self._waiting.items()}
-
-    def _resume(self, item: T, needs: Sequence[Need], index: int) -> bool:
-        level = self.level
-        for position in range(index, len(needs)):
-            stream, n = needs[position]
-            if level[stream] < n:
-                self.wait_for(stream, n, item, needs, position + 1)
-                return False
-        return True
 
 
 class Verdict(enum.Enum):
@@ -111,15 +99,8 @@ class Verdict(enum.Enum):
     FULL = "full"  # the bound on held messages is reached: not taken, offer it again
 
 
-class _Held(Generic[T]):
-    """A message inside the gate with its place in the order."""
-
-    __slots__ = ("caps", "item", "pos")
-
-    def __init__(self, item: T, pos: Sequence[Need], caps: Sequence[Need]) -> None:
-        self.item = item
-        self.pos = pos
-        self.caps = caps
+#: A message inside the gate with its place in the order: (item, pos, caps). A tuple: one is made for every message.
+_Entry: TypeAlias = tuple[T, Sequence[Need], Sequence[Need]]
 
 
 class Gate(Generic[T]):
@@ -135,7 +116,7 @@ class Gate(Generic[T]):
         self._contiguous = contiguous
         self._held_max = held_max
         # What is accounted for (delivered, tagged or given up) without a hole, and who waits for more.
-        self._got: Counters[_Held[T]] = Counters()
+        self._got: Counters[_Entry[T]] = Counters()
         # Positions accounted for beyond a hole.
         self._beyond: dict[Stream, set[int]] = {}
         # The highest position delivered in order or before our time: what caps are held against. Differs from `_got`
@@ -148,7 +129,7 @@ class Gate(Generic[T]):
         self._inside: set[Need] = set()
         # Positions inside that were dealt with outside meanwhile: their messages are dropped when their turn comes.
         self._void: set[Need] = set()
-        self._ready: list[_Held[T]] = []
+        self._ready: list[_Entry[T]] = []
         self._late: list[T] = []
 
     @property
@@ -166,50 +147,49 @@ class Gate(Generic[T]):
 
     def offer(self, item: T, pos: Sequence[Need], needs: Sequence[Need] = (), caps: Sequence[Need] = ()) -> Verdict:
         """Give a message to the gate. When the verdict is READY, `drain` has news."""
-        got = self._got
-        level = got.level
+        level = self._got.level
+        behind: Need | None = None
         for place in pos:
             stream, n = place
-            if n <= level[stream] or place in self._inside or (self._beyond and n in self._beyond.get(stream, ())):
+            reached = level[stream]
+            if n <= reached or place in self._inside or (self._beyond and n in self._beyond.get(stream, ())):
                 # What is before our time in one of its streams may be news in another, which must not stall.
                 news = [place for place in pos if place[1] > self._floor[place[0]]]
                 if 0 < len(news) < len(pos):
                     return self.offer(item, news, needs, caps)
                 return self._already(stream, n)
+            if n > reached + 1:
+                behind = place
         if caps and self._overtaken(caps):
             return Verdict.LATE
-        entry = _Held(item, pos, caps)
-        if self._contiguous:
-            if len(pos) == 1:
-                stream, n = pos[0]
-                if level[stream] < n - 1:
-                    return self._hold(entry, stream, n - 1, needs)
-            else:
-                needs = (*((stream, n - 1) for stream, n in pos), *needs)
-        for index, (stream, n) in enumerate(needs, 1):
+        if behind is not None and self._contiguous:
+            return self._hold((item, pos, caps), (*((stream, n - 1) for stream, n in pos), *needs))
+        for stream, n in needs:
             if level[stream] < n:
-                return self._hold(entry, stream, n, needs, index)
+                return self._hold((item, pos, caps), needs)
         self._inside.update(pos)
-        self._ready.append(entry)
+        self._ready.append((item, pos, caps))
         return Verdict.READY
 
     def drain(self) -> list[T]:
         """The messages that may be delivered now, in order. Those that waited only for these are among them."""
         out: list[T] = []
-        ready = self._ready
-        for entry in ready:  # grows while we walk it
-            if (self._floor or self._void) and self._dropped(entry.pos):
-                self._void.difference_update(entry.pos)
-            elif entry.caps and self._overtaken(entry.caps):
-                self._late.append(entry.item)
+        ready, have = self._ready, self._have
+        for item, pos, caps in ready:  # grows while we walk it
+            if (self._floor or self._void) and self._dropped(pos):
+                self._void.difference_update(pos)
+            elif caps and self._overtaken(caps):
+                self._late.append(item)
             else:
-                out.append(entry.item)
-                for stream, n in entry.pos:
-                    if n > self._have[stream]:
-                        self._have[stream] = n
-            for place in entry.pos:
+                out.append(item)
+                for stream, n in pos:
+                    if n > have[stream]:
+                        have[stream] = n
+            for place in pos:
                 self._inside.discard(place)
-                ready.extend(self._account(*place))
+                woken = self._account(*place)
+                if woken:
+                    ready += woken
         ready.clear()
         return out
 
@@ -251,11 +231,11 @@ class Gate(Generic[T]):
             self._void.add((stream, n))
         self._ready.extend(self._account(stream, n))
 
-    def _hold(self, entry: _Held[T], stream: Stream, n: int, needs: Sequence[Need], index: int = 0) -> Verdict:
+    def _hold(self, entry: _Entry[T], needs: Sequence[Need]) -> Verdict:
         if self._got.waiting >= self._held_max:
             return Verdict.FULL
-        self._inside.update(entry.pos)
-        self._got.wait_for(stream, n, entry, needs, index)
+        self._inside.update(entry[1])
+        self._got.wait(entry, needs)
         return Verdict.WAITING
 
     def _already(self, stream: Stream, n: int) -> Verdict:
@@ -271,7 +251,7 @@ class Gate(Generic[T]):
         have = self._have
         return any(have[stream] > n for stream, n in caps)
 
-    def _account(self, stream: Stream, n: int) -> list[_Held[T]]:
+    def _account(self, stream: Stream, n: int) -> list[_Entry[T]]:
         """`n` is dealt with: raise the counter as far as there is no hole."""
         level = self._got.level[stream]
         if n <= level:
@@ -281,9 +261,9 @@ class Gate(Generic[T]):
         if n > level + 1:
             self._beyond.setdefault(stream, set()).add(n)
             return []
-        return self._jump(stream, n)
+        return self._jump(stream, n) if self._beyond else self._got.raise_to(stream, n)
 
-    def _jump(self, stream: Stream, n: int) -> list[_Held[T]]:
+    def _jump(self, stream: Stream, n: int) -> list[_Entry[T]]:
         """Everything up to `n` is dealt with, and what lies accounted for right behind it."""
         beyond = self._beyond.get(stream)
         if beyond is not None:
