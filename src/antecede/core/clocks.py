@@ -11,6 +11,7 @@ and differ in how much of the causal past they name (thesis 3.3.3, Figure 3.1):
 Entries are for one topic; neither names the source's own previous message, which its number implies.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from antecede.core.message import Dependency, Message
@@ -77,3 +78,64 @@ class Frontier:
             if ahead.get(source, 0) and ahead[source] <= seq:
                 del ahead[source]
         ahead[message.source] = message.seq
+
+
+class UnprunedFrontier(Frontier):
+    """A frontier that forgets nothing: the last message of everyone heard since one's own last stamp.
+
+    What thesis Algorithm 4 does in effect: CHECKCB empties the barrier it is given, so that line 94 takes nothing away
+    (SPEC part 2). Order holds all the same; barriers are about twice as large.
+    """
+
+    __slots__ = ()
+
+    def observe(self, message: Message) -> None:
+        self._ahead[message.source] = message.seq
+
+
+class DomainFrontier:
+    """The frontier of a causal domain of several topics: for each topic, the maximal elements of one's causal past.
+
+    An entry for topic A goes only when a later message *on A* covers it, since a reader of A alone never sees the
+    message on B that would have covered it (DESIGN, "Several topics"). Entries of topics one does not take are passed
+    on: they come and go with the messages of others.
+    """
+
+    __slots__ = ("_ahead", "_node")
+
+    def __init__(self, node: int) -> None:
+        self._node = node
+        self._ahead: dict[str, dict[int, int]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._ahead.values()))
+
+    def stamp(self, topic: str, seq: int) -> tuple[tuple[Dependency, ...], tuple[tuple[str, int, int], ...]]:
+        """What the message published now, `seq` of this node on `topic`, depends on: on its topic, and across."""
+        node = self._node
+        here = self._ahead.get(topic, {})
+        deps = tuple([entry for entry in here.items() if entry[0] != node])
+        across = tuple(
+            [
+                (other, source, last)
+                for other, ahead in self._ahead.items()
+                if other != topic
+                for source, last in ahead.items()
+            ]
+        )
+        self._ahead[topic] = {node: seq}
+        return deps, across
+
+    def observe(self, message: Message, known: Callable[[str, int, int], bool]) -> None:
+        """`message` was delivered here. `known` tells of which entries this node itself delivered the message."""
+        here = self._ahead.setdefault(message.topic, {})
+        for source, seq in message.deps:
+            if here.get(source, 0) and here[source] <= seq:
+                del here[source]
+        here[message.source] = message.seq
+        for topic, source, seq in message.across:
+            # What was delivered here is in the frontier already, or something later covers it.
+            if not known(topic, source, seq):
+                ahead = self._ahead.setdefault(topic, {})
+                if ahead.get(source, 0) < seq:
+                    ahead[source] = seq

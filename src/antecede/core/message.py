@@ -49,6 +49,9 @@ class Message(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unk
     #: What must be delivered before it on its own topic; the message's own predecessor (seq − 1) is implied.
     deps: Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
     payload: bytes = b""
+    #: What must be delivered before it on other topics of its causal domain, by those who take them: (topic, source,
+    #: seq) each. Who does not take a topic passes its entries on (`core.clocks.DomainFrontier`).
+    across: Annotated[tuple[tuple[Topic, Source, Seq], ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
 
     @property
     def id(self) -> MessageId:

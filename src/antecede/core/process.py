@@ -7,28 +7,41 @@ differs, so what is tested in one is what runs in the other.
 The driver empties an outbox after every input, in this order, and must keep to it:
   1. `kept`        made durable first: what a packet promises must survive a crash of the one who sent it;
   2. `sends`       then handed to the network;
-  3. `deliveries`  then given to the application;
+  3. `deliveries`  then given to the application, and `changes` reported to it, in the order they were written;
   4. `timers`      then armed.
 A process never learns the time and draws random numbers only from a generator it was given.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
+from typing import ClassVar, Literal, NamedTuple
 
 from antecede.core.errors import UsageError
 from antecede.core.message import Message
 from antecede.core.packet import Packet
 
 
+class Change(NamedTuple):
+    """Something that took effect later than it was asked for, and its place among the deliveries of the same outbox."""
+
+    #: How many deliveries of this outbox come before it.
+    after: int
+    what: Literal["publish", "subscribe", "unsubscribe"]
+    topic: str
+    #: With "publish": the message as it was stamped.
+    message: Message | None = None
+
+
 class Outbox:
     """What a process wants done, in the order it asked. Plain lists: the driver drains and clears them."""
 
-    __slots__ = ("deliveries", "kept", "sends", "timers")
+    __slots__ = ("changes", "deliveries", "kept", "sends", "timers")
 
     def __init__(self) -> None:
         self.kept: list[object] = []
         self.sends: list[tuple[int, Packet]] = []
         self.deliveries: list[Message] = []
+        self.changes: list[Change] = []
         self.timers: list[tuple[int, Hashable]] = []
 
     def keep(self, record: object) -> None:
@@ -41,6 +54,18 @@ class Outbox:
     def deliver(self, message: Message) -> None:
         self.deliveries.append(message)
 
+    def joined(self, topic: str) -> None:
+        """The node takes `topic` from here on: whatever anybody publishes on it from now is owed to it."""
+        self.changes.append(Change(len(self.deliveries), "subscribe", topic))
+
+    def left(self, topic: str) -> None:
+        """The node takes `topic` no more."""
+        self.changes.append(Change(len(self.deliveries), "unsubscribe", topic))
+
+    def published(self, message: Message) -> None:
+        """A message for which `Process.publish` had returned None is stamped now. Write it before its delivery."""
+        self.changes.append(Change(len(self.deliveries), "publish", message.topic, message))
+
     def wake_after(self, delay_us: int, timer: Hashable) -> None:
         """Call `wake(timer)` once, `delay_us` from now. Timers are not cancelled: a stale one is ignored."""
         self.timers.append((delay_us, timer))
@@ -49,19 +74,27 @@ class Outbox:
         self.kept.clear()
         self.sends.clear()
         self.deliveries.clear()
+        self.changes.clear()
         self.timers.clear()
 
 
 class Process(ABC):
     """One protocol instance at one node."""
 
+    #: Does it say itself when a membership takes effect (`Outbox.joined`, `Outbox.left`)? If not, it does at once.
+    reports_membership: ClassVar[bool] = False
+
     def __init__(self, node: int) -> None:
         self.node = node
         self.out = Outbox()
 
     @abstractmethod
-    def publish(self, topic: str, payload: bytes) -> Message:
-        """Publish, deliver to oneself, and return the message as it was stamped."""
+    def publish(self, topic: str, payload: bytes) -> Message | None:
+        """Publish, deliver to oneself, and return the message as it was stamped.
+
+        None: it waits for its turn (an earlier one to be acknowledged, a subscription to be complete) and is stamped,
+        reported (`Outbox.published`) and delivered then.
+        """
 
     @abstractmethod
     def receive(self, sender: int, packet: Packet) -> None:

@@ -54,6 +54,7 @@ class _TopicOutbox(Outbox):
         self.kept = shared.kept
         self.sends = shared.sends
         self.deliveries = shared.deliveries
+        self.changes = shared.changes
         self.timers = shared.timers
 
     def wake_after(self, delay_us: int, timer: Hashable) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
-from antecede.core import Message, Packet, Process
+from antecede.core import Message, Outbox, Packet, Process
 from antecede.sim.network import Network
 
 #: Stands in the place of a node number on the heap for events that are not packets.
@@ -69,13 +69,14 @@ class Simulation:
         self._push(max(time, self.now), _ACTION, _ACTION, action)
 
     def publish(self, node: int, topic: str, payload: bytes) -> Message | None:
-        """Publish at `node`, now. None when the node is down: nobody was there to publish."""
+        """Publish at `node`, now. None when the node is down, or when the message waits for its turn."""
         process = self.processes.get(node)
         if process is None:
             return None
         message = process.publish(topic, payload)
-        for observer in self._observers:
-            observer.published(self.now, node, message)
+        if message is not None:
+            for observer in self._observers:
+                observer.published(self.now, node, message)
         self._carry_out(node, process)
         return message
 
@@ -136,9 +137,11 @@ class Simulation:
             out.kept.clear()
         if out.sends:
             self._send(node, process)
-        if out.deliveries:
-            deliveries = out.deliveries
-            out.deliveries = []  # a workload may publish in reaction, and fill this outbox again
+        if out.changes:
+            self._report(node, out)
+        elif out.deliveries:
+            deliveries = out.deliveries.copy()
+            out.deliveries.clear()  # the list stays (others may hold it); a workload may publish in reaction
             for message in deliveries:
                 for observer in self._observers:
                     observer.delivered(self.now, node, message)
@@ -166,6 +169,29 @@ class Simulation:
         self._order = order
         process.out.sends.clear()
 
+    def _report(self, node: int, out: Outbox) -> None:
+        """Deliveries, and what took effect before, between and after them, in the order the process wrote them."""
+        deliveries, changes = out.deliveries.copy(), out.changes.copy()
+        out.deliveries.clear()
+        out.changes.clear()
+        place = 0
+        for after, what, topic, message in changes:
+            for delivery in deliveries[place:after]:
+                for observer in self._observers:
+                    observer.delivered(self.now, node, delivery)
+            place = after
+            if message is None:
+                self._note(node, what, topic)
+            else:
+                for observer in self._observers:
+                    observer.published(self.now, node, message)
+        for delivery in deliveries[place:]:
+            for observer in self._observers:
+                observer.delivered(self.now, node, delivery)
+        if self.on_delivery is not None:
+            for delivery in deliveries:
+                self.on_delivery(node, delivery)
+
     # -- the rest -----------------------------------------------------------------------------------------------
 
     def _bring_up(self, node: int) -> None:
@@ -187,7 +213,8 @@ class Simulation:
         process = self.processes.get(node)
         if process is not None:
             getattr(process, what)(topic)
-            self._note(node, what, topic)
+            if not process.reports_membership:
+                self._note(node, what, topic)
             self._carry_out(node, process)
 
     def _note(self, node: int, what: str, topic: str) -> None:

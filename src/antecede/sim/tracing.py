@@ -29,7 +29,7 @@ class Tracer:
             topic=topic,
             source=message.source,
             seq=message.seq,
-            deps=tuple([(topic, source, seq) for source, seq in message.deps]),
+            deps=(*[(topic, source, seq) for source, seq in message.deps], *message.across),
         )
 
     def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
