@@ -137,6 +137,8 @@ class _Root:
 class Srpt(Process):
     """A node of a system with one tree a topic."""
 
+    reports_membership = True
+
     def __init__(
         self,
         node: int,
@@ -284,6 +286,7 @@ class Srpt(Process):
         group.count(self.node, packet.node, 1 if isinstance(packet, Sub) else -1)
         if packet.node == self.node and isinstance(packet, Sub) and group.takes and packet.change == group.changes:
             group.joined = True
+            self.out.joined(packet.topic)
             for source, seq in packet.floors:
                 group.gate.floor(source, seq)
             self._deliver_ready(group)
@@ -319,6 +322,8 @@ class Srpt(Process):
         group = self._group(topic)
         if group.takes == joins:
             return
+        if group.joined:
+            self.out.left(topic)
         group.takes = joins
         group.joined = False
         group.changes += 1

@@ -1,0 +1,291 @@
+"""VCube's own diagnosis: who is up, found with log₂N tests a node and round (thesis 2.4; Duarte et al. 2014).
+
+The rule. j is tested, for each of its clusters s, by the first node of c(j, s) that is up: at most log₂N testers a
+node, N·log₂N tests a round. A tester that gets an answer in time also gets the other's news; one that gets none takes
+j for down. So news travels one test a round: log₂N rounds on average until everybody knows, log₂²N at worst, when the
+testers themselves have failed one behind the other. (The thesis says "j is the first of c(i, s)", and that every node
+is tested once. By that rule nobody would test a node that is down, nor see it come back; we keep the original one.)
+
+What is known of a node is a counter that only rises: even when it is up, odd when it is down. The higher counter is the
+newer news, so merging is taking the maximum, whatever the order of arrival. A suspicion can be wrong. Whoever hears
+from a node it takes for down raises the counter again, and a node that learns of its own failure refutes it. A counter
+that rose by two at once says that a node went down and came back meanwhile; both is told.
+
+Answers carry only what changed since the tester last asked: usually nothing. State is one number a node.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from antecede.core import Message, Packet, Process, ProtocolError, UsageError
+from antecede.core.limits import CUBE_DIMENSION_MAX
+
+#: Told of every change of mind: (node, is it up?).
+Tell: TypeAlias = Callable[[int, bool], None]
+
+_HEADER_BYTES = 20
+_NUMBER_BYTES = 4
+
+
+class Test(Packet, frozen=True, gc=False, tag="diagnosis.test"):
+    """Are you there? And what is new since your answer number `since`, of your life `life`?"""
+
+    number: int
+    life: int
+    since: int
+
+
+class Reply(Packet, frozen=True, gc=False, tag="diagnosis.reply"):
+    """Yes; and the counters that changed since."""
+
+    number: int
+    life: int
+    version: int
+    news: tuple[tuple[int, int], ...]
+
+
+class Life(NamedTuple):
+    """Kept across crashes: the counter of this life, so that the next one is higher."""
+
+    counter: int
+
+
+class _Round(NamedTuple):
+    number: int
+
+
+class _Timeout(NamedTuple):
+    node: int
+    number: int
+
+
+class Diagnosis(Process):
+    """One node's part. Publishes nothing; `tell` hears what it finds out."""
+
+    def __init__(
+        self, node: int, nodes: int, *, interval_us: int, timeout_us: int, rounds: int = 0, tell: Tell | None = None
+    ) -> None:
+        """A round every `interval_us`; `rounds` of them, or for ever with 0."""
+        super().__init__(node)
+        if not 0 <= node < nodes <= 1 << CUBE_DIMENSION_MAX:
+            raise UsageError("node", node, f"is not one of {nodes} nodes", f"choose 0 … {nodes - 1}")
+        if not 0 < timeout_us < interval_us:
+            raise UsageError("timeout_us", timeout_us, "a test must end within its round", f"choose 1 … {interval_us}")
+        self._nodes = nodes
+        self._dimension = (nodes - 1).bit_length()
+        self._interval_us = interval_us
+        self._timeout_us = timeout_us
+        self._rounds = rounds
+        self._tell = tell
+        #: By node: even when it is up.
+        self._counter = [0] * nodes
+        #: A binary trie in an array: entry (1 << level) + prefix counts the nodes that are up below that prefix.
+        self._up = _trie(nodes, self._dimension)
+        #: How often something changed, and by node: when it last did.
+        self._version = 0
+        self._changed: dict[int, int] = {}
+        #: By tested node: the life and version of its last answer; and the number of the test under way.
+        self._heard: dict[int, tuple[int, int]] = {}
+        self._open: dict[int, int] = {}
+        self._tests = 0
+        self._plan: tuple[int, ...] | None = None
+
+    # -- what is known ------------------------------------------------------------------------------------------
+
+    def is_up(self, node: int) -> bool:
+        return self._counter[node] % 2 == 0
+
+    @property
+    def down(self) -> frozenset[int]:
+        """The nodes taken for down."""
+        return frozenset(node for node in range(self._nodes) if not self.is_up(node))
+
+    def hear(self, node: int) -> None:
+        """Something came from `node`: it is up."""
+        if self._counter[node] % 2:
+            self._set(node, self._counter[node] + 1)
+
+    def tested(self) -> tuple[int, ...]:
+        """Whom this node tests in the next round, as far as it knows: cluster by cluster."""
+        if self._plan is None:
+            self._plan = tuple(
+                [
+                    node
+                    for s in range(1, self._dimension + 1)
+                    for target in self._nearest_to(s - 1)
+                    if (node := target ^ (1 << (s - 1))) < self._nodes
+                ]
+            )
+        return self._plan
+
+    # -- inputs -------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self.out.keep(Life(self._counter[self.node]))
+        self._begin(_Round(1))
+
+    def restore(self, records: Iterable[object]) -> None:
+        lives = [record.counter for record in records if isinstance(record, Life)]
+        if lives:
+            self._counter[self.node] = lives[-1] + 2
+            self._changed[self.node] = self._version = 1
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        if not 0 <= sender < self._nodes or sender == self.node:
+            raise ProtocolError(f"node {self.node} got a {packet.kind} from {sender}, which is not another node")
+        self.hear(sender)
+        if isinstance(packet, Test):
+            life = self._counter[self.node]
+            since = packet.since if packet.life == life else 0
+            news = () if since == self._version else self._news(since)
+            self.out.send(sender, Reply(packet.number, life, self._version, news))
+        elif isinstance(packet, Reply):
+            if self._open.get(sender) == packet.number:
+                del self._open[sender]
+            for node, counter in packet.news:
+                self._learn(node, counter)
+            # The answerer's own counter is part of its news, so `life` changes only together with it.
+            self._heard[sender] = (packet.life, packet.version)
+        else:
+            raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, expected a test")
+
+    def wake(self, timer: Hashable) -> None:
+        if isinstance(timer, _Round):
+            self._begin(timer)
+        elif isinstance(timer, _Timeout) and self._open.get(timer.node) == timer.number:
+            del self._open[timer.node]
+            if self.is_up(timer.node):
+                self._set(timer.node, self._counter[timer.node] + 1)
+
+    def publish(self, topic: str, payload: bytes) -> Message:
+        raise UsageError("topic", topic, "diagnosis carries no messages", "put it under a protocol with `Diagnosed`")
+
+    def size(self, packet: Packet) -> int:
+        news = len(packet.news) if isinstance(packet, Reply) else 0
+        return _HEADER_BYTES + _NUMBER_BYTES * (3 + 2 * news)
+
+    # -- the rest -----------------------------------------------------------------------------------------------
+
+    def _begin(self, timer: _Round) -> None:
+        for node in self.tested():
+            self._tests += 1
+            self._open[node] = self._tests
+            self.out.send(node, Test(self._tests, *self._heard.get(node, (0, 0))))
+            self.out.wake_after(self._timeout_us, _Timeout(node, self._tests))
+        if not self._rounds or timer.number < self._rounds:
+            self.out.wake_after(self._interval_us, _Round(timer.number + 1))
+
+    def _news(self, since: int) -> tuple[tuple[int, int], ...]:
+        return tuple([(node, self._counter[node]) for node, at in self._changed.items() if at > since])
+
+    def _learn(self, node: int, counter: int) -> None:
+        if not 0 <= node < self._nodes:
+            raise ProtocolError(f"node {self.node} got news of node {node}, there are {self._nodes}")
+        if counter > self._counter[node]:
+            if node == self.node and counter % 2:
+                counter += 1  # they take me for down: I am not
+            self._set(node, counter)
+
+    def _set(self, node: int, counter: int) -> None:
+        was_up, is_up = self.is_up(node), counter % 2 == 0
+        self._counter[node] = counter
+        self._version += 1
+        self._changed[node] = self._version
+        if was_up != is_up:
+            self._plan = None
+            index = (1 << self._dimension) + node
+            while index:
+                self._up[index] += 1 if is_up else -1
+                index >>= 1
+        if self._tell is not None and node != self.node:
+            if was_up:
+                self._tell(node, False)
+            if is_up:
+                self._tell(node, True)
+
+    def _nearest_to(self, width: int) -> Iterator[int]:
+        """The numbers that agree with this node above the lowest `width` bits and whose nearest live node it is.
+
+        At each bit such a number either agrees with this node, or differs where nobody is up on the other side.
+        """
+        reached = [0]
+        for bit in range(width):
+            other_side = ((1 << self._dimension) + self.node >> bit) ^ 1
+            if not self._up[other_side]:
+                reached += [number | 1 << bit for number in reached]
+        return (self.node ^ number for number in reached)
+
+
+class Diagnosed(Process):
+    """A protocol with its failure detector: one process to the driver, which the protocol inside does not notice."""
+
+    reports_membership = True
+
+    def __init__(self, process: Process, make_diagnosis: Callable[[Tell], Diagnosis]) -> None:
+        super().__init__(process.node)
+        self.inner = process
+        self.diagnosis = make_diagnosis(self._changed)
+        # One outbox: what both want done is done in the order they asked.
+        self.inner.out = self.diagnosis.out = self.out
+
+    def publish(self, topic: str, payload: bytes) -> Message | None:
+        return self.inner.publish(topic, payload)
+
+    def subscribe(self, topic: str) -> None:
+        self.inner.subscribe(topic)
+        if not self.inner.reports_membership:
+            self.out.joined(topic)
+
+    def unsubscribe(self, topic: str) -> None:
+        self.inner.unsubscribe(topic)
+        if not self.inner.reports_membership:
+            self.out.left(topic)
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Test | Reply):
+            self.diagnosis.receive(sender, packet)
+        else:
+            self.diagnosis.hear(sender)
+            self.inner.receive(sender, packet)
+
+    def wake(self, timer: Hashable) -> None:
+        (self.diagnosis if isinstance(timer, _Round | _Timeout) else self.inner).wake(timer)
+
+    def size(self, packet: Packet) -> int:
+        return (self.diagnosis if isinstance(packet, Test | Reply) else self.inner).size(packet)
+
+    def start(self) -> None:
+        self.inner.start()
+        self.diagnosis.start()
+
+    def restore(self, records: Iterable[object]) -> None:
+        kept = list(records)
+        self.diagnosis.restore(kept)
+        others = [record for record in kept if not isinstance(record, Life)]
+        if others:
+            self.inner.restore(others)
+
+    def peer_down(self, node: int) -> None:
+        """Told from outside, beside what the diagnosis finds."""
+        self.inner.peer_down(node)
+
+    def peer_up(self, node: int) -> None:
+        self.inner.peer_up(node)
+
+    @property
+    def held(self) -> int:
+        return self.inner.held
+
+    def _changed(self, node: int, up: bool) -> None:
+        if up:
+            self.inner.peer_up(node)
+        else:
+            self.inner.peer_down(node)
+
+
+def _trie(nodes: int, dimension: int) -> list[int]:
+    size = 1 << dimension
+    counts = [0] * size + [1] * nodes + [0] * (size - nodes)
+    for index in range(size - 1, 0, -1):
+        counts[index] = counts[2 * index] + counts[2 * index + 1]
+    return counts
