@@ -18,7 +18,7 @@ class PerTopic(Process):
         self._instances: dict[str, Process] = {}
         self._any = make_process(node)
 
-    def publish(self, topic: str, payload: bytes) -> Message:
+    def publish(self, topic: str, payload: bytes) -> Message | None:
         return self._instance(topic).publish(topic, payload)
 
     def receive(self, sender: int, packet: Packet) -> None:

@@ -16,6 +16,7 @@ from antecede.protocols.causal_aggregation import CausalAggregation
 from antecede.protocols.causal_broadcast import ByteModel, CausalBroadcast
 from antecede.protocols.srpt import Srpt, founders_below
 from antecede.protocols.timer_bundling import TimerBundling
+from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, TopicOrder, mask_of
 
 #: Makes the process of one node; called again when a node recovers.
 MakeProcess: TypeAlias = Callable[[int], Process]
@@ -147,6 +148,38 @@ class BrokerOptions(SrptOptions, frozen=True, kw_only=True):
         return BrokerTree(nodes, self.brokers, root)
 
 
+class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
+    """VCube-PS: causal publish/subscribe on a tree for each publisher."""
+
+    #: Many messages in flight, or one at a time as in the thesis.
+    mode: Literal["pipelined", "faithful"] = "pipelined"
+    #: Order over all topics, or within each. Left out: "all" when pipelined, "topic" in the thesis's mode.
+    domain: Literal["topic", "all"] | None = None
+    #: Keep barriers to immediate predecessors; the thesis's code does not (only where topics are ordered alone).
+    prune: bool = True
+    #: Messages of a publisher that may be unacknowledged; 1 in the thesis's mode.
+    window: Annotated[int, Meta(ge=1)] = 64
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        members = {topic: mask_of(taken) for topic, taken in founders.items()}
+        window = 1 if self.mode == "faithful" else self.window
+        alone = (self.domain or ("topic" if self.mode == "faithful" else "all")) == "topic"
+        if not alone and not self.prune:
+            raise UsageError("prune", False, "across topics barriers are always pruned", "set domain=topic")
+
+        def make(node: int) -> Process:
+            domain = Domain(node)
+            return FaithfulVCubePs(
+                node,
+                nodes,
+                (lambda: TopicOrder(node, prune=self.prune)) if alone else (lambda: domain),
+                members,
+                window=window,
+            )
+
+        return make
+
+
 class Protocol(NamedTuple):
     """What the registry knows of a protocol."""
 
@@ -165,6 +198,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "causal broadcast on the same trees whose packets wait a fixed time for company",
         "thesis 3.4.5",
         TimerOptions,
+    ),
+    "vcube-ps": Protocol(
+        "causal publish/subscribe on a tree of subscribers for each publisher, joins and leaves included",
+        "thesis chapter 5",
+        VCubePsOptions,
     ),
     "srpt-s": Protocol(
         "publish/subscribe on one tree a topic, of subscribers and the relays between them",

@@ -1,0 +1,129 @@
+"""Who takes a topic, as one node knows it, and whom this node would pass the topic's messages on to.
+
+Membership is one register for each node: it counts that node's comings and goings on the topic, so an odd value means
+"takes it" and an even one "does not". Only its owner moves a register on; everybody else keeps the highest value heard,
+whatever order it comes in. Views therefore merge by maximum, and are never reset (SPEC part 2, defects of lines 6, 68).
+
+Trees need no list of members. In the tree of whatever root, a node that got a message from a node of its cluster h + 1
+serves its own clusters 1 … h: it passes the message on to the first member of each (thesis 5.5.1, CHILDREN). So all
+that is kept ready is the first member of each of one's own clusters, `near[h]`; a change of membership touches the one
+cluster the node is in. Members are the bits of one integer: a thousand views of a thousand members are small.
+"""
+
+from collections.abc import Collection
+
+
+def nearest(members: int, target: int, width: int) -> int:
+    """Of the members that agree with `target` above its lowest `width` bits, the one least in x ⊕ target; −1: none.
+
+    That is the first member of a cluster whose first node is `target` (`overlay.vcube`).
+    """
+    if members >> target & 1:
+        return target
+    at = target >> width << width
+    block = members >> at & ((1 << (1 << width)) - 1)
+    if not block:
+        return -1
+    for bit in range(width - 1, -1, -1):
+        half = 1 << bit
+        low, high = block & ((1 << half) - 1), block >> half
+        if high if target & half else not low:
+            block = high
+            at |= half
+        else:
+            block = low
+    return at
+
+
+def mask_of(nodes: Collection[int]) -> int:
+    """Nodes as the bits of an integer."""
+    flags = bytearray((max(nodes, default=-1) >> 3) + 1)
+    for node in nodes:
+        flags[node >> 3] |= 1 << (node & 7)
+    return int.from_bytes(flags, "little")
+
+
+def nodes_of(mask: int) -> list[int]:
+    """The nodes whose bits are set, in ascending order."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
+
+
+class View:
+    """What `node` knows of the membership of one topic."""
+
+    __slots__ = ("_absent", "_first", "_founders", "_node", "_registers", "members", "near")
+
+    def __init__(self, node: int, dimension: int, founders: int = 0) -> None:
+        """`founders` are members from the beginning, as bits; their registers stand at 1."""
+        self._node = node
+        self._founders = founders
+        self._registers: dict[int, int] = {}
+        self._absent = 0
+        #: Who takes the topic, as bits.
+        self.members = founders
+        # By cluster, from 1: its first member that is not absent, −1 where there is none.
+        self._first = [-1] * dimension
+        #: By h: whom this node passes a message on to when it serves its clusters 1 … h. The list stays the same one.
+        self.near: list[tuple[int, ...]] = [()] * (dimension + 1)
+        self._refresh(range(1, dimension + 1))
+
+    def __contains__(self, node: int) -> bool:
+        return bool(self.members >> node & 1)
+
+    @property
+    def present(self) -> int:
+        """Members that are not absent, as bits."""
+        return self.members & ~self._absent
+
+    def register(self, node: int) -> int:
+        """How often `node` has come or gone, as far as is known here."""
+        register = self._registers.get(node)
+        return self._founders >> node & 1 if register is None else register
+
+    def entries(self) -> dict[int, int]:
+        """Every register that does not stand at 0."""
+        known = dict.fromkeys(nodes_of(self._founders), 1)
+        known.update(self._registers)
+        return known
+
+    def learn(self, node: int, register: int) -> bool:
+        """`node` is said to have come or gone so often. True when that is news."""
+        if register <= self.register(node):
+            return False
+        self._registers[node] = register
+        member = bool(register & 1)
+        if member != bool(self.members >> node & 1):
+            self.members ^= 1 << node
+            self._moved(node)
+        return True
+
+    def hide(self, node: int) -> None:
+        """Leave `node` out of trees, whether it is a member or not: it is suspected to be down."""
+        if not self._absent >> node & 1:
+            self._absent |= 1 << node
+            self._moved(node)
+
+    def show(self, node: int) -> None:
+        if self._absent >> node & 1:
+            self._absent ^= 1 << node
+            self._moved(node)
+
+    def _moved(self, node: int) -> None:
+        if node != self._node:
+            cluster = (node ^ self._node).bit_length()
+            if cluster <= len(self._first):
+                self._refresh(range(cluster, cluster + 1))
+
+    def _refresh(self, clusters: range) -> None:
+        """Look for the first member of these clusters again."""
+        first, near, present = self._first, self.near, self.members & ~self._absent
+        for cluster in clusters:
+            first[cluster - 1] = nearest(present, self._node ^ (1 << (cluster - 1)), cluster - 1)
+        for height in range(clusters.start, len(near)):
+            child = first[height - 1]
+            near[height] = near[height - 1] if child < 0 else (*near[height - 1], child)
