@@ -46,18 +46,31 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low * 0.999999 <= tick <= high * 1.000001]
 
 
-def value_scale(values: Sequence[float], begin: float, end: float) -> tuple[Scale, list[float]]:
+class Extent(NamedTuple):
+    """What an axis must hold: values, and the ends of whiskers, which never decide its kind."""
+
+    values: Sequence[float]
+    whiskers: Sequence[float] = ()
+
+    def __or__(self, other: "Extent") -> "Extent":
+        return Extent([*self.values, *other.values], [*self.whiskers, *other.whiskers])
+
+
+def value_scale(extent: Extent, begin: float, end: float) -> tuple[Scale, list[float]]:
     """A scale for values of one metric, with its ticks: from zero, or logarithmic when they differ by more than 60×."""
-    low, high = min(values), max(values)
+    low, high = min(extent.values), max(extent.values)
     if low > 0 and high / low > 60:
         scale = Scale(low / 1.3, high * 1.3, begin, end, log=True)
         return scale, log_ticks(scale.low, scale.high)
-    low, high = min(low, 0.0), max(high, 0.0)
+    low, high = min(low, 0.0, *extent.whiskers), max(high, 0.0, *extent.whiskers)
+    if min(extent.values) >= 0:
+        low = 0.0  # a whisker below zero says nothing where nothing can be
     if low == high:
         high = 1.0
     step = step_for(high - low, 5)
-    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-    return Scale(low, high, begin, end), round_ticks(low, high)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    ticks = [round(position * step, 12) for position in range(first, last + 1)]
+    return Scale(ticks[0], ticks[-1], begin, end), ticks
 
 
 def short(value: float) -> str:
