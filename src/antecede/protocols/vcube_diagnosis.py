@@ -27,7 +27,7 @@ _HEADER_BYTES = 20
 _NUMBER_BYTES = 4
 
 
-class Test(Packet, frozen=True, gc=False, tag="diagnosis.test"):
+class Probe(Packet, frozen=True, gc=False, tag="diagnosis.probe"):
     """Are you there? And what is new since your answer number `since`, of your life `life`?"""
 
     number: int
@@ -134,7 +134,7 @@ class Diagnosis(Process):
         if not 0 <= sender < self._nodes or sender == self.node:
             raise ProtocolError(f"node {self.node} got a {packet.kind} from {sender}, which is not another node")
         self.hear(sender)
-        if isinstance(packet, Test):
+        if isinstance(packet, Probe):
             life = self._counter[self.node]
             since = packet.since if packet.life == life else 0
             news = () if since == self._version else self._news(since)
@@ -170,7 +170,7 @@ class Diagnosis(Process):
         for node in self.tested():
             self._tests += 1
             self._open[node] = self._tests
-            self.out.send(node, Test(self._tests, *self._heard.get(node, (0, 0))))
+            self.out.send(node, Probe(self._tests, *self._heard.get(node, (0, 0))))
             self.out.wake_after(self._timeout_us, _Timeout(node, self._tests))
         if not self._rounds or timer.number < self._rounds:
             self.out.wake_after(self._interval_us, _Round(timer.number + 1))
@@ -242,7 +242,7 @@ class Diagnosed(Process):
             self.out.left(topic)
 
     def receive(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Test | Reply):
+        if isinstance(packet, Probe | Reply):
             self.diagnosis.receive(sender, packet)
         else:
             self.diagnosis.hear(sender)
@@ -252,7 +252,7 @@ class Diagnosed(Process):
         (self.diagnosis if isinstance(timer, _Round | _Timeout) else self.inner).wake(timer)
 
     def size(self, packet: Packet) -> int:
-        return (self.diagnosis if isinstance(packet, Test | Reply) else self.inner).size(packet)
+        return (self.diagnosis if isinstance(packet, Probe | Reply) else self.inner).size(packet)
 
     def start(self) -> None:
         self.inner.start()
