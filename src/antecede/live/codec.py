@@ -1,0 +1,180 @@
+"""Records to bytes and back. What comes off a wire is a packet of ours or a `ProtocolError`, never anything else.
+
+    frame = length (4 bytes, big-endian) + body
+    body  = one msgpack array of records; empty: a sign of life
+
+The length is checked before anything is allocated for it. A body holds as many packets as happened to be waiting: since
+an array is its count followed by its elements, packets are encoded once, however many peers they go to and whatever
+company they travel in, and one call decodes the lot.
+
+A connection begins with `Hello` from the side that dialled and `Welcome` or `Refusal` from the other, in frames of at
+most `HELLO_BYTES_MAX`; packets follow. Records are arrays with their tag in front (`core.packet`), decoded against
+exactly the types of the protocol in use, with the bounds of their fields.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from antecede.core import LimitError, Packet, ProtocolError, UsageError
+from antecede.core.message import Source
+
+#: Goes up with every change of what is said below. Both sides must agree.
+WIRE_VERSION: Final = 1
+
+#: A frame is in memory whole, once for every peer that sends one. Twice the largest body (`live.envelope`).
+FRAME_BYTES_MAX: Final = 1024 * 1024
+
+#: The first frame of a stranger: a few names, a token.
+HELLO_BYTES_MAX: Final = 4096
+
+#: What packets are gathered up to in one frame; a larger one travels alone.
+FRAME_BYTES_FULL: Final = 64 * 1024
+
+LENGTH_BYTES: Final = 4
+
+#: A frame without a body: says nothing, proves the line is up.
+SIGN_OF_LIFE: Final = bytes(LENGTH_BYTES)
+
+_Name: TypeAlias = Annotated[str, Meta(max_length=256)]
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=True, forbid_unknown_fields=True):
+    """Who dials, and what it takes the other for."""
+
+    magic: Literal["antecede"] = "antecede"
+    version: int = WIRE_VERSION
+    cluster: _Name
+    #: Which records follow. Of two nodes: the protocol and its packets (`PacketCodec.name`).
+    speaks: _Name
+    #: "node" is a link between nodes; whatever else is served (`TcpTransport.serve`) has a word of its own.
+    role: Annotated[str, Meta(min_length=1, max_length=32)] = "node"
+    #: Of a node; others say −1.
+    node: Annotated[int, Meta(ge=-1, lt=1 << 16)] = -1
+    #: Counts the starts of that node: a later life outranks an earlier one.
+    incarnation: Annotated[int, Meta(ge=0)] = 0
+    #: Where the one who dials can be dialled, as host:port; empty when it cannot.
+    address: _Name = ""
+    #: A client's name and its proof.
+    name: _Name = ""
+    token: _Name = ""
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome", kw_only=True, forbid_unknown_fields=True):
+    """The answer: packets may follow, in both directions."""
+
+    version: int = WIRE_VERSION
+    node: Source
+    incarnation: Annotated[int, Meta(ge=0)] = 0
+
+
+class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refused", kw_only=True, forbid_unknown_fields=True):
+    """The other answer, after which the connection closes. `reason` is one of `live.transport.Reason`, or new."""
+
+    reason: _Name
+    detail: Annotated[str, Meta(max_length=1024)] = ""
+
+
+class RecordCodec(Generic[S]):
+    """Encodes and decodes the records of a closed set of tagged types. Nothing else comes out of `decode`."""
+
+    def __init__(self, types: Sequence[type[S]], *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        _check_types(types)
+        self.types = tuple(types)
+        self.frame_bytes_max = frame_bytes_max
+        self._encode = msgspec.msgpack.Encoder().encode
+        self._full = min(FRAME_BYTES_FULL, frame_bytes_max - 5)
+        any_of_them: Any = reduce(or_, types)
+        self._decoder: msgspec.msgpack.Decoder[list[S]] = msgspec.msgpack.Decoder(list[any_of_them])
+
+    def encode(self, record: S) -> bytes:
+        """One record, to be joined with others by `frames`."""
+        body = self._encode(record)
+        if len(body) > self.frame_bytes_max - 5:  # an array's count takes up to 5 bytes
+            raise LimitError("an encoded packet in bytes", len(body), self.frame_bytes_max - 5, "send less at a time")
+        return body
+
+    def frames(self, bodies: Iterable[bytes]) -> bytes:
+        """Encoded records as frames ready to be written, in order, as many to a frame as fit well."""
+        parts: list[bytes] = []
+        filling: list[bytes] = []
+        size = 0
+        for body in bodies:
+            if size + len(body) > self._full and filling:
+                parts += _head(len(filling), size), *filling
+                filling, size = [], 0
+            filling.append(body)
+            size += len(body)
+        if filling:
+            parts += _head(len(filling), size), *filling
+        return b"".join(parts)
+
+    def frame(self, *records: S) -> bytes:
+        """The frames of a few records: for where speed does not matter."""
+        return self.frames([self.encode(record) for record in records])
+
+    def decode(self, body: bytes | memoryview) -> list[S]:
+        """The records of a frame's body."""
+        try:
+            return self._decoder.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ProtocolError(f"a frame of {len(body)} bytes does not decode: {error}") from None
+
+    def body(self, records: Sequence[S]) -> bytes:
+        """Records as one body that `decode` reads: what a journal stores, however large."""
+        return self._encode(records)
+
+
+class PacketCodec(RecordCodec[Packet]):
+    """The packets of one protocol."""
+
+    def __init__(self, protocol: str, types: Sequence[type[Packet]], *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        super().__init__(types, frame_bytes_max=frame_bytes_max)
+        shapes = sorted(f"{_tag(kind)}({','.join(kind.__struct_fields__)})" for kind in types)
+        #: What both ends of a link must agree on: the protocol and the shape of its packets.
+        self.name = f"{protocol}/{hashlib.sha256(' '.join(shapes).encode()).hexdigest()[:16]}"
+
+
+def body_length(head: bytes | bytearray | memoryview, at: int, bytes_max: int) -> int:
+    """The length of the body whose frame begins at `at`, before a byte of it is taken."""
+    length = int.from_bytes(head[at : at + LENGTH_BYTES], "big")
+    if length > bytes_max:
+        raise ProtocolError(f"a frame announces {length} bytes, at most {bytes_max} are allowed")
+    return length
+
+
+def _head(count: int, size: int) -> bytes:
+    """The frame's length and the array's count."""
+    if count < 16:
+        return (size + 1).to_bytes(4, "big") + bytes((0x90 | count,))
+    if count < 1 << 16:
+        return (size + 3).to_bytes(4, "big") + b"\xdc" + count.to_bytes(2, "big")
+    return (size + 5).to_bytes(4, "big") + b"\xdd" + count.to_bytes(4, "big")
+
+
+def _tag(kind: type[msgspec.Struct]) -> object:
+    return kind.__struct_config__.tag
+
+
+def _check_types(types: Sequence[type[msgspec.Struct]]) -> None:
+    if not types:
+        raise UsageError("packets", types, "there are none", "name every packet type of the protocol")
+    seen: dict[object, str] = {}
+    for kind in types:
+        tag = _tag(kind)
+        if tag is None or not kind.__struct_config__.array_like:
+            raise UsageError("packet", kind.__name__, "cannot be told from others", "make it array_like, with a tag")
+        if tag in seen:
+            raise UsageError("packet", kind.__name__, f"has the tag of {seen[tag]}", "give each its own")
+        seen[tag] = kind.__name__
+
+
+#: What may stand in the first frame of a connection, either way.
+HANDSHAKE: Final = RecordCodec[Hello | Welcome | Refusal]((Hello, Welcome, Refusal), frame_bytes_max=HELLO_BYTES_MAX)

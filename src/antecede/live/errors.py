@@ -1,0 +1,51 @@
+"""What the live system raises beyond `core.errors`. Same root, same rule: what, with which value, what to do."""
+
+from antecede.core.errors import AntecedeError
+
+
+class RefusedError(AntecedeError):
+    """The other side answered and said no. Trying again changes nothing unless `reason` is one that passes."""
+
+    def __init__(self, who: str, reason: str, detail: str = "") -> None:
+        self.who = who
+        self.reason = reason
+        self.detail = detail
+        super().__init__(f"{who} refused the connection: {reason}{f' ({detail})' if detail else ''}")
+
+
+class UnreachableError(AntecedeError):
+    """Nobody answered at an address, or what answered was not antecede. Nothing was sent."""
+
+    def __init__(self, who: str, problem: str) -> None:
+        self.who = who
+        self.problem = problem
+        super().__init__(f"{who} cannot be reached: {problem}; check the address and that a node runs there")
+
+
+class StoppedError(AntecedeError):
+    """The node has stopped, by request or by a failure that is this error's cause. Nothing was done."""
+
+
+class JournalError(AntecedeError):
+    """A journal cannot be opened or written. `path` says which, the message what to do."""
+
+    def __init__(self, path: str, problem: str, remedy: str) -> None:
+        self.path = path
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"journal {path}: {problem}; {remedy}")
+
+
+class GapError(AntecedeError):
+    """What lies after a cursor is no longer there: told, never skipped in silence.
+
+    `after` is the position asked for, `first` the first one that can still be read.
+    """
+
+    def __init__(self, after: int, first: int) -> None:
+        self.after = after
+        self.first = first
+        super().__init__(
+            f"positions {after + 1} to {first - 1} were removed by retention; read on from {first - 1}, "
+            "or keep a named cursor so that retention waits"
+        )

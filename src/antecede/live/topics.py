@@ -1,0 +1,180 @@
+"""Topic names and filters, by MQTT's rules.
+
+A name is levels joined by `/`. In a filter `+` stands for any one level and `#`, only at the end, for any number of
+levels including none: `rooms/+/chat`, `rooms/#` (which takes `rooms` too). A wildcard at the front does not reach names
+that begin with `$`: those are a node's own.
+
+`TopicFilter` is one filter, compiled; `FilterMap` keeps many with a value each (subscriptions, grants) as a tree of
+levels, so that finding who takes a message costs its levels, not the number of filters. Names come off wires: both
+checks are strict and bounded.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
+
+from antecede.core.errors import UsageError
+from antecede.core.limits import TOPIC_BYTES_MAX
+
+T = TypeVar("T")
+
+#: Levels of a name or filter. Each costs a step in every look-up.
+TOPIC_LEVELS_MAX: Final = 64
+
+#: Names found good, and answers of a `FilterMap`, that are remembered. Systems have far fewer names in use at a time; a
+#: stranger who invents names without end only makes it forget.
+_REMEMBERED_MAX: Final = 4096
+
+
+@lru_cache(maxsize=_REMEMBERED_MAX)
+def check_topic(topic: str) -> str:
+    """`topic` itself when it may be published on."""
+    _check("topic", topic)
+    if "+" in topic or "#" in topic:
+        raise UsageError("topic", topic, "has a wildcard", "publish on a plain name; + and # are for subscriptions")
+    return topic
+
+
+def check_filter(pattern: str) -> str:
+    """`pattern` itself when it may be subscribed to."""
+    _check("topic filter", pattern)
+    levels = pattern.split("/")
+    for level in levels:
+        if len(level) > 1 and ("+" in level or "#" in level):
+            raise UsageError("topic filter", pattern, f"{level!r} mixes a wildcard with letters", "use + or # alone")
+    if "#" in levels[:-1]:
+        raise UsageError("topic filter", pattern, "has # before its end", "# stands for all that follows: put it last")
+    return pattern
+
+
+def _check(what: str, text: str) -> None:
+    if not text:
+        raise UsageError(what, text, "is empty", "give at least one level")
+    if "\0" in text:
+        raise UsageError(what, text, "has a NUL character", "leave it out")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise UsageError(what, text, "is not valid Unicode", "leave lone surrogates out") from None
+    if size > TOPIC_BYTES_MAX:
+        raise UsageError(what, f"{text[:40]}…", f"is {size} bytes long", f"use at most {TOPIC_BYTES_MAX}")
+    if text.count("/") >= TOPIC_LEVELS_MAX:
+        raise UsageError(what, f"{text[:40]}…", "has too many levels", f"use at most {TOPIC_LEVELS_MAX}")
+
+
+class TopicFilter:
+    """One filter. `matches(topic)` expects a checked topic."""
+
+    __slots__ = ("matches", "pattern")
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = check_filter(pattern)
+        self.matches: Callable[[str], bool] = _compile(pattern)
+
+    def __repr__(self) -> str:
+        return f"TopicFilter({self.pattern!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TopicFilter) and other.pattern == self.pattern
+
+    def __hash__(self) -> int:
+        return hash(self.pattern)
+
+
+def _compile(pattern: str) -> Callable[[str], bool]:
+    if pattern == "#":
+        return lambda topic: not topic.startswith("$")
+    if "+" not in pattern:
+        if not pattern.endswith("/#"):
+            return pattern.__eq__
+        parent, prefix = pattern[:-2], pattern[:-1]
+        return lambda topic: topic.startswith(prefix) or topic == parent
+    levels = pattern.split("/")
+    deep = levels[-1] == "#"
+    if deep:
+        levels.pop()
+    words = "/".join("[^/]*" if level == "+" else re.escape(level) for level in levels)
+    front = r"(?!\$)" if levels[0] == "+" else ""
+    found = re.compile(front + words + ("(?:/.*)?" if deep else ""), re.DOTALL).fullmatch
+    return lambda topic: found(topic) is not None
+
+
+class _Level(Generic[T]):
+    __slots__ = ("here", "next")
+
+    def __init__(self) -> None:
+        self.next: dict[str, _Level[T]] = {}
+        self.here: dict[T, None] = {}  # a set that keeps the order of insertion
+
+
+class FilterMap(Generic[T]):
+    """Filters with values. A value may stand under several filters; `matching` names it once."""
+
+    def __init__(self) -> None:
+        self._root: _Level[T] = _Level()
+        self._size = 0
+        self._remembered: dict[str, tuple[T, ...]] = {}
+
+    def __len__(self) -> int:
+        """Pairs of filter and value."""
+        return self._size
+
+    def add(self, pattern: str, value: T) -> None:
+        level = self._root
+        for word in check_filter(pattern).split("/"):
+            level = level.next.setdefault(word, _Level())
+        if value not in level.here:
+            level.here[value] = None
+            self._size += 1
+            self._remembered.clear()
+
+    def remove(self, pattern: str, value: T) -> None:
+        """Nothing happens when the pair was not there."""
+        path: list[tuple[_Level[T], str]] = []
+        level = self._root
+        for word in pattern.split("/"):
+            if word not in level.next:
+                return
+            path.append((level, word))
+            level = level.next[word]
+        if value not in level.here:
+            return
+        del level.here[value]
+        self._size -= 1
+        self._remembered.clear()
+        for parent, word in reversed(path):  # leave no empty branches behind: filters come and go for years
+            child = parent.next[word]
+            if child.here or child.next:
+                break
+            del parent.next[word]
+
+    def matching(self, topic: str) -> tuple[T, ...]:
+        """The values whose filters take `topic`, each once."""
+        found = self._remembered.get(topic)
+        if found is None:
+            found = tuple(dict.fromkeys(self._walk(topic)))
+            if len(self._remembered) >= _REMEMBERED_MAX:
+                self._remembered.clear()
+            self._remembered[topic] = found
+        return found
+
+    def _walk(self, topic: str) -> Iterator[T]:
+        words = topic.split("/")
+        hidden = topic.startswith("$")
+        reached = [self._root]
+        for depth, word in enumerate(words):
+            wild = not (hidden and depth == 0)
+            following: list[_Level[T]] = []
+            for level in reached:
+                if wild and "#" in level.next:
+                    yield from level.next["#"].here
+                if word in level.next:
+                    following.append(level.next[word])
+                if wild and "+" in level.next:
+                    following.append(level.next["+"])
+            reached = following
+        for level in reached:
+            yield from level.here
+            if "#" in level.next:  # `a/#` takes `a`
+                yield from level.next["#"].here
