@@ -89,7 +89,8 @@ class _Bars:
         if bar.published is not None:
             at = self.x(bar.published)
             parts.append(marker(bar.position, at, middle, "ch-printed"))
-            right = max(right, at + 5)
+            if right - 6 < at < right + text_width(_value(bar), 11.5) + 14:  # else the number stands before it
+                right = at + 5
         parts.append(tag("text", text(_value(bar)), x=right + 6, y=middle + 4, class_="ch-value"))
         return tag("g", *parts, class_=theme.hue(bar.position))
 

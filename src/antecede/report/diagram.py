@@ -5,13 +5,14 @@ publication, a square a delivery; the bar before a square is the time the messag
 are ringed in red and told in full below. The text is a function of the rows and the options alone.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from antecede.audit import Report
 from antecede.core import LimitError, UsageError
 from antecede.report.diagram_draw import Drawing
 from antecede.report.diagram_layout import Clock
+from antecede.report.focus import focus
 from antecede.report.markup import Markup
 from antecede.report.scene import Choice, Key, Scene, read_scene
 from antecede.report.violation import Violation, violations_of
@@ -45,16 +46,46 @@ def space_time(
     Raises `LimitError` when there is too much to draw, and `UsageError` when nothing is left.
     """
     rows = list(rows)
-    if not rows:
-        raise UsageError("trace", title or "to draw", "has no rows", "draw a run in which something happened")
+    _check_rows(rows, title)
     origin_us = Clock(min(row.time_us for row in rows)).origin_us
     begin, end = (None if bound is None else round(bound * 1e6) + origin_us for bound in window)
     if begin is not None and end is not None and begin >= end:
         raise UsageError("window", f"{window[0]} … {window[1]}", "is empty", "let it end after it begins")
-    scene = read_scene(rows, Choice(frozenset(nodes), tuple(topics), frozenset(messages), begin, end))
-    _check(scene, nodes)
+    choice = Choice(frozenset(nodes), tuple(topics), frozenset(messages), begin, end)
     marks = violations_of(audit) if isinstance(audit, Report) else list(audit)
+    return _draw(rows, choice, title, marks, names, standalone)
+
+
+def explain(
+    rows: Iterable[Row],
+    violation: Violation,
+    *,
+    title: str = "",
+    names: Mapping[int, str] | None = None,
+    standalone: bool = True,
+) -> Markup:
+    """The part of a run, of whatever size, that explains one violation: the ways of the messages it names."""
+    rows = list(rows)
+    _check_rows(rows, title)
+    return _draw(rows, focus(rows, violation), title, [violation], names, standalone)
+
+
+def _draw(
+    rows: Sequence[Row],
+    choice: Choice,
+    title: str,
+    marks: list[Violation],
+    names: Mapping[int, str] | None,
+    standalone: bool,
+) -> Markup:
+    scene = read_scene(rows, choice)
+    _check(scene, choice.nodes)
     return Drawing(scene, title, dict(names or {}), marks).svg(standalone=standalone)
+
+
+def _check_rows(rows: Sequence[Row], title: str) -> None:
+    if not rows:
+        raise UsageError("trace", title or "to draw", "has no rows", "draw a run in which something happened")
 
 
 def _check(scene: Scene, wanted: Collection[int]) -> None:

@@ -154,7 +154,7 @@ def _width(scene: Scene, left: float) -> float:
     for node in [one.node for one in scene.publications] + [one.node for one in scene.deliveries]:
         events[node] = events.get(node, 0) + 1
     busiest = max(events.values(), default=0)
-    return left + MARGIN_RIGHT + min(2200.0, max(820.0, 17.0 * busiest, 4.5 * len(scene.arrows)))
+    return left + MARGIN_RIGHT + min(2200.0, max(790.0, 17.0 * busiest, 4.5 * len(scene.arrows)))
 
 
 def message_names(messages: Iterable[Key]) -> dict[Key, str]:

@@ -86,7 +86,7 @@ def pictures_section(pictures: Sequence[Picture]) -> Markup:
     for picture in pictures:
         caption = [tag("strong", text(f"{picture.title}. ")), text(picture.caption)]
         if picture.command:
-            caption += [text(" "), tag("code", text(picture.command))]
+            caption.append(tag("code", text(picture.command), class_="command"))
         drawing = tag("div", picture.svg, class_="scroll", tabindex="0", role="region", aria_label=picture.title)
         shown.append(tag("figure", drawing, tag("figcaption", *caption)))
     told = "Nodes are lines, time runs to the right. Point at a message to follow it through its tree."

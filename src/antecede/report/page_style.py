@@ -62,6 +62,7 @@ pre code{background:none;padding:0;overflow-wrap:normal}
 figure{margin:1.6rem 0 1.4rem}
 figcaption{font:14px/1.55 SANS;color:var(--muted);margin:0 0 .7rem;max-width:46rem}
 figcaption strong{color:var(--ink)}
+.command{display:block;width:fit-content;margin-top:.3rem}
 .reads b{font-weight:600;color:var(--ink)}
 .panels{display:grid;gap:1.3rem 2rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,20rem),1fr))}
 .panels-one{max-width:34rem}
