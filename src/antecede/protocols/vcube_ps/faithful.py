@@ -194,6 +194,16 @@ class FaithfulVCubePs(Process):
         orders = {id(group.order): group.order for group in self._groups.values()}
         return sum(order.held for order in orders.values()) + sum(len(group.early) for group in self._groups.values())
 
+    def unfinished(self) -> list[str]:
+        """What is still under way here, in words; nothing once the system has come to rest."""
+        found = []
+        for group in self._groups.values():
+            if group.queue or group.busy:
+                found.append(f"has {len(group.queue)} things queued on {group.name}, busy: {group.busy}")
+            if group.acks or group.waves:
+                found.append(f"waits for {len(group.acks) + len(group.waves)} acknowledgements on {group.name}")
+        return found
+
     # -- messages -----------------------------------------------------------------------------------------------
 
     def _broadcast(self, group: _Group, payload: bytes, *, late: bool) -> Message:

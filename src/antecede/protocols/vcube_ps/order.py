@@ -12,7 +12,7 @@ Two rules where memberships change (both follow from "no wait for the impossible
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from antecede.core import Frontier, Gate, LimitError, Message, Verdict
+from antecede.core import Frontier, Gate, LimitError, Message, MessageId, Verdict
 from antecede.core.clocks import DomainFrontier, UnprunedFrontier
 from antecede.core.limits import HELD_MESSAGES_MAX
 
@@ -68,7 +68,11 @@ class TopicOrder:
         """Nothing else waits for this topic."""
 
     def leave(self, topic: str) -> Sequence[Message]:
-        # What is held stays until the floors of a later session sweep it away: it was published before that began.
+        # What is held was published before any later session of ours, whose floors cannot be lower than it.
+        while self._gate.held:
+            for source, awaited in self._gate.missing().items():
+                self._gate.floor(source, awaited)
+            self._gate.drain()
         return _NONE
 
     @property
@@ -84,7 +88,7 @@ class TopicOrder:
 
 
 class Domain:
-    """The order of all topics of a causal domain."""
+    """The order of all topics of a causal domain. A stream of the gate is (topic, source)."""
 
     def __init__(self, node: int) -> None:
         self._node = node
@@ -94,51 +98,76 @@ class Domain:
         self._taken: set[str] = set()
         #: By stream: where this node's present session on the topic begins.
         self._since: dict[tuple[str, int], int] = {}
+        # What the gate holds, and every stream it has moved on: to fill another gate when a topic comes or goes.
+        self._waiting: dict[MessageId, Message] = {}
+        self._streams: set[tuple[str, int]] = set()
 
     def stamp(self, topic: str, seq: int, payload: bytes) -> Message:
-        self._gate.account((topic, self._node), seq)
+        stream = (topic, self._node)
+        self._streams.add(stream)
+        self._gate.account(stream, seq)
         deps, across = self._frontier.stamp(topic, seq)
         return Message(topic, self._node, seq, deps, payload, across)
 
     def offer(self, message: Message) -> Sequence[Message]:
-        topic = message.topic
-        needs = [((topic, source), seq) for source, seq in message.deps]
-        needs += [((other, source), seq) for other, source, seq in message.across if other in self._taken]
-        verdict = self._gate.offer(message, (((topic, message.source), message.seq),), needs)
-        if verdict is Verdict.READY:
-            return self._drain()
-        if verdict is Verdict.FULL:
-            raise _full(self._gate.held, message)
-        return _NONE
+        return self._drain() if self._put(message) else _NONE
 
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]:
         for source, count in counts:
-            self._gate.floor((topic, source), count)
-            self._since[topic, source] = max(count, self._since.get((topic, source), 0))
-        return self._drain()
+            stream = (topic, source)
+            self._streams.add(stream)
+            self._gate.floor(stream, count)
+            self._since[stream] = max(count, self._since.get(stream, 0))
+        ready = self._drain()
+        for name in [
+            name for name in self._waiting if name.topic == topic and name.seq <= self._since.get(name[:2], 0)
+        ]:
+            del self._waiting[name]
+        return ready
 
     def reached(self, topic: str, source: int) -> int:
         return self._gate.reached((topic, source))
 
     def enter(self, topic: str) -> None:
         self._taken.add(topic)
+        self._refill()
 
     def leave(self, topic: str) -> Sequence[Message]:
         self._taken.discard(topic)
-        for stream, awaited in self._gate.missing().items():
-            assert isinstance(stream, tuple)
-            if stream[0] == topic:
-                # Published, so before any later session of ours: the floors of that one cannot be lower.
-                self._gate.floor(stream, awaited)
+        self._refill()
         return self._drain()
 
     @property
     def held(self) -> int:
         return self._gate.held
 
+    def _put(self, message: Message) -> bool:
+        topic = message.topic
+        stream = (topic, message.source)
+        self._streams.add(stream)
+        needs = [((topic, source), seq) for source, seq in message.deps]
+        needs += [((other, source), seq) for other, source, seq in message.across if other in self._taken]
+        verdict = self._gate.offer(message, ((stream, message.seq),), needs)
+        if verdict is Verdict.WAITING:
+            self._waiting[message.id] = message
+        elif verdict is Verdict.FULL:
+            raise _full(self._gate.held, message)
+        return verdict is Verdict.READY
+
+    def _refill(self) -> None:
+        """What is held waits for other entries now that a topic came or went. Rare, so a gate is simply filled anew."""
+        old, self._gate = self._gate, Gate()
+        for stream in self._streams:
+            self._gate.floor(stream, old.reached(stream))
+        waiting, self._waiting = self._waiting, {}
+        for message in waiting.values():
+            if message.topic in self._taken:
+                self._put(message)
+
     def _drain(self) -> Sequence[Message]:
-        ready = [message for message in self._gate.drain() if message.topic in self._taken]
+        ready = self._gate.drain()
         for message in ready:
+            self._waiting.pop(message.id, None)
             self._frontier.observe(message, self._delivered)
         return ready
 

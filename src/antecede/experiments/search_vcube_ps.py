@@ -1,0 +1,247 @@
+"""A random search for schedules in which VCube-PS goes wrong: the evidence behind "0 violations in so many runs".
+
+One seed is one run: nodes subscribe, unsubscribe, publish, answer what they read, rejoin, and (where the mode is made
+for it) crash, are suspected rightly or wrongly and recover, at random times, over links with heavy-tailed delays that
+may reorder, lose and repeat. The run goes on until nothing moves any more; then the independent judge (`antecede.audit`)
+reads the trace, and a few questions are asked of the processes that a trace does not answer: is anybody blocked?
+
+    verdict = search(4711)                      # what seed 4711 draws
+    verdict = search(4711, Trial(nodes=16))     # with these sizes instead
+    assert verdict.ok, verdict.words
+
+The same function runs under hypothesis, in the test suite's loops and as tasks on Spark.
+"""
+
+import random
+from collections.abc import Callable, Iterable
+from typing import Final
+
+import msgspec
+
+from antecede.audit import audit
+from antecede.core import Message, Process
+from antecede.protocols.registry import MakeProcess, VCubePsOptions
+from antecede.sim.engine import Simulation
+from antecede.sim.faults import duplicating, losing
+from antecede.sim.network import Network, PacketSwitched, heavy_tailed
+from antecede.sim.tracing import Tracer
+from antecede.sim.units import TICKS, ticks
+from antecede.trace import Recorder
+
+#: A run that still moves after so many events, thousands of times what it needs, never comes to rest.
+EVENTS_MAX: Final = 2_000_000
+
+_RULES: Final = ("causal", "fifo", "exactly-once", "no-invention", "complete", "agreement")
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What is searched: sizes, faults, and how often things happen."""
+
+    nodes: int = 8
+    topics: int = 1
+    mode: str = "faithful"
+    domain: str = "topic"
+    window: int = 64
+    #: Things the applications do on their own; each delivery may cause one more.
+    actions: int = 60
+    #: Probability that a delivery is answered with a publication.
+    answers: float = 0.15
+    #: Over how many u.t. the actions are spread. Hops take 100 on average.
+    window_of_time: float = 4000.0
+    #: Share of the nodes that are members from the beginning.
+    founders: float = 0.5
+    fifo: bool = False
+    loss: float = 0.0
+    duplication: float = 0.0
+    #: How many nodes crash (and most of them recover), and how many are suspected for nothing.
+    crashes: int = 0
+    false_suspicions: int = 0
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one seed."""
+
+    seed: int
+    trial: Trial
+    #: Rules of the audit that were violated, and "blocked" or "restless".
+    violated: tuple[str, ...]
+    #: The first offence of each, in words.
+    words: str
+    messages: int
+    deliveries: int
+    joins: int
+    packets: int
+
+    @property
+    def ok(self) -> bool:
+        return not self.violated
+
+
+def trial_of(seed: int) -> Trial:
+    """The trial a seed draws when none is given."""
+    rng = random.Random(f"{seed}/trial")
+    return Trial(
+        nodes=rng.choice([4, 4, 8, 8, 8, 16]),
+        fifo=rng.random() < 0.5,
+        founders=rng.choice([0.0, 0.5, 0.75]),
+        window_of_time=rng.choice([1500.0, 4000.0, 8000.0]),
+        answers=rng.choice([0.05, 0.15]),
+    )
+
+
+def search(seed: int, trial: Trial | None = None, make: Callable[[Trial], MakeProcess] | None = None) -> Verdict:
+    """One run, judged. `make` puts other processes in the place of VCube-PS's: for mutations."""
+    trial = trial or trial_of(seed)
+    run = _Run(seed, trial, (make or maker)(trial))
+    return run.judge()
+
+
+def maker(trial: Trial) -> MakeProcess:
+    return options_of(trial).build_groups(trial.nodes, founders_of(trial))
+
+
+def options_of(trial: Trial) -> VCubePsOptions:
+    return msgspec.convert({"mode": trial.mode, "domain": trial.domain, "window": trial.window}, VCubePsOptions)
+
+
+def founders_of(trial: Trial) -> dict[str, list[int]]:
+    """The same for every seed of a trial: node numbers are interchangeable, schedules are not."""
+    rng = random.Random("founders")
+    count = round(trial.founders * trial.nodes)
+    return {topic: sorted(rng.sample(range(trial.nodes), count)) for topic in topics_of(trial)}
+
+
+def topics_of(trial: Trial) -> list[str]:
+    return [f"t{number}" for number in range(trial.topics)]
+
+
+class InOrder:
+    """Links that do not reorder: a packet arrives after those sent before it on the same link."""
+
+    def __init__(self, network: Network) -> None:
+        self.weighs = network.weighs
+        self._network = network
+        self._last: dict[tuple[int, int], int] = {}
+
+    def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]:
+        times = []
+        for time in self._network.arrivals(now, sender, to, size):
+            self._last[sender, to] = time = max(time, self._last.get((sender, to), 0) + 1)
+            times.append(time)
+        return times
+
+
+class _Run:
+    """One schedule."""
+
+    def __init__(self, seed: int, trial: Trial, make: MakeProcess) -> None:
+        self.seed = seed
+        self.trial = trial
+        self.rng = random.Random(f"{seed}/actions")
+        self.recorder = Recorder()
+        self.simulation = Simulation(make, range(trial.nodes), self._network(), [Tracer(self.recorder)])
+        self.simulation.on_delivery = self._answer
+        #: What each node was last asked to take; publications asked for; those still allowed as answers.
+        self.wants = {(node, topic): False for node in range(trial.nodes) for topic in topics_of(trial)}
+        self.asked = 0
+        self.answers_left = 2 * trial.actions
+        for topic, members in founders_of(trial).items():
+            for node in members:
+                self.wants[node, topic] = True
+                for observer in self.simulation._observers:
+                    observer.changed(0, node, "subscribe", topic)
+        for _ in range(trial.actions):
+            self.simulation.at(self._sometime(), self._act)
+
+    def _network(self) -> Network:
+        trial = self.trial
+        rng = random.Random(f"{self.seed}/network")
+        network: Network = PacketSwitched(heavy_tailed(rng, ticks(100), 1.3))
+        if trial.fifo:
+            network = InOrder(network)
+        if trial.loss:
+            network = losing(network, trial.loss, random.Random(f"{self.seed}/loss"))
+        if trial.duplication:
+            network = duplicating(network, trial.duplication, random.Random(f"{self.seed}/duplication"), ticks(300))
+        return network
+
+    def _sometime(self) -> int:
+        return ticks(self.rng.uniform(0, self.trial.window_of_time))
+
+    # -- what applications do -----------------------------------------------------------------------------------
+
+    def _act(self) -> None:
+        node = self.rng.randrange(self.trial.nodes)
+        topic = self.rng.choice(topics_of(self.trial))
+        if node not in self.simulation.processes:
+            return
+        if not self.wants[node, topic]:
+            self.wants[node, topic] = True
+            self.simulation.subscribe(node, topic)
+        elif self.rng.random() < 0.3:
+            self.wants[node, topic] = False
+            self.simulation.unsubscribe(node, topic)
+        else:
+            self._publish(node, topic)
+
+    def _answer(self, node: int, message: Message) -> None:
+        if self.answers_left and self.rng.random() < self.trial.answers:
+            topic = self.rng.choice(topics_of(self.trial))
+            if self.wants[node, topic]:
+                self.answers_left -= 1
+                self._publish(node, topic)
+
+    def _publish(self, node: int, topic: str) -> None:
+        self.asked += 1
+        self.simulation.publish(node, topic, b"")
+
+    # -- the verdict --------------------------------------------------------------------------------------------
+
+    def judge(self) -> Verdict:
+        simulation, trial = self.simulation, self.trial
+        restless = not self._run_to_rest()
+        rows = list(self.recorder.rows())
+        report = audit(rows, rules=_RULES, across_topics=trial.domain == "all")
+        words = [f"{rule.name}: {rule.example.words}" for rule in report.rules if rule.example is not None]
+        violated = list(report.violated)
+        if restless:
+            violated.append("restless")
+            words.append(f"restless: {simulation.pending} events pending at {simulation.now / TICKS:.0f} u.t.")
+        blocked = self._blocked(report.messages)
+        if blocked:
+            violated.append("blocked")
+            words.append(f"blocked: {'; '.join(blocked)}")
+        return Verdict(
+            seed=self.seed,
+            trial=trial,
+            violated=tuple(violated),
+            words="\n".join(words),
+            messages=report.messages,
+            deliveries=report.deliveries,
+            joins=sum(row.event.name == "SUBSCRIBE" for row in rows),
+            packets=simulation.packets,
+        )
+
+    def _run_to_rest(self) -> bool:
+        """Run until nothing is left to happen; false when that does not come."""
+        simulation = self.simulation
+        step = ticks(self.trial.window_of_time)
+        while simulation.pending and simulation.steps < EVENTS_MAX:
+            simulation.run(until=simulation.now + step)
+        return not simulation.pending
+
+    def _blocked(self, published: int) -> list[str]:
+        found = []
+        for node, process in self.simulation.processes.items():
+            if process.held:
+                found.append(f"node {node} holds {process.held} messages for ever")
+            found += [f"node {node} {what}" for what in unfinished(process)]
+        if not found and not self.trial.crashes and published < self.asked:
+            found.append(f"{self.asked} publications were asked for, {published} made")
+        return found
+
+
+def unfinished(process: Process) -> list[str]:
+    """What a process still waits for, if it can say."""
+    ask = getattr(process, "unfinished", None)
+    return list(ask()) if ask is not None else []
