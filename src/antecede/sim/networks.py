@@ -2,11 +2,12 @@
 
 import random
 from abc import abstractmethod
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from antecede.core.choices import Choice
+from antecede.overlay.placement import place
 from antecede.sim.matrix import read_one_way
 from antecede.sim.network import (
     Network,
@@ -99,9 +100,15 @@ class Matrix(PacketSwitchedChoice, frozen=True, kw_only=True):
     """Measured round-trip times from a file (ms), half of it one way; 1 ms counts as 1 u.t."""
 
     file: str
+    #: Which of the file's nodes takes which number: as in the file, drawn at random, or so that trees are short.
+    place: Literal["file", "random", "latency"] = "file"
 
     def propagation(self, nodes: int, seed: str) -> Propagation:
-        return from_matrix(read_one_way(self.file, nodes))
+        one_way = read_one_way(self.file, nodes)
+        if self.place == "file":
+            return from_matrix(one_way)
+        order = place(one_way) if self.place == "latency" else random.Random(seed).sample(range(nodes), nodes)
+        return from_matrix([[one_way[node][other] for other in order] for node in order])
 
 
 class PeerSim(NetworkChoice, frozen=True, kw_only=True):
