@@ -1,0 +1,1 @@
+"""The pipeline: sweeps of runs, their audit and their metrics, as Spark jobs."""

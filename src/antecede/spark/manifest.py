@@ -1,0 +1,124 @@
+"""What a sweep knows of its runs: one row each, on disk as soon as the run is done.
+
+Rows are appended to a journal, one line each, when they arrive; now and then all of them are written as one Parquet
+file and the journal starts anew. So a driver that is killed loses nothing that was done, and a finished sweep is a
+plain table, `runs/`, partitioned by experiment. A torn last line, the one thing a kill can leave, is left out.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from antecede.core import UsageError
+from antecede.sim import RunSpec
+from antecede.spark import layout
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of one experiment, and what came of it."""
+
+    experiment: str
+    #: The name of the run: a hash of its spec.
+    key: str
+    #: Of the code that ran it (`ship.code_version`).
+    code: str
+    protocol: str
+    nodes: int
+    seed: int
+    #: The spec and the metrics as JSON; no metrics if it failed.
+    spec: str
+    metrics: str | None
+    #: What went wrong, in a line, and where.
+    error: str | None
+    traceback: str | None
+    #: What to type to see it again.
+    command: str
+    #: Of the trace, below the sweep's directory; None without one.
+    trace: str | None
+    seconds: float
+    finished: str
+
+    def run_spec(self) -> RunSpec:
+        return msgspec.json.decode(self.spec, type=RunSpec)
+
+    def measured(self) -> dict[str, object]:
+        """The metrics of a run that did not fail."""
+        return msgspec.json.decode(self.metrics or "{}", type=dict[str, object])
+
+
+_ARROW = {str: pa.string(), str | None: pa.string(), int: pa.int64(), float: pa.float64()}
+RUNS_SCHEMA = pa.schema(
+    [
+        pa.field(field.name, _ARROW[field.type], nullable=field.type == str | None)
+        for field in msgspec.structs.fields(RunRow)
+    ],
+    metadata={"antecede.runs": "1"},
+)
+
+
+class Manifest:
+    """The runs of one experiment in one sweep, by key."""
+
+    def __init__(self, out: Path, experiment: str) -> None:
+        self.experiment = experiment
+        self._path = layout.runs_path(out, experiment)
+        self._journal = layout.journal_path(out, experiment)
+        self.rows: dict[str, RunRow] = {}
+        if self._path.exists():
+            self.rows.update((row.key, row) for row in _read_runs(self._path))
+        self.rows.update((row.key, row) for row in _read_journal(self._journal))
+
+    def add(self, row: RunRow) -> None:
+        """Remember, and have it on disk before returning."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with open(self._journal, "ab") as journal:
+            journal.write(msgspec.json.encode(row) + b"\n")
+            journal.flush()
+            os.fsync(journal.fileno())
+        self.rows[row.key] = row
+
+    def save(self) -> None:
+        """Write everything as one table, sorted by key, and begin a new journal."""
+        if not self._journal.exists():
+            return
+        rows = [msgspec.to_builtins(self.rows[key]) for key in sorted(self.rows)]
+        layout.write_table(self._path, pa.Table.from_pylist(rows, schema=RUNS_SCHEMA))
+        self._journal.unlink()
+
+
+def load_runs(out: Path) -> list[RunRow]:
+    """Every run a sweep has finished so far, also of one that was killed or is still going on."""
+    names = sorted(path.name.removeprefix("experiment=") for path in (out / "runs").glob("experiment=*"))
+    return [row for name in names for row in Manifest(out, name).rows.values()]
+
+
+def _read_runs(path: Path) -> Iterable[RunRow]:
+    try:
+        table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+    except (pa.ArrowException, OSError) as error:
+        problem = f"cannot be read ({str(error).splitlines()[0]})"
+        raise UsageError("runs", str(path), problem, "remove it to run these again") from None
+    if not table.schema.equals(RUNS_SCHEMA, check_metadata=True):
+        raise UsageError("runs", str(path), "is not a table of runs", "remove it to run these again")
+    return [RunRow(**row) for row in table.to_pylist()]
+
+
+def _read_journal(path: Path) -> Iterable[RunRow]:
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            if line:
+                rows.append(msgspec.json.decode(line, type=RunRow))
+        except msgspec.DecodeError as error:
+            if number < len(lines):
+                problem = f"line {number} cannot be read ({error})"
+                raise UsageError("journal", str(path), problem, "remove the line to run it again") from None
+    return rows

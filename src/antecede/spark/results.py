@@ -1,0 +1,92 @@
+"""From the rows of a sweep to its tables: values of every case, and ours beside the published ones."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from antecede.core import UsageError
+from antecede.experiments import Case, Experiment
+from antecede.experiments.summary import Line, measure, summarise
+from antecede.spark import layout
+from antecede.spark.manifest import RunRow
+
+VALUES_SCHEMA = pa.schema(
+    [
+        ("experiment", pa.string()),
+        ("setting", pa.string()),
+        ("seed", pa.int64()),
+        ("protocol", pa.string()),
+        ("nodes", pa.int64()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),
+    ]
+)
+LINES_SCHEMA = pa.schema(
+    [
+        ("experiment", pa.string()),
+        ("setting", pa.string()),
+        ("protocol", pa.string()),
+        ("nodes", pa.int64()),
+        ("metric", pa.string()),
+        ("ours", pa.float64()),
+        ("spread", pa.float64()),
+        ("seeds", pa.int64()),
+        ("published", pa.float64()),
+        ("unit", pa.string()),
+    ]
+)
+
+
+def tabulate(
+    experiment: Experiment, cases: Sequence[Case], rows: Mapping[str, RunRow]
+) -> tuple[list[dict[str, Any]], list[Line]]:
+    """The values of all cases whose runs are all there, and the lines they make. A case that lacks a run counts out."""
+    complete = []
+    for case in cases:
+        found = {variant: rows.get(spec.key()) for variant, spec in case.runs.items()}
+        if all(row is not None and row.error is None for row in found.values()):
+            complete.append((case, {variant: row.measured() for variant, row in found.items() if row is not None}))
+    values = []
+    for seed in dict.fromkeys(case.seed for case, _ in complete):
+        for setting, value in measure(experiment, [result for result in complete if result[0].seed == seed]):
+            values.append({"experiment": experiment.name, "setting": setting, "seed": seed, **value._asdict()})
+    return values, summarise(experiment, measure(experiment, complete))
+
+
+def write_tables(out: Path, values: Sequence[Mapping[str, Any]], lines: Sequence[Line]) -> None:
+    """Put the tables of these experiments in place; those of others in the same directory stay."""
+    names = {line.experiment for line in lines} | {row["experiment"] for row in values}
+    kept_values = [row for row in _rows(out / "values.parquet") if row["experiment"] not in names]
+    kept_lines = [line for line in load_summary(out) if line.experiment not in names]
+    all_lines = [*kept_lines, *lines]
+    layout.write_table(out / "values.parquet", pa.Table.from_pylist([*kept_values, *values], schema=VALUES_SCHEMA))
+    layout.write_table(
+        out / "summary.parquet",
+        pa.Table.from_pylist([msgspec.to_builtins(line) for line in all_lines], schema=LINES_SCHEMA),
+    )
+    layout.write_whole(out / "summary.json", msgspec.json.format(msgspec.json.encode(all_lines), indent=2) + b"\n")
+
+
+def load_summary(out: Path) -> list[Line]:
+    """The result lines of a sweep, all experiments; none before its first experiment is done."""
+    return [Line(**row) for row in _rows(out / "summary.parquet")]
+
+
+def load_values(out: Path) -> list[dict[str, Any]]:
+    """The values of every case of a sweep: what the lines are means of."""
+    return _rows(out / "values.parquet")
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(path, partitioning=None).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        problem = f"cannot be read ({str(error).splitlines()[0]})"
+        raise UsageError("table", str(path), problem, "remove it; the next `experiments run` writes it") from None
+    return rows

@@ -1,0 +1,134 @@
+"""The one place that makes a Spark session, for small machines, large ones, and clusters.
+
+Which session: one that is already active (a notebook's) is used as it is; otherwise a session is made at `master`, at
+`$SPARK_MASTER`, or on all cores of this machine. A second call gives the same session: starting one takes seconds.
+
+Why these settings (measured, SPARK.md): the interface and the console's progress lines cost start-up time and spoil
+the terminal; workers are reused, since a fresh one costs nearly a second a task; partitions are not coalesced, which
+would put small groups on one Python worker. Our tasks do their work in Python, so the JVM needs little memory, and
+`short` commands start it with the quick compiler only: long shuffles then run at half speed, and there are none.
+"""
+
+import os
+import socket
+import sys
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from antecede.core import UsageError
+from antecede.spark.archive import archive_options
+from antecede.spark.java import check_java
+from antecede.spark.quiet import filtered_stderr
+from antecede.spark.ship import ship_package
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_GIB: Final = 1 << 30
+_CONNECT_S: Final = 5
+#: On one machine a worker that dies takes its run with it; so many runs in a row may do that to one task.
+TASK_FAILURES_MAX: Final = 2
+
+
+def spark_session(master: str | None = None, *, short: bool = False) -> "SparkSession":
+    """A session. `short`: the JVM is to start fast rather than to run long queries well."""
+    from pyspark.sql import SparkSession  # importing PySpark takes a second; only who needs it pays
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    master = master or os.environ.get("SPARK_MASTER") or "local[*]"
+    check_java()
+    _check_master(master)
+    # Workers must run this Python: PySpark takes whatever `python3` is on the path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("antecede").master(_with_failures(master))
+    for name, value in settings(master, short=short).items():
+        builder = builder.config(name, value)
+    try:
+        with filtered_stderr():
+            session = builder.getOrCreate()
+    except Exception as error:  # Py4J's own errors, a master that does not answer, a port that is taken
+        raise UsageError("master", master, f"Spark did not start ({_cause(error)})", "check the address") from None
+    session.sparkContext.setLogLevel("ERROR")
+    if not is_local(master):
+        ship_package(session.sparkContext)
+    return session
+
+
+def is_local(master: str) -> bool:
+    return master.startswith("local") and not master.startswith("local-cluster")
+
+
+def _check_master(master: str) -> None:
+    """Spark tries a standalone master that is not there for more than a minute."""
+    if not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is not host:port"
+            problem = f"nothing answers at {address} ({reason})"
+            raise UsageError("master", master, problem, "start the cluster, or leave --master out") from None
+
+
+def _cause(error: Exception) -> str:
+    """What a page of stack trace says, in a line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    said = [line.strip(": ") for line in lines if "Exception: " in line]
+    return said[-1] if said else lines[0]
+
+
+def settings(master: str, *, short: bool = False) -> dict[str, str]:
+    """Spark's settings for a session at `master`."""
+    cores = os.cpu_count() or 1
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.worker.reuse": "true",
+        "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": str(min(64, max(4, 2 * cores))),
+        "spark.driver.memory": _driver_memory(),
+        "spark.driver.extraJavaOptions": " ".join(_java_options(short)),
+        # A broken worker says where it broke.
+        "spark.python.worker.faulthandler.enabled": "true",
+    }
+    if is_local(master) or "//127.0.0.1" in master or "//localhost" in master:
+        # Without this Spark looks its host name up, warns, and may listen on an interface that is not there.
+        chosen["spark.driver.bindAddress"] = "127.0.0.1"
+        chosen["spark.driver.host"] = "127.0.0.1"
+    return chosen
+
+
+def _with_failures(master: str) -> str:
+    """`local[*]` gives up a job at the first worker that dies; let it try again."""
+    if master.startswith("local[") and "," not in master:
+        return f"{master[:-1]},{TASK_FAILURES_MAX}]"
+    return master
+
+
+def _java_options(short: bool) -> list[str]:
+    options = [f"-Dlog4j2.configurationFile={_log_settings().as_uri()}", "-Djava.net.preferIPv4Stack=true"]
+    if short:
+        options += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *archive_options()]
+    return options
+
+
+def _log_settings() -> Path:
+    with as_file(files("antecede.spark").joinpath("log4j2.properties")) as path:
+        return path
+
+
+def _driver_memory() -> str:
+    """A quarter of the machine, between 1 and 8 GiB: results are small, and tasks keep their arrays in Python."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not everywhere
+        memory = 4 * _GIB
+    return f"{min(8, max(1, memory // 4 // _GIB))}g"

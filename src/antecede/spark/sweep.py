@@ -1,0 +1,256 @@
+"""A sweep: every run of an experiment as one Spark task, longest first, resumable, its results safe as they come.
+
+Tasks send their rows through an accumulator, which reaches the driver when a task ends and not when all do. The driver
+writes them down at once, so only traces need a file system that driver and workers share. A task never fails by what
+happens in a run (`task.carry_out`); if a worker dies under a run, Spark tries it again, and then that run gets a row
+that says so while the others go on.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from antecede.core import UsageError
+from antecede.experiments import Case, Experiment
+from antecede.experiments.summary import Line
+from antecede.spark.manifest import Manifest, RunRow
+from antecede.spark.place import Asked, claim, environment, write_asked
+from antecede.spark.plan import Plan, make_plan
+from antecede.spark.results import tabulate, write_tables
+from antecede.spark.session import is_local
+from antecede.spark.ship import code_version
+from antecede.spark.task import Task, carry_out
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: How often the driver looks for rows that came in.
+_LOOK_EVERY_S: Final = 0.1
+_JOB: Final = "antecede sweep"
+
+
+class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sweep came to."""
+
+    out: Path
+    #: Runs carried out now, taken over from before, and the rows of those that failed.
+    done: int
+    complete: int
+    failed: list[RunRow]
+    lines: list[Line]
+
+
+#: Told of the plan, then of every row as it arrives with the share of the work it was.
+OnPlan = Callable[[Plan], None]
+OnRow = Callable[[RunRow, float], None]
+
+
+def sweep(
+    session: "SparkSession",
+    experiments: Sequence[Experiment],
+    seeds: Sequence[int],
+    out: Path,
+    *,
+    trace: bool = False,
+    full: bool = False,
+    resume: bool = False,
+    command: str = "",
+    on_plan: OnPlan = lambda plan: None,
+    on_row: OnRow = lambda row, cost: None,
+) -> SweepResult:
+    """Run `experiments` over `seeds` and write the results under `out`; see `layout` for what lies where.
+
+    Interrupted (Ctrl-C), it writes the tables of what is finished and raises `KeyboardInterrupt` again.
+    """
+    _check(experiments, seeds)
+    with claim(out, resume=resume):
+        asked = Asked(
+            command=command,
+            experiments=[experiment.name for experiment in experiments],
+            seeds=list(seeds),
+            full=full,
+            trace=trace,
+            started=_now(),
+            environment=environment(session.sparkContext.master),
+        )
+        write_asked(out, asked)
+        cases = {experiment.name: experiment.cases(seeds, full=full) for experiment in experiments}
+        manifests = {experiment.name: Manifest(out, experiment.name) for experiment in experiments}
+        plan = make_plan(
+            experiments,
+            cases,
+            manifests,
+            out=out.absolute(),
+            trace=trace,
+            code=code_version(),
+            check_code=not is_local(session.sparkContext.master),
+        )
+        on_plan(plan)
+        for row in plan.known:
+            manifests[row.experiment].add(row)
+        try:
+            _carry_out_all(session, plan.tasks, {each.name: each for each in experiments}, manifests, on_row)
+        finally:
+            lines = _write_results(out, experiments, cases, manifests)
+            failed = _failed(cases, manifests)
+            rows = sum(len({spec.key() for case in each for spec in case.runs.values()}) for each in cases.values())
+            write_asked(out, msgspec.structs.replace(asked, finished=_now(), runs=rows, failed=len(failed)))
+        return SweepResult(out=out, done=len(plan.tasks), complete=plan.complete, failed=failed, lines=lines)
+
+
+def _check(experiments: Sequence[Experiment], seeds: Sequence[int]) -> None:
+    if not experiments:
+        raise UsageError("experiments", [], "there is nothing to run", "name one, or all")
+    if not seeds:
+        raise UsageError("seeds", list(seeds), "there is nothing to run", "give at least one")
+
+
+def _carry_out_all(
+    session: "SparkSession",
+    tasks: Sequence[Task],
+    experiments: Mapping[str, Experiment],
+    manifests: Mapping[str, Manifest],
+    on_row: OnRow,
+) -> None:
+    """Carry out `tasks`; after a worker died under one of them, the rest."""
+    left = {(task.experiments, task.spec.key()): task for task in tasks}
+
+    def arrived(rows: Sequence[RunRow]) -> None:
+        task = left.pop((tuple(row.experiment for row in rows), rows[0].key), None)
+        for row in rows:
+            manifests[row.experiment].add(row)
+            on_row(row, task.cost / len(rows) if task else 0.0)
+
+    while left:
+        tried = list(left.values())
+        died = _job(session, tried, experiments, arrived)
+        if died is None:
+            return
+        index, why = died
+        task = tried[index]
+        if (task.experiments, task.spec.key()) in left:
+            arrived(_died(task, why))
+
+
+def _job(
+    session: "SparkSession",
+    tasks: Sequence[Task],
+    experiments: Mapping[str, Experiment],
+    arrived: Callable[[Sequence[RunRow]], None],
+) -> tuple[int, str] | None:
+    """One Spark job over `tasks`, a partition each. The number of a task whose worker died, and how; or None."""
+    from pyspark import InheritableThread
+    from pyspark.accumulators import AccumulatorParam
+
+    class Letters(AccumulatorParam[list[bytes]]):
+        def zero(self, value: list[bytes]) -> list[bytes]:
+            return []
+
+        def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802 - Spark's name
+            value1 += value2
+            return value1
+
+    context = session.sparkContext
+    box = context.accumulator([], Letters())
+    experiments = dict(experiments)
+
+    def run(task: bytes) -> None:
+        rows = carry_out(msgspec.json.decode(task, type=Task), experiments)
+        box.add([msgspec.json.encode(rows)])
+
+    errors: list[BaseException] = []
+
+    def submit() -> None:
+        try:
+            context.setJobGroup(_JOB, _JOB, interruptOnCancel=True)
+            context.parallelize([msgspec.json.encode(task) for task in tasks], len(tasks)).foreach(run)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = InheritableThread(target=submit, daemon=True)
+    thread.start()
+    read = 0
+    try:
+        while True:
+            alive = thread.is_alive()  # asked before the box is emptied: what comes last is still read
+            letters = box.value[read:]
+            read += len(letters)
+            for letter in letters:
+                arrived(msgspec.json.decode(letter, type=list[RunRow]))
+            if not alive:
+                break
+            time.sleep(_LOOK_EVERY_S)
+    except BaseException:
+        context.cancelJobGroup(_JOB)
+        raise
+    if not errors:
+        return None
+    return _who_died(errors[0])
+
+
+def _who_died(error: BaseException) -> tuple[int, str]:
+    said = str(error)
+    found = re.search(r"Task (\d+) in stage \S+ failed", said)
+    if found is None:
+        raise error
+    reason = re.search(r"(?:Python worker exited unexpectedly|ExecutorLostFailure|exited unexpectedly)[^\n]*", said)
+    return int(found[1]), reason[0] if reason else "its worker died"
+
+
+def _died(task: Task, why: str) -> list[RunRow]:
+    spec = task.spec
+    return [
+        RunRow(
+            experiment=name,
+            key=spec.key(),
+            code=task.code or code_version(),
+            protocol=spec.protocol,
+            nodes=spec.nodes,
+            seed=spec.seed,
+            spec=msgspec.json.encode(spec, order="sorted").decode(),
+            metrics=None,
+            error=f"the worker died: {why}",
+            traceback=None,
+            command=spec.command(),
+            trace=None,
+            seconds=0.0,
+            finished=_now(),
+        )
+        for name in task.experiments
+    ]
+
+
+def _write_results(
+    out: Path,
+    experiments: Sequence[Experiment],
+    cases: Mapping[str, Sequence[Case]],
+    manifests: Mapping[str, Manifest],
+) -> list[Line]:
+    values: list[dict[str, Any]] = []
+    lines: list[Line] = []
+    for experiment in experiments:
+        manifest = manifests[experiment.name]
+        manifest.save()
+        its_values, its_lines = tabulate(experiment, cases[experiment.name], manifest.rows)
+        values += its_values
+        lines += its_lines
+    write_tables(out, values, lines)
+    return lines
+
+
+def _failed(cases: Mapping[str, Sequence[Case]], manifests: Mapping[str, Manifest]) -> list[RunRow]:
+    failed = []
+    for name, its_cases in cases.items():
+        keys = dict.fromkeys(spec.key() for case in its_cases for spec in case.runs.values())
+        rows = [manifests[name].rows.get(key) for key in keys]
+        failed += [row for row in rows if row is not None and row.error is not None]
+    return failed
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,103 @@
+"""What a worker does: one run, from its spec to a row of the manifest, and its trace if one was asked for.
+
+Whatever goes wrong in a run becomes its row. A run's result is a function of its spec alone, so a task that is tried
+twice, here or elsewhere, writes the same files under the same names.
+"""
+
+import gc
+import time
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from antecede.experiments import Experiment
+from antecede.sim import RunSpec, simulate
+from antecede.spark import layout
+from antecede.spark.manifest import RunRow
+from antecede.spark.ship import code_version
+
+_frozen = False
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """One run to carry out. Several experiments may want the same one."""
+
+    spec: RunSpec
+    #: By name; the first of them carries it out.
+    experiments: tuple[str, ...]
+    #: The code the driver has; "" where the worker cannot but have the same.
+    code: str
+    #: The sweep's directory if a trace is wanted.
+    trace_into: str | None = None
+    cost: float = 0.0
+
+
+def carry_out(task: Task, experiments: Mapping[str, Experiment]) -> list[RunRow]:
+    """The rows of one run, one for each experiment that wants it."""
+    _freeze_once()
+    began = time.monotonic()
+    metrics: str | None = None
+    error: str | None = None
+    where: str | None = None
+    trace: str | None = None
+    try:
+        if task.code and code_version() != task.code:
+            raise RuntimeError(f"the worker runs code {code_version()}, the driver {task.code}")
+        measured, trace = _execute(experiments[task.experiments[0]], task)
+        metrics = msgspec.json.encode(measured).decode()
+    except (Exception, SystemExit) as raised:
+        error = f"{type(raised).__name__}: {raised}".splitlines()[0]
+        where = traceback.format_exc()
+    seconds = time.monotonic() - began
+    spec = task.spec
+    return [
+        RunRow(
+            experiment=name,
+            key=spec.key(),
+            code=task.code or code_version(),
+            protocol=spec.protocol,
+            nodes=spec.nodes,
+            seed=spec.seed,
+            spec=msgspec.json.encode(spec, order="sorted").decode(),
+            metrics=metrics,
+            error=error,
+            traceback=where,
+            command=spec.command(),
+            trace=trace,
+            seconds=seconds,
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        for name in task.experiments
+    ]
+
+
+def runs_as_simulated(experiment: Experiment) -> bool:
+    """Does the experiment take the simulator's metrics as they are? Then equal specs give it equal results."""
+    return type(experiment).execute is Experiment.execute
+
+
+def _execute(experiment: Experiment, task: Task) -> tuple[Any, str | None]:
+    """The run's metrics, and where its trace is."""
+    if task.trace_into is None:
+        return experiment.execute(task.spec), None
+    plain = runs_as_simulated(experiment)
+    result = simulate(task.spec, trace=True, measure=plain)
+    assert result.trace is not None
+    out = Path(task.trace_into)
+    path = layout.trace_path(out, experiment.name, task.spec.key())
+    layout.write_directory(result.trace.table(task.spec.key()), path)
+    measured = result.metrics if plain else experiment.execute(task.spec)
+    return measured, str(path.relative_to(out))
+
+
+def _freeze_once() -> None:
+    """Spark's worker collects garbage after every task; without what was there before, that takes a quarter as long."""
+    global _frozen
+    if not _frozen:
+        gc.collect()
+        gc.freeze()
+        _frozen = True
