@@ -31,7 +31,10 @@ Need: TypeAlias = tuple[Stream, int]
 
 
 class _Levels(dict[Stream, int]):
-    """Counter values; one never heard of stands at 0 and takes no room."""
+    """Counter values; one never heard of stands at 0 and takes no room.
+
+    `levels[stream]` is fastest where the stream is mostly known, `levels.get(stream, 0)` where it is mostly not.
+    """
 
     def __missing__(self, stream: Stream) -> int:
         return 0
@@ -62,7 +65,7 @@ class Counters(Generic[T]):
 
     def raise_to(self, stream: Stream, n: int) -> list[T]:
         """Set `stream` to `n` if that is higher. Returns the items that now have all they need."""
-        old = self.level[stream]
+        old = self.level.get(stream, 0)
         if n <= old:
             return []
         self.level[stream] = n
@@ -151,7 +154,7 @@ class Gate(Generic[T]):
         behind: Need | None = None
         for place in pos:
             stream, n = place
-            reached = level[stream]
+            reached = level.get(stream, 0)
             if n <= reached or place in self._inside or (self._beyond and n in self._beyond.get(stream, ())):
                 # What is before our time in one of its streams may be news in another, which must not stall.
                 news = [place for place in pos if place[1] > self._floor[place[0]]]
@@ -183,7 +186,7 @@ class Gate(Generic[T]):
             else:
                 out.append(item)
                 for stream, n in pos:
-                    if n > have[stream]:
+                    if n > have.get(stream, 0):
                         have[stream] = n
             for place in pos:
                 self._inside.discard(place)
@@ -253,7 +256,7 @@ class Gate(Generic[T]):
 
     def _account(self, stream: Stream, n: int) -> list[_Entry[T]]:
         """`n` is dealt with: raise the counter as far as there is no hole."""
-        level = self._got.level[stream]
+        level = self._got.level.get(stream, 0)
         if n <= level:
             return []
         if not self._contiguous:

@@ -50,8 +50,9 @@ class CausalAggregation(CausalBroadcast):
         self._arrivals += 1
         source, seq = message.source, message.seq
         received = self._edges.level
-        after_a_hole = seq > received[source] + 1
-        leaving = self._edges.raise_to(source, self._received_up_to(source, seq))
+        reached = received.get(source, 0)
+        after_a_hole = seq > reached + 1
+        leaving = self._edges.raise_to(source, self._received_up_to(source, seq, reached))
         hops = self._trees.next_hops(self.node, source, sender)
         if not hops:
             return
@@ -95,14 +96,14 @@ class CausalAggregation(CausalBroadcast):
                 for bundle in self._sizes.split(in_order):
                     self.out.send(hop, bundle)
 
-    def _received_up_to(self, source: int, seq: int) -> int:
-        """Up to where `source` has been received without a hole, now that `seq` is here."""
-        reached = self._edges.level[source]
+    def _received_up_to(self, source: int, seq: int, reached: int) -> int:
+        """Up to where `source` has been received without a hole, now that `seq` is here; before, that was `reached`."""
         if seq > reached + 1:
             self._early.setdefault(source, set()).add(seq)
             return reached
+        if seq > reached:
+            reached = seq
         early = self._early.get(source)
-        reached = max(reached, seq)
         while early and reached + 1 in early:
             reached += 1
             early.discard(reached)

@@ -61,8 +61,10 @@ class Meter:
             return
         self._delivery.append(now - self._published_at[message.topic][message.source, message.seq])
         self._pending[node] -= 1
-        if all(message is not fresh for fresh in self._fresh):
-            self._delayed += 1
+        for fresh in self._fresh:
+            if fresh is message:
+                return
+        self._delayed += 1
 
     def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:
         self._dropped += 1
