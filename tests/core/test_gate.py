@@ -369,7 +369,7 @@ def test_without_contiguous_positions_only_needs_are_waited_for() -> None:
 
 def test_a_jump_wakes_everybody_it_passes_in_the_order_they_waited_for() -> None:
     gate: Gate[str] = Gate(contiguous=False)
-    for n in (40, 7, 23):
+    for n in (40, 23, 7):
         offer(gate, f"z{n}", f"a{n}")
     assert offer(gate, "a30") is READY
     assert gate.drain() == ["a30", "z7", "z23"]
@@ -417,6 +417,30 @@ def test_streams_may_be_anything_hashable() -> None:
     assert gate.offer("second", [((3, "rooms/42"), 2)]) is WAITING
     assert gate.offer("first", [((3, "rooms/42"), 1)]) is READY
     assert gate.drain() == ["first", "second"]
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_over_takes_no_room() -> None:
+    """After a life of every kind of trouble only counters are left, one a stream."""
+    gate: Gate[str] = Gate()
+    for name, *needs in (["a3"], ["a2", "b1"], ["a5"], ["c1", "a5"], ["b1"], ["d2"], ["e1", "b2"]):
+        offer(gate, name, *needs)
+    gate.account("d", 4)
+    gate.account("d", 6)
+    gate.floor("d", 5)
+    gate.account("e", 1)
+    gate.account("a", 4)
+    offer(gate, "a1")
+    offer(gate, "b2")
+    assert gate.drain() == ["b1", "a1", "b2", "a2", "a3", "a5", "c1"]
+    assert gate.held == 0
+    assert {stream: gate.reached(stream) for stream in "abcde"} == {"a": 5, "b": 2, "c": 1, "d": 6, "e": 1}
+    assert not gate._inside
+    assert not gate._void
+    assert not gate._beyond
+    assert not gate._got._waiting
 
 
 # -- counters ---------------------------------------------------------------------------------------------------------
