@@ -22,7 +22,7 @@ class _Link(NamedTuple):
 def chain_in_words(history: History, first: int, last: int, *, across_topics: bool) -> str:
     links = [_in_words(history, link) for link in _chain(history, first, last, across_topics)]
     if not links:
-        return "by way of messages that were delivered before they were published"
+        return "by way of messages that were known before they were published"
     if len(links) > LINKS_SHOWN_MAX:
         half = LINKS_SHOWN_MAX // 2
         links[half:-half] = [f"(then {len(links) - 2 * half} more)"]
@@ -42,7 +42,7 @@ def _chain(history: History, first: int, last: int, across_topics: bool) -> list
         message = take.message
         topic = history.topic(message)
         scope = (take.node, "" if across_topics else topic)
-        if take.published and message not in distance:
+        if take == history.publication[message] and message not in distance:
             seen = nearest.get(scope)
             links = [_Link(seen.message, message, seen)] if seen else []
             for before in history.deps[message]:
@@ -51,9 +51,7 @@ def _chain(history: History, first: int, last: int, across_topics: bool) -> list
             if links:
                 how[message] = min(links, key=lambda link: distance[link.before])
                 distance[message] = distance[how[message].before] + 1
-        if message in distance and (
-            scope not in nearest or distance[message] < distance[nearest[scope].message]
-        ):
+        if message in distance and (scope not in nearest or distance[message] < distance[nearest[scope].message]):
             nearest[scope] = take
     chain: list[_Link] = []
     while last != first and last in how:
@@ -69,6 +67,4 @@ def _in_words(history: History, link: _Link) -> str:
     if link.taken is None:
         return f"{message} ({published.when}) names {before} as a dependency"
     verb = "published" if link.taken.published else "delivered"
-    return (
-        f"node {link.taken.node} {verb} {before} ({link.taken.when}) and then published {message} ({published.when})"
-    )
+    return f"node {link.taken.node} {verb} {before} ({link.taken.when}) and then published {message} ({published.when})"

@@ -6,6 +6,4 @@ def matches(pattern: str, topic: str) -> bool:
     if levels[-1] == "#":
         levels.pop()
         names = names[: len(levels)]  # `a/#` takes `a` and everything below it
-    return len(levels) == len(names) and all(
-        level in ("+", name) for level, name in zip(levels, names, strict=True)
-    )
+    return len(levels) == len(names) and all(level in ("+", name) for level, name in zip(levels, names, strict=True))

@@ -1,8 +1,8 @@
 """Which messages came before which, by the definition and from the trace alone.
 
 m came before m′ when the node that published m′ had delivered or published m by then; and transitively. What a publish
-row records as `deps` counts too, for traces in which the publisher's own deliveries are not there. Protocol clocks are
-never consulted: only what nodes did.
+row records as `deps` counts too, for traces in which the publisher's own deliveries are not there. Times and whatever
+else a protocol keeps are never consulted: only what nodes did, and in which order.
 
 A past is a Python integer with one bit for each message: union and intersection run at memory speed. M messages take at
 most M²/8 bytes, see `history.MESSAGES_MAX`.
@@ -30,26 +30,20 @@ def _pass(history: History, past: list[int], across_topics: bool) -> bool:
     """Fill in `past` from what it holds already. True when a message was met before its publish row."""
     looked_ahead = False
     met = bytearray(len(history.keys))
-    # By (node, topic or everything): all it knows of, and what it took since that was last brought up to date. Most
-    # nodes take far more than they publish; only at a publish does anyone ask what a node knows.
-    known: dict[tuple[int, str], int] = {}
+    # By (node, topic or everything): what it took since it last published, and that publication, which stands for all
+    # before it. Most nodes take far more than they publish; only at a publish does anyone ask what a node knows.
     taken: dict[tuple[int, str], list[int]] = {}
     for take in history.takes():
         message = take.message
         scope = (take.node, "" if across_topics else history.topic(message))
         if take.published and not met[message]:
             met[message] = 1
-            news = taken.setdefault(scope, [])
+            for earlier in taken.pop(scope, ()):
+                past[message] |= past[earlier] | 1 << earlier
             for dependency in history.deps[message]:
                 if across_topics or history.topic(dependency) == history.topic(message):
                     looked_ahead |= not met[dependency]
                     past[message] |= past[dependency] | 1 << dependency
-            before = known.get(scope, 0)
-            for earlier in news:
-                before |= past[earlier] | 1 << earlier
-            known[scope] = before
-            past[message] |= before
-            news.clear()
         looked_ahead |= not met[message]
         taken.setdefault(scope, []).append(message)
     return looked_ahead

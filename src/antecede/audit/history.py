@@ -1,7 +1,4 @@
-"""Reads a trace once, row by row, into what the rules need; refuses rows that make no sense.
-
-Rules of this file: it judges nothing. It raises only where a row cannot mean anything (no topic, time running
-backwards at a node, a crashed node that acts), never where a protocol did wrong.
+"""Reads a trace once, row by row, into what the rules need. It judges nothing.
 
 Messages get small numbers in the order in which the trace first mentions them, normally that of publication. What a
 node *took* is one column-wise list of its publish and deliver rows: about 34 bytes a row, no object a row.
@@ -9,10 +6,12 @@ node *took* is one column-wise list of its publish and deliver rows: about 34 by
 
 from array import array
 from collections.abc import Iterable, Iterator
+from itertools import starmap
 from typing import Final, NamedTuple
 
 from antecede.audit.report import MessageKey
-from antecede.core.errors import LimitError, UsageError
+from antecede.audit.well_formed import WellFormed, names_a_message_sent
+from antecede.core.errors import LimitError
 from antecede.trace import Event, Row
 
 #: The causal rule keeps, for each of M messages, the set of those before it as one bit each: at most M²/8 bytes, and
@@ -22,11 +21,6 @@ MESSAGES_MAX: Final = 60_000
 
 #: The note by which a protocol says of a delivery that it could not be given in order (DESIGN, guarantee 5).
 OUT_OF_ORDER: Final = "out_of_order"
-
-_NAMES_A_MESSAGE = frozenset((Event.PUBLISH, Event.DELIVER))
-_NAMES_A_TOPIC = frozenset((Event.SUBSCRIBE, Event.UNSUBSCRIBE))
-#: What may stand at a node that is down: packets lost on its doorstep, and its own coming and going.
-_WHILE_DOWN = frozenset((Event.DROP, Event.CRASH, Event.RECOVER))
 
 
 class Take(NamedTuple):
@@ -45,19 +39,29 @@ class Take(NamedTuple):
 
 
 class Send(NamedTuple):
+    """A message left `node` for `peer`."""
+
     row: int
     time_us: int
     node: int
     peer: int
     message: int
 
+    @property
+    def crossing(self) -> tuple[int, int, int]:
+        return self.message, self.node, self.peer
+
+    @property
+    def when(self) -> str:
+        return f"row {self.row}, time_us {self.time_us}"
+
 
 class History:
     """A trace as the rules see it. `add` rows in the order in which things happened."""
 
     def __init__(self, messages_max: int = MESSAGES_MAX) -> None:
-        #: By number: the message's name, its first publish row (None: never published), who wrote that row, and the
-        #: dependencies recorded on it.
+        #: By number: the message's name, its first publish row (None: never published), and the dependencies
+        #: recorded there.
         self.keys: list[MessageKey] = []
         self.publication: list[Take | None] = []
         self.deps: list[tuple[int, ...]] = []
@@ -73,16 +77,17 @@ class History:
         self.tagged = 0
         self._messages_max = messages_max
         self._numbers: dict[MessageKey, int] = {}
-        self._latest: dict[int, tuple[int, int]] = {}
+        self._well_formed = WellFormed()
         self._takes = (array("q"), array("q"), array("q"), array("q"), array("b"), array("b"))
         self._sends = (array("q"), array("q"), array("q"), array("q"), array("q"))
 
     def add(self, row: Row) -> None:
-        self._check(row)
+        self._well_formed.check(row)
+        self.nodes.add(row.node)
         match row.event:
             case Event.PUBLISH | Event.DELIVER:
                 self._take(row)
-            case Event.SEND if row.source != -1:  # the others are control packets
+            case Event.SEND if names_a_message_sent(row):
                 message = self._number((row.topic, row.source, row.seq))
                 _append(self._sends, (self.rows, row.time_us, row.node, row.peer, message))
             case Event.SUBSCRIBE:
@@ -100,12 +105,11 @@ class History:
 
     def takes(self) -> Iterator[Take]:
         """Every publish and deliver row, in order."""
-        for row, time_us, node, message, published, tagged in zip(*self._takes, strict=True):
-            yield Take(row, time_us, node, message, bool(published), bool(tagged))
+        return starmap(Take, zip(*self._takes, strict=True))
 
     def sends(self) -> Iterator[Send]:
-        for values in zip(*self._sends, strict=True):
-            yield Send(*values)
+        """Every send row that names a message, in order."""
+        return starmap(Send, zip(*self._sends, strict=True))
 
     def name(self, message: int) -> str:
         topic, source, seq = self.keys[message]
@@ -141,41 +145,6 @@ class History:
             self.deps.append(())
         return number
 
-    def _check(self, row: Row) -> None:
-        if row.node < 0:
-            self._refuse(f"a {_word(row)} row at node {row.node}", "node numbers count from 0")
-        time_us, at_row = self._latest.get(row.node, (row.time_us, self.rows))
-        if row.time_us < time_us:
-            self._refuse(
-                f"time at node {row.node} goes backwards, from {time_us} (row {at_row}) to {row.time_us}",
-                "give the rows of a node in the order in which they happened",
-            )
-        self._latest[row.node] = (row.time_us, self.rows)
-        self.nodes.add(row.node)
-        if row.node in self.down and row.event not in _WHILE_DOWN:
-            self._refuse(
-                f"a {_word(row)} row at node {row.node}, which has crashed and not recovered",
-                "record a recover row when a node comes back",
-            )
-        if row.event in _NAMES_A_TOPIC and not row.topic:
-            self._refuse(f"a {_word(row)} row without a topic", "record the topic or filter")
-        is_message = row.event in _NAMES_A_MESSAGE or (row.event is Event.SEND and row.source != -1)
-        if is_message:
-            self._check_message(_word(row), (row.topic, row.source, row.seq))
-        if is_message and row.event is Event.SEND and row.peer < 0:
-            self._refuse("a send row without a peer", "record where the packet goes")
-        for dependency in row.deps:
-            self._check_message("dependency on a " + _word(row), dependency)
-
-    def _check_message(self, word: str, key: MessageKey) -> None:
-        topic, source, seq = key
-        if not topic or source < 0 or seq < 1:
-            what = "topic" if not topic else f"source (it says {source})" if source < 0 else f"seq (it says {seq})"
-            self._refuse(f"a {word} row without a {what}", "a message is named by topic, source and seq (from 1)")
-
-    def _refuse(self, problem: str, remedy: str) -> None:
-        raise UsageError("trace row", self.rows, problem, remedy)
-
 
 def read_history(rows: Iterable[Row], messages_max: int = MESSAGES_MAX) -> History:
     history = History(messages_max)
@@ -187,7 +156,3 @@ def read_history(rows: Iterable[Row], messages_max: int = MESSAGES_MAX) -> Histo
 def _append(columns: tuple["array[int]", ...], values: tuple[int, ...]) -> None:
     for column, value in zip(columns, values, strict=True):
         column.append(value)
-
-
-def _word(row: Row) -> str:
-    return row.event.name.lower()

@@ -1,7 +1,7 @@
 """The one entrance: rows in, report out."""
 
-from collections.abc import Collection, Iterable
-from typing import Final
+from collections.abc import Callable, Collection, Iterable
+from typing import Final, NamedTuple
 
 from antecede.audit.causal import judge_causal
 from antecede.audit.edges import judge_tree_edges_once
@@ -14,17 +14,29 @@ from antecede.audit.total import judge_total
 from antecede.core.errors import UsageError
 from antecede.trace import Row
 
-DEFAULT_RULES: Final = (
-    "causal",
-    "fifo",
-    "exactly-once",
-    "no-invention",
-    "complete",
-    "agreement",
-    "tree-edges-once",
-)
-#: `total` only for protocols that promise it.
-ALL_RULES: Final = (*DEFAULT_RULES, "total")
+
+class _Question(NamedTuple):
+    """What is asked of a trace, beside the trace."""
+
+    across_topics: bool
+    broadcast_to: frozenset[int]
+
+
+#: In the order in which a report lists them.
+_JUDGES: Final[dict[str, Callable[[History, _Question], RuleResult]]] = {
+    "causal": lambda history, asked: judge_causal(history, across_topics=asked.across_topics),
+    "fifo": lambda history, asked: judge_fifo(history),
+    "exactly-once": lambda history, asked: judge_exactly_once(history),
+    "no-invention": lambda history, asked: judge_no_invention(history),
+    "complete": lambda history, asked: judge_complete(history, broadcast_to=asked.broadcast_to),
+    "agreement": lambda history, asked: judge_agreement(history, broadcast_to=asked.broadcast_to),
+    "tree-edges-once": lambda history, asked: judge_tree_edges_once(history),
+    "total": lambda history, asked: judge_total(history),
+}
+
+ALL_RULES: Final = tuple(_JUDGES)
+#: Without `total`, which is only for protocols that promise it.
+DEFAULT_RULES: Final = tuple(name for name in ALL_RULES if name != "total")
 
 
 def audit(
@@ -43,36 +55,16 @@ def audit(
     Memory: M²/8 bytes at most for M messages, for the causal rule. More than `MESSAGES_MAX` raise `LimitError`; a
     trace that contradicts itself raises `UsageError`.
     """
-    unknown = [name for name in rules if name not in ALL_RULES]
-    if unknown:
-        raise UsageError("rules", unknown[0], "there is no such rule", f"choose from {', '.join(ALL_RULES)}")
+    for name in rules:
+        if name not in _JUDGES:
+            raise UsageError("rules", name, "there is no such rule", f"choose from {', '.join(ALL_RULES)}")
     history = read_history(rows)
+    asked = _Question(across_topics, frozenset(broadcast_to))
     return Report(
-        rules=tuple(_judge(name, history, across_topics, broadcast_to) for name in ALL_RULES if name in rules),
+        rules=tuple(judge(history, asked) for name, judge in _JUDGES.items() if name in rules),
         rows=history.rows,
         nodes=len(history.nodes),
-        messages=len(history.keys),
+        messages=sum(published is not None for published in history.publication),
         deliveries=history.deliveries,
         tagged=history.tagged,
     )
-
-
-def _judge(name: str, history: History, across_topics: bool, broadcast_to: Collection[int]) -> RuleResult:
-    match name:
-        case "causal":
-            return judge_causal(history, across_topics=across_topics)
-        case "fifo":
-            return judge_fifo(history)
-        case "exactly-once":
-            return judge_exactly_once(history)
-        case "no-invention":
-            return judge_no_invention(history)
-        case "complete":
-            return judge_complete(history, broadcast_to=broadcast_to)
-        case "agreement":
-            return judge_agreement(history, broadcast_to=broadcast_to)
-        case "tree-edges-once":
-            return judge_tree_edges_once(history)
-        case "total":
-            return judge_total(history)
-    raise AssertionError(f"rule {name} is listed and not judged")

@@ -1,17 +1,20 @@
 """Rules `complete` and `agreement`: nobody who is owed a message goes without it.
 
 A message is owed to every *steady* subscriber: subscribed to its topic before it was published and until the trace
-ends, and up at the end. A node that crashed and came back is still owed everything. What a subscriber in the publisher's
-view means is not in a trace, so a subscription counts from its row; and what is on its way when a trace ends is lost, so
-let a run come to rest before it is judged.
+ends, and up at the end. A node that crashed and came back is still owed everything.
+
+Two things are not in a trace. Whether the publisher already knew of a subscription: it counts from its own row. And
+what was still on its way when the trace ends: it counts as lost, so let a run come to rest before it is judged.
 """
 
 from collections.abc import Collection, Iterator
+from functools import partial
 
 from antecede.audit.filters import matches
 from antecede.audit.history import History, Take
 from antecede.audit.report import Example, RuleResult
 from antecede.audit.takes import Marks
+from antecede.audit.tally import Tally
 
 
 def judge_complete(history: History, *, broadcast_to: Collection[int]) -> RuleResult:
@@ -19,104 +22,99 @@ def judge_complete(history: History, *, broadcast_to: Collection[int]) -> RuleRe
 
     Checked: what was owed, message by node. Violations: what never came.
     """
-    checked = violations = 0
-    example = None
-    for published, node, took in _owed(history, broadcast_to):
+    tally = Tally("complete")
+    took = _taken(history)
+    for published, owed in _owed(history, broadcast_to):
         if published.node in history.crashed:
             continue
-        checked += 1
-        if took:
-            continue
-        violations += 1
-        if example is None:
-            example = Example(
-                words=f"{_never(history, published, node)}, though {_steady(history, published, node)}",
-                nodes=(node,),
-                messages=(history.keys[published.message],),
-                rows=(published.row,),
-            )
-    return _result("complete", history, broadcast_to, checked, violations, example)
+        tally.checked += len(owed)
+        for node in owed:
+            if not took.has(node, published.message):
+                tally.offence(partial(_loss, history, published, node, None))
+    return tally.result(if_nothing=_why_nothing(history, broadcast_to))
 
 
 def judge_agreement(history: History, *, broadcast_to: Collection[int]) -> RuleResult:
-    """If a node that is up at the end delivered it, every steady subscriber took it, whatever became of its publisher.
+    """If a subscriber that is up at the end has it, every steady subscriber has, whatever became of its publisher.
 
-    Checked: what was owed because somebody had it. Violations: what never came.
+    Whoever delivered a message takes its topic and is a witness. A publisher delivers to itself whether it subscribes
+    or not, so it is one only if it is a steady subscriber too.
+    Checked: what was owed because somebody has it. Violations: what never came.
     """
-    witness: dict[int, Take] = {}
-    for take in history.takes():
-        if not take.published and take.node not in history.down:
-            witness.setdefault(take.message, take)
-    checked = violations = 0
-    example = None
-    for published, node, took in _owed(history, broadcast_to):
-        seen = witness.get(published.message)
-        if seen is None or seen.node == node:
+    tally = Tally("agreement")
+    took = _taken(history)
+    elsewhere = _delivered_elsewhere(history)
+    for published, owed in _owed(history, broadcast_to):
+        witness = elsewhere.get(published.message, published if published.node in owed else None)
+        if witness is None:
             continue
-        checked += 1
-        if took:
-            continue
-        violations += 1
-        if example is None:
-            example = Example(
-                words=f"{_never(history, published, node)}, which node {seen.node} delivered ({seen.when}), "
-                f"though {_steady(history, published, node)}",
-                nodes=(node, seen.node),
-                messages=(history.keys[published.message],),
-                rows=(published.row, seen.row),
-            )
-    return _result("agreement", history, broadcast_to, checked, violations, example)
+        tally.checked += len(owed)
+        for node in owed:
+            if not took.has(node, published.message):
+                tally.offence(partial(_loss, history, published, node, witness))
+    return tally.result(if_nothing=_why_nothing(history, broadcast_to))
 
 
-def _owed(history: History, broadcast_to: Collection[int]) -> Iterator[tuple[Take, int, bool]]:
-    """Every publication, with each node it is owed to, and whether that node took it; in order of publication."""
+def _taken(history: History) -> Marks:
     took = Marks(history)
     for take in history.takes():
         took.add(take.node, take.message)
+    return took
+
+
+def _delivered_elsewhere(history: History) -> dict[int, Take]:
+    """By message: its first delivery at a node up at the end other than the publisher."""
+    first: dict[int, Take] = {}
+    for take in history.takes():
+        published = history.publication[take.message]
+        if take.published or published is None or take.node == published.node or take.node in history.down:
+            continue
+        first.setdefault(take.message, take)
+    return first
+
+
+def _owed(history: History, broadcast_to: Collection[int]) -> Iterator[tuple[Take, list[int]]]:
+    """Every message's publication with the nodes it is owed to, in order of publication."""
     steady: dict[str, list[tuple[int, int]]] = {}
     for take in history.takes():
-        if not take.published or history.publication[take.message] != take:
+        if take != history.publication[take.message]:  # a delivery, or published once more
             continue
         topic = history.topic(take.message)
         if topic not in steady:
             steady[topic] = _steady_subscribers(history, broadcast_to, topic)
-        for node, since_row in steady[topic]:
-            if since_row < take.row:
-                yield take, node, took.has(node, take.message)
+        yield take, [node for node, since_row in steady[topic] if since_row < take.row]
 
 
 def _steady_subscribers(history: History, broadcast_to: Collection[int], topic: str) -> list[tuple[int, int]]:
-    """Nodes up at the end with a matching subscription open to the end, and the row since which they have it."""
+    """Nodes up at the end that take the topic to the end, and the row since which they do (−1: from the start)."""
     found = []
-    for node in sorted(set(history.subscriptions) | set(broadcast_to)):
-        rows = [row for pattern, row in history.subscriptions.get(node, {}).items() if matches(pattern, topic)]
+    for node in sorted({*history.subscriptions, *broadcast_to} - history.down):
+        since = [row for pattern, row in history.subscriptions.get(node, {}).items() if matches(pattern, topic)]
         if node in broadcast_to:
-            rows.append(-1)
-        if rows and node not in history.down:
-            found.append((node, min(rows)))
+            since.append(-1)
+        if since:
+            found.append((node, min(since)))
     return found
 
 
-def _never(history: History, published: Take, node: int) -> str:
-    return f"node {node} never delivered {history.name(published.message)} (published at {published.when})"
-
-
-def _steady(history: History, published: Take, node: int) -> str:
-    topic = history.topic(published.message)
+def _loss(history: History, published: Take, node: int, witness: Take | None) -> Example:
+    message = published.message
+    topic = history.topic(message)
     open_rows = history.subscriptions.get(node, {}).items()
-    rows = [row for pattern, row in open_rows if matches(pattern, topic) and row < published.row]
-    came_back = " and came back after a crash" if node in history.crashed else ""
-    return f"it subscribed at row {min(rows)}{came_back}" if rows else f"it takes everything{came_back}"
+    since = [row for pattern, row in open_rows if row < published.row and matches(pattern, topic)]
+    had_it = f", which node {witness.node} has (since {witness.when})" if witness else ""
+    steady = f"has subscribed to {topic} since row {min(since)}" if since else "takes every message"
+    back = ", crashed and came back," if node in history.crashed else ""
+    return Example(
+        words=f"node {node} never delivered {history.name(message)} (published at {published.when}){had_it}, "
+        f"though node {node} {steady}{back} and is up at the end",
+        nodes=(node, witness.node) if witness else (node,),
+        messages=(history.keys[message],),
+        rows=(published.row, witness.row) if witness else (published.row,),
+    )
 
 
-def _result(
-    name: str,
-    history: History,
-    broadcast_to: Collection[int],
-    checked: int,
-    violations: int,
-    example: Example | None,
-) -> RuleResult:
-    told = history.subscribe_rows or broadcast_to
-    reason = "nothing was owed to anyone" if told else "no subscribe rows, so nothing says who was owed what"
-    return RuleResult(name=name, checked=checked, violations=violations, example=example, reason=reason)
+def _why_nothing(history: History, broadcast_to: Collection[int]) -> str:
+    if history.subscribe_rows or broadcast_to:
+        return "nothing was owed to anyone"
+    return "there are no subscribe rows, so nothing says who was owed what"

@@ -1,10 +1,11 @@
 """Rules `fifo` and `exactly-once`: one source's messages come in its order, and each of them once."""
 
+from functools import partial
+
 from antecede.audit.history import History, Take
 from antecede.audit.report import Example, RuleResult
 from antecede.audit.takes import Marks, find_take, first_deliveries
-
-_NOTHING = "nothing was delivered"
+from antecede.audit.tally import Tally
 
 
 def judge_fifo(history: History) -> RuleResult:
@@ -12,51 +13,50 @@ def judge_fifo(history: History) -> RuleResult:
 
     Checked: first deliveries not tagged. Violations: those with a seq below one the node already had.
     """
+    tally = Tally("fifo")
     highest: dict[tuple[int, str, int], Take] = {}
-    checked = violations = 0
-    example = None
     for take in first_deliveries(history):
         if take.tagged:
             continue
-        checked += 1
+        tally.checked += 1
         topic, source, seq = history.keys[take.message]
-        before = highest.setdefault((take.node, topic, source), take)
-        if history.keys[before.message][2] <= seq:
+        before = highest.get((take.node, topic, source))
+        if before is None or history.keys[before.message][2] < seq:
             highest[take.node, topic, source] = take
-            continue
-        violations += 1
-        if example is None:
-            example = Example(
-                words=f"node {take.node} delivered {history.name(before.message)} ({before.when}) "
-                f"before {history.name(take.message)} ({take.when}) of the same source",
-                nodes=(take.node,),
-                messages=(history.keys[take.message], history.keys[before.message]),
-                rows=(before.row, take.row),
-            )
-    return RuleResult(name="fifo", checked=checked, violations=violations, example=example, reason=_NOTHING)
+        else:
+            tally.offence(partial(_out_of_turn, history, before, take))
+    return tally.result(if_nothing="nothing was delivered")
 
 
 def judge_exactly_once(history: History) -> RuleResult:
     """Nobody delivers a message twice, tagged or not. Checked: deliveries. Violations: those after the first."""
+    tally = Tally("exactly-once")
     seen = Marks(history)
-    checked = violations = 0
-    example = None
     for take in history.takes():
         if take.published:
             continue
-        checked += 1
-        if seen.add(take.node, take.message):
-            continue
-        violations += 1
-        if example is None:
-            first = find_take(first_deliveries(history), take.node, take.message)
-            example = Example(
-                words=f"node {take.node} delivered {history.name(take.message)} twice, "
-                f"first at {first.when}, again at {take.when}",
-                nodes=(take.node,),
-                messages=(history.keys[take.message],),
-                rows=(first.row, take.row),
-            )
-    return RuleResult(
-        name="exactly-once", checked=checked, violations=violations, example=example, reason=_NOTHING
+        tally.checked += 1
+        if not seen.add(take.node, take.message):
+            tally.offence(partial(_twice, history, take))
+    return tally.result(if_nothing="nothing was delivered")
+
+
+def _out_of_turn(history: History, before: Take, late: Take) -> Example:
+    return Example(
+        words=f"node {late.node} delivered {history.name(before.message)} ({before.when}) "
+        f"before {history.name(late.message)} ({late.when}) of the same source",
+        nodes=(late.node,),
+        messages=(history.keys[late.message], history.keys[before.message]),
+        rows=(before.row, late.row),
+    )
+
+
+def _twice(history: History, again: Take) -> Example:
+    first = find_take(first_deliveries(history), again.node, again.message)
+    return Example(
+        words=f"node {again.node} delivered {history.name(again.message)} twice, "
+        f"first at {first.when}, again at {again.when}",
+        nodes=(again.node,),
+        messages=(history.keys[again.message],),
+        rows=(first.row, again.row),
     )

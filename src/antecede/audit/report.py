@@ -53,7 +53,7 @@ class RuleResult:
             "verdict": self.verdict.value,
             "checked": self.checked,
             "violations": self.violations,
-            "reason": self.reason if self.verdict is Verdict.UNKNOWN else "",
+            "reason": self.reason,
             "example": None
             if example is None
             else {
@@ -107,7 +107,7 @@ class Report:
         """A compact table, then a sentence for each rule that did not simply hold."""
         width = max([len("rule"), *(len(rule.name) for rule in self.rules)])
         lines = [
-            f"{self.messages} messages, {self.deliveries} deliveries, {self.nodes} nodes, {self.rows} rows",
+            f"messages {self.messages}, deliveries {self.deliveries}, nodes {self.nodes}, rows {self.rows}",
             f"{'rule':<{width}}  verdict   {'checked':>10}  {'violations':>10}",
         ]
         for rule in self.rules:
@@ -118,5 +118,5 @@ class Report:
             elif rule.verdict is Verdict.UNKNOWN:
                 lines.append(f"{rule.name} unknown: {rule.reason}")
         if self.tagged:
-            lines.append(f"{self.tagged} deliveries were tagged out of order and not judged for order")
+            lines.append(f"deliveries tagged out of order, and so not judged for order: {self.tagged}")
         return "\n".join(lines)

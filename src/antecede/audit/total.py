@@ -5,53 +5,45 @@ exactly if those places rise from each message to the next: rising is transitive
 their deliveries, and a trace one walk for every pair of nodes. Meant for small traces.
 """
 
+from functools import partial
 from itertools import combinations, pairwise
 
 from antecede.audit.history import History, Take
 from antecede.audit.report import Example, RuleResult
 from antecede.audit.takes import first_deliveries
+from antecede.audit.tally import Tally
 
 
 def judge_total(history: History) -> RuleResult:
-    """Checked: pairs of nodes with two messages in common, not tagged. Violations: pairs that disagree."""
+    """Checked: pairs of nodes with two messages in common, not tagged. Violations: pairs that disagree.
+
+    The example is of the first such pair by node number.
+    """
+    tally = Tally("total")
     took: dict[int, dict[int, Take]] = {}
     for take in first_deliveries(history):
         if not take.tagged:
             took.setdefault(take.node, {})[take.message] = take
-    checked = violations = 0
-    example = None
     for one, other in combinations(sorted(took), 2):
         common = [message for message in took[one] if message in took[other]]  # in the order of `one`
         if len(common) < 2:
             continue
-        checked += 1
-        places = took[other]
-        turned = next(((m, n) for m, n in pairwise(common) if places[m].row > places[n].row), None)
-        if turned is None:
-            continue
-        violations += 1
-        if example is None:
-            example = _example(history, took[one], places, turned)
-    return RuleResult(
-        name="total",
-        checked=checked,
-        violations=violations,
-        example=example,
-        reason="no two nodes delivered two messages in common",
-    )
+        tally.checked += 1
+        there = took[other]
+        turned = next(((m, n) for m, n in pairwise(common) if there[m].row > there[n].row), None)
+        if turned is not None:
+            tally.offence(partial(_example, history, took[one], there, turned))
+    return tally.result(if_nothing="no two nodes delivered two messages in common")
 
 
-def _example(
-    history: History, one: dict[int, Take], other: dict[int, Take], turned: tuple[int, int]
-) -> Example:
+def _example(history: History, here: dict[int, Take], there: dict[int, Take], turned: tuple[int, int]) -> Example:
     first, then = turned
-    four = (one[first], one[then], other[then], other[first])
+    takes = (here[first], here[then], there[then], there[first])
+    words = [f"{history.name(take.message)} ({take.when})" for take in takes]
     return Example(
-        words=f"node {four[0].node} delivered {history.name(first)} ({four[0].when}) "
-        f"before {history.name(then)} ({four[1].when}), "
-        f"node {four[2].node} delivered {history.name(then)} ({four[2].when}) "
-        f"before {history.name(first)} ({four[3].when})",
-        nodes=(four[0].node, four[2].node),
+        words=f"node {takes[0].node} delivered {words[0]} before {words[1]}, "
+        f"node {takes[2].node} delivered {words[2]} before {words[3]}",
+        nodes=(takes[0].node, takes[2].node),
         messages=(history.keys[first], history.keys[then]),
-        rows=tuple(take.row for take in four),
+        rows=tuple(take.row for take in takes),
     )
