@@ -128,7 +128,7 @@ _RULES = """
 .ch-whisker{stroke:var(--hue);stroke-width:1.2}
 .ch-over{stroke:var(--ink);stroke-width:1.1}
 .ch-bar{fill:var(--hue);fill-opacity:.78}
-.ch-name{fill:var(--hue);font-weight:600;paint-order:stroke;stroke:var(--ground);stroke-width:3px}
+.ch-name{fill:var(--hue-text);font-weight:600;paint-order:stroke;stroke:var(--ground);stroke-width:3px}
 .ch-value{fill:var(--ink);font-size:11.5px;font-variant-numeric:tabular-nums;paint-order:stroke;stroke:var(--ground);stroke-width:3px}
 .ch-category{fill:var(--ink);font-size:12px}
 .ch-cross{fill:none;stroke:var(--ink);stroke-width:1.5}

@@ -38,6 +38,7 @@ class Drawing:
         sources = sorted({source for _, source, _ in keys})
         self.hues = {source: theme.hue(position) for position, source in enumerate(sources)}
         self.spots: dict[int, tuple[float, float, int]] = {}
+        self.blamed = _blamed(scene, violations)
         flights = [one.arrived_us - one.sent_us for one in scene.arrows if one.arrived_us is not None]
         self.flight_us = median(flights) if flights else (scene.end_us - scene.start_us) / 8
 
@@ -76,7 +77,7 @@ class Drawing:
 
     def _description(self) -> str:
         red = " ".join(f"Violation of {one.rule}: {self.layout.clock.retell(one.words)}." for one in self.violations)
-        return f"Space-time diagram. {self._summary()}. {red}".strip()
+        return f"Space-time diagram: {self._summary()} {red}".strip()
 
     def _head(self) -> Markup:
         parts = [
@@ -182,7 +183,7 @@ class Drawing:
             x2 = layout.x(arrow.arrived_us)
             said += f" at {clock.say(arrow.arrived_us)}" + (", which was down" if arrow.lost else "")
         said += f" ({_count(arrow.bytes, 'byte')})" if arrow.bytes >= 0 else ""
-        bad = any(arrow.receiver in one.nodes and set(one.messages) & set(arrow.messages) for one in self.violations)
+        bad = any((arrow.receiver, message) in self.blamed for message in arrow.messages)
         many = f"×{len(arrow.messages)}" if len(arrow.messages) > 1 else ""
         ends = self._clipped(x1, y1, x2, y2)
         return arrow_line(*ends, said=said, lost=arrow.lost, bad=bad, many=many, short=y2 != ends[3])
@@ -213,6 +214,16 @@ class Drawing:
         bar = [hold_bar(begin, x, y, open_end=False)] if held_us else []
         marks = [square(x, y, tagged=tagged)] if x <= layout.right + 8 else []
         return tag("g", tag("title", text(said)), *bar, *marks)
+
+
+def _blamed(scene: Scene, violations: list[Violation]) -> set[tuple[int, Key]]:
+    """Nodes and the messages whose arrival there is at fault. Where one never came, no arrival is."""
+    node_of = {one.row: one.node for one in scene.publications} | {one.row: one.node for one in scene.deliveries}
+    found: set[tuple[int, Key]] = set()
+    for one in violations:
+        if set(one.nodes) <= {node_of.get(row, -1) for row in one.rows}:
+            found.update((node, message) for node in one.nodes for message in one.messages)
+    return found
 
 
 def _count(number: int, what: str) -> str:

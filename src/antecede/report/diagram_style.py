@@ -22,19 +22,19 @@ _RULES = """
 .st-tagged{fill:var(--ground);stroke:var(--hue);stroke-width:2}
 .st-held{fill:var(--held);fill-opacity:.42;stroke:var(--held);stroke-width:1}
 .st-held-open{stroke-dasharray:2 2;fill-opacity:.2}
-.st-name{fill:var(--hue);font-weight:600;pointer-events:none}
+.st-name{fill:var(--hue-text);font-weight:600;pointer-events:none}
 .st-name,.st-many,.st-bad-name,.st-change{paint-order:stroke;stroke:var(--ground);stroke-width:3.5px;stroke-linejoin:round}
 .st-many{fill:var(--ink);font-weight:600;font-size:11px}
 .st-change{fill:var(--muted);font-weight:700;font-size:13px}
-.st-bundle{--hue:var(--ink)}
+.st-bundle{--hue:var(--ink);--hue-text:var(--ink)}
 .st-bundle .st-way{stroke-width:2.6}
-.st-control{--hue:var(--muted)}
+.st-control{--hue:var(--muted);--hue-text:var(--muted)}
 .st-control .st-way{stroke-width:.8;stroke-dasharray:4 3}
 .st-lost,.st-crash{stroke:var(--warn);stroke-width:2;fill:none}
 .st-crash{stroke:var(--ink)}
 .st-down{fill:var(--ground);stroke:var(--muted);stroke-width:1;stroke-dasharray:3 3}
 .st-back{fill:var(--ground);stroke:var(--ink);stroke-width:1.5}
-.st-bad{--hue:var(--bad)}
+.st-bad{--hue:var(--bad);--hue-text:var(--bad)}
 .st-bad .st-way{stroke-width:2.2;opacity:1}
 .st-ring,.st-arc{fill:none;stroke:var(--bad);stroke-width:2}
 .st-arc{stroke-dasharray:4 3}
@@ -50,4 +50,4 @@ _RULES = """
 def diagram_style(*, standalone: bool = False) -> str:
     """The rules; with the colours too when there is no page to give them."""
     rules = "".join(_RULES.replace("FONT", theme.FONT).split("\n"))
-    return theme.root_style("svg") + theme.hue_rules() + rules if standalone else rules
+    return theme.without_variables(theme.hue_rules() + rules) if standalone else rules

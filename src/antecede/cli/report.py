@@ -1,0 +1,92 @@
+"""`antecede report` and `antecede diagram`: results and runs to look at."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from antecede.audit import audit
+from antecede.core import LimitError, UsageError
+from antecede.report import Violation, explain, page, space_time, violations_of
+from antecede.report.files import DIAGRAM_MARK, PAGE_MARK, check_target, write_own
+from antecede.report.load import load
+from antecede.spark.layout import is_directory, read_directory
+from antecede.trace import Row
+from antecede.trace.files import read_trace, table_rows
+
+
+def report_command(
+    directory: Annotated[Path, typer.Argument(help="What `antecede experiments run --out DIR` wrote.")],
+    out: Annotated[Path | None, typer.Option(help="The page; DIR/report.html unless said otherwise.")] = None,
+) -> None:
+    """Write one HTML page that opens offline: every experiment beside its paper, the audit, runs to look at.
+
+    Example: antecede report results
+    """
+    target = out or directory / "report.html"
+    if directory.is_dir() or out is not None:
+        check_target(target, PAGE_MARK)
+    write_own(target, page(load(directory)), PAGE_MARK)
+    typer.echo(f"report: {target}")
+
+
+def diagram_command(
+    trace: Annotated[Path, typer.Argument(help="A trace: a Parquet file, or a trace directory of a sweep.")],
+    out: Annotated[Path | None, typer.Option(help="The SVG file; TRACE.svg unless said otherwise.")] = None,
+    begin: Annotated[float | None, typer.Option("--from", help="Show only what happens from this time on.")] = None,
+    end: Annotated[float | None, typer.Option("--until", help="Show only what happens up to this time.")] = None,
+    nodes: Annotated[str, typer.Option(help="Show only these nodes, for instance 0-7,12.")] = "",
+    topics: Annotated[str, typer.Option(help="Show only these topics, for instance rooms/#,news.")] = "",
+    violation: Annotated[
+        str, typer.Option(help="Show only what explains the first violation of this rule, in a run of any size.")
+    ] = "",
+) -> None:
+    """Draw a small run as a space-time diagram: nodes as lines, messages as arrows, violations in red.
+
+    Examples:
+
+        antecede simulate causal-aggregation -n 8 --trace run.parquet && antecede diagram run.parquet
+
+        antecede diagram run.parquet --nodes 0-3 --from 100 --until 300
+    """
+    target = out or trace.with_name(f"{trace.name.removesuffix('.parquet')}.svg")
+    rows = list(table_rows(read_directory(trace) if is_directory(trace) else read_trace(trace)))
+    check_target(target, DIAGRAM_MARK)
+    marks = _violations(rows, trace)
+    title = trace.name
+    if violation:
+        chosen = [mark for mark in marks if mark.rule == violation]
+        if not chosen:
+            found = ", ".join(mark.rule for mark in marks) or "none"
+            raise UsageError("--violation", violation, "was not violated in this run", f"violated: {found}")
+        svg = explain(rows, chosen[0], title=title)
+    else:
+        wanted = [topic for topic in topics.split(",") if topic]
+        chosen_nodes = _numbers(nodes)
+        svg = space_time(rows, title=title, audit=marks, nodes=chosen_nodes, topics=wanted, window=(begin, end))
+    write_own(target, f"{svg}\n", DIAGRAM_MARK)
+    for mark in marks:
+        typer.echo(f"violated {mark.rule}: {mark.words}")
+    typer.echo(f"diagram: {target}")
+
+
+def _violations(rows: list[Row], trace: Path) -> list[Violation]:
+    try:
+        return violations_of(audit(rows))
+    except LimitError as error:
+        typer.echo(f"{trace} was not audited: {error}", err=True)
+        return []
+
+
+def _numbers(text: str) -> list[int]:
+    """`0-3,7` as 0, 1, 2, 3, 7."""
+    found: list[int] = []
+    for word in text.split(","):
+        first, dash, last = word.strip().partition("-")
+        if not first:
+            continue
+        try:
+            found += range(int(first), int(last if dash else first) + 1)
+        except ValueError:
+            raise UsageError("--nodes", text, "is not a list of node numbers", "write for example 0-7,12") from None
+    return found

@@ -1,0 +1,101 @@
+"""Gathers a page's contents from the directory of a sweep. Reads tables only; what is missing or damaged is named."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from antecede.core import UsageError
+from antecede.experiments import EXPERIMENTS
+from antecede.experiments.summary import Line
+from antecede.report.contents import AuditRow, Contents, ExperimentText, FailedRun
+from antecede.report.pictures import pictures
+from antecede.report.wording import capital, count
+from antecede.spark import layout
+from antecede.spark.manifest import RunRow, load_runs
+from antecede.spark.place import Asked, read_asked
+from antecede.spark.results import load_summary
+
+_PAPERS: Final = {"thesis": "Thesis", "tno": "TNO", "locamu": "LoCaMu"}
+_FACTS: Final = {
+    "antecede": "antecede",
+    "commit": "commit",
+    "code": "code version",
+    "python": "Python",
+    "pyspark": "PySpark",
+    "java": "Java",
+    "numpy": "NumPy",
+    "pyarrow": "PyArrow",
+    "master": "Spark master",
+    "system": "system",
+    "machine": "processor",
+    "cores": "cores",
+    "byteorder": "byte order",
+}
+
+
+def load(out: Path) -> Contents:
+    """Everything the page of the sweep in `out` shows."""
+    if not out.is_dir():
+        raise UsageError("report", str(out), "there is no such directory", "name one `antecede experiments run` wrote")
+    if not layout.is_sweep(out):
+        problem = "holds no results (there is no sweep.json)"
+        raise UsageError("report", str(out), problem, "name one `antecede experiments run` wrote")
+    asked, lines, runs = read_asked(out), load_summary(out), load_runs(out)
+    if not lines and not any(run.error for run in runs):
+        raise UsageError("report", str(out), "no experiment in it is finished", "finish it with --resume")
+    audited = _audit(out, runs)
+    names = list(dict.fromkeys([line.experiment for line in lines] + [run.experiment for run in runs]))
+    return Contents(
+        title=_title(names),
+        lines=lines,
+        experiments={name: _text(name) for name in names},
+        runs_finished=sum(run.error is None for run in runs),
+        failed=[_failed(run) for run in runs if run.error is not None],
+        audit=audited,
+        pictures=pictures(out, runs, audited or ()),
+        environment=_environment(asked),
+        commands=_commands(out, asked, lines, names),
+    )
+
+
+def _text(name: str) -> ExperimentText:
+    known = EXPERIMENTS.get(name)
+    if known is None:  # measured by another version
+        return ExperimentText(title=name)
+    item = capital(known.item.replace("-", " "))
+    paper = _PAPERS.get(known.paper, capital(known.paper))
+    return ExperimentText(title=known.title, about=known.about, item=item, paper=paper)
+
+
+def _title(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return _text(names[0]).title
+    return f"{count(len(names), 'experiment')}, ours beside the papers'"
+
+
+def _failed(run: RunRow) -> FailedRun:
+    return FailedRun(experiment=run.experiment, run=run.key, error=run.error or "", command=run.command)
+
+
+def _environment(asked: Asked) -> dict[str, str]:
+    facts: dict[str, Any] = asked.environment
+    known = {label: str(facts[key]) for key, label in _FACTS.items() if facts.get(key) is not None}
+    others = {key: str(value) for key, value in facts.items() if key not in _FACTS and value is not None}
+    times = {"started": asked.started, "finished": asked.finished or "not finished"}
+    return {**known, **others, **times}
+
+
+def _commands(out: Path, asked: Asked, lines: Sequence[Line], names: Sequence[str]) -> list[str]:
+    """What was typed; or, where a directory holds more than the last sweep asked for, what gives all of it."""
+    place = shlex.quote(str(out))
+    run = asked.command
+    if not run or set(names) - set(asked.experiments):
+        seeds = max([line.seeds for line in lines], default=len(asked.seeds))
+        run = f"antecede experiments run {' '.join(names)} --seeds {seeds} --out {place}"
+        run += " --full" if asked.full else ""
+    return [run, f"antecede audit {place}", f"antecede report {place}"]
+
+
+def _audit(out: Path, runs: Sequence[RunRow]) -> list[AuditRow] | None:
+    return None

@@ -1,0 +1,39 @@
+"""The real browser the page is looked at with."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .browser import Browser
+
+#: Looked for in this order; the first that starts is used.
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium. Without one the tests that need it are left out, and say so."""
+    for name in (os.environ.get("CHROMIUM", ""), *NAMES):
+        found = shutil.which(name) if name else None
+        if found and subprocess.run([found, "--version"], capture_output=True, timeout=60, check=False).returncode == 0:
+            return found
+    pytest.skip("LEFT OUT: no Chromium here; to look at pages too: tests/system_packages.sh chromium")
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(chromium, tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Where screenshots go: ANTECEDE_SCREENSHOTS if set, to be looked at; else away with the test."""
+    chosen = os.environ.get("ANTECEDE_SCREENSHOTS")
+    place = Path(chosen) if chosen else tmp_path
+    place.mkdir(parents=True, exist_ok=True)
+    return place
