@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pyspark
+
 from antecede.core import UsageError
 from antecede.spark.java import check_java
 
@@ -25,8 +27,6 @@ session.stop()
 
 
 def archive_path() -> Path:
-    import pyspark
-
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "antecede" / f"spark-{pyspark.__version__}-java-{check_java()}.jsa"
 

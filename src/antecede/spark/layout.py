@@ -84,6 +84,10 @@ class TraceDirectory(msgspec.Struct, frozen=True, kw_only=True):
         return [self.path / name for name in self.rows_in]
 
 
+def part_of(event: Event) -> str:
+    return _PART_OF[event]
+
+
 def bucket_name(part: str, bucket: int) -> str:
     return f"{part}-{bucket:02d}.parquet"
 

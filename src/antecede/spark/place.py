@@ -51,7 +51,7 @@ def claim(out: Path, *, resume: bool) -> Iterator[None]:
         read_asked(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        lock = open(out / ".lock", "wb")
+        lock = (out / ".lock").open("wb")
     except OSError as error:
         raise UsageError("--out", str(out), f"cannot be written ({error.strerror})", "choose another place") from None
     with lock:

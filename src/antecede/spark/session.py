@@ -14,7 +14,9 @@ import socket
 import sys
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from pyspark.sql import SparkSession
 
 from antecede.core import UsageError
 from antecede.spark.archive import archive_options
@@ -22,19 +24,14 @@ from antecede.spark.java import check_java
 from antecede.spark.quiet import filtered_stderr
 from antecede.spark.ship import ship_package
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _GIB: Final = 1 << 30
 _CONNECT_S: Final = 5
 #: On one machine a worker that dies takes its run with it; so many runs in a row may do that to one task.
 TASK_FAILURES_MAX: Final = 2
 
 
-def spark_session(master: str | None = None, *, short: bool = False) -> "SparkSession":
+def spark_session(master: str | None = None, *, short: bool = False) -> SparkSession:
     """A session. `short`: the JVM is to start fast rather than to run long queries well."""
-    from pyspark.sql import SparkSession  # importing PySpark takes a second; only who needs it pays
-
     active = SparkSession.getActiveSession()
     if active is not None:
         return active

@@ -11,13 +11,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
 
 from antecede.core import UsageError
 from antecede.experiments import Case, Experiment
 from antecede.experiments.summary import Line
+from antecede.spark.letters import Letters
 from antecede.spark.manifest import Manifest, RunRow
 from antecede.spark.place import Asked, claim, environment, write_asked
 from antecede.spark.plan import Plan, make_plan
@@ -25,9 +28,6 @@ from antecede.spark.results import tabulate, write_tables
 from antecede.spark.session import is_local
 from antecede.spark.ship import code_version
 from antecede.spark.task import Task, carry_out
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 #: How often the driver looks for rows that came in.
 _LOOK_EVERY_S: Final = 0.1
@@ -51,7 +51,7 @@ OnRow = Callable[[RunRow, float], None]
 
 
 def sweep(
-    session: "SparkSession",
+    session: SparkSession,
     experiments: Sequence[Experiment],
     seeds: Sequence[int],
     out: Path,
@@ -68,6 +68,7 @@ def sweep(
     Interrupted (Ctrl-C), it writes the tables of what is finished and raises `KeyboardInterrupt` again.
     """
     _check(experiments, seeds)
+    master = session.sparkContext.master or ""
     with claim(out, resume=resume):
         asked = Asked(
             command=command,
@@ -76,7 +77,7 @@ def sweep(
             full=full,
             trace=trace,
             started=_now(),
-            environment=environment(session.sparkContext.master),
+            environment=environment(master),
         )
         write_asked(out, asked)
         cases = {experiment.name: experiment.cases(seeds, full=full) for experiment in experiments}
@@ -88,7 +89,7 @@ def sweep(
             out=out.absolute(),
             trace=trace,
             code=code_version(),
-            check_code=not is_local(session.sparkContext.master),
+            check_code=not is_local(master),
         )
         on_plan(plan)
         for row in plan.known:
@@ -111,7 +112,7 @@ def _check(experiments: Sequence[Experiment], seeds: Sequence[int]) -> None:
 
 
 def _carry_out_all(
-    session: "SparkSession",
+    session: SparkSession,
     tasks: Sequence[Task],
     experiments: Mapping[str, Experiment],
     manifests: Mapping[str, Manifest],
@@ -138,23 +139,12 @@ def _carry_out_all(
 
 
 def _job(
-    session: "SparkSession",
+    session: SparkSession,
     tasks: Sequence[Task],
     experiments: Mapping[str, Experiment],
     arrived: Callable[[Sequence[RunRow]], None],
 ) -> tuple[int, str] | None:
     """One Spark job over `tasks`, a partition each. The number of a task whose worker died, and how; or None."""
-    from pyspark import InheritableThread
-    from pyspark.accumulators import AccumulatorParam
-
-    class Letters(AccumulatorParam[list[bytes]]):
-        def zero(self, value: list[bytes]) -> list[bytes]:
-            return []
-
-        def addInPlace(self, value1: list[bytes], value2: list[bytes]) -> list[bytes]:  # noqa: N802 - Spark's name
-            value1 += value2
-            return value1
-
     context = session.sparkContext
     box = context.accumulator([], Letters())
     experiments = dict(experiments)

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,6 @@ from antecede.sim import RunSpec, simulate
 from antecede.spark import layout
 from antecede.spark.manifest import RunRow
 from antecede.spark.ship import code_version
-
-_frozen = False
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,10 +93,8 @@ def _execute(experiment: Experiment, task: Task) -> tuple[Any, str | None]:
     return measured, str(path.relative_to(out))
 
 
+@cache
 def _freeze_once() -> None:
     """Spark's worker collects garbage after every task; without what was there before, that takes a quarter as long."""
-    global _frozen
-    if not _frozen:
-        gc.collect()
-        gc.freeze()
-        _frozen = True
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,103 @@
+"""The causal rule at the nodes of a bucket.
+
+A take of m′ violates the rule when the node took, later, something that came before m′. If every edge of the graph
+into what a node took is in order and the node took every message that paths run through, all paths are in order, and
+one comparison an edge has shown it. Only nodes where that fails are looked at again, paths and all, many at once: by
+message, the latest row at which the node took it or anything before it. (One direct comparison would not do there:
+what a node never took hides what lies behind it, and after one message out of order more may be.)
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from antecede.audit.report import Example, MessageKey
+from antecede.spark.judging.columns import Ints
+from antecede.spark.judging.graph import Graph, forward_edges
+from antecede.spark.judging.ledger import NEVER, Ledger
+from antecede.spark.judging.nodes import Cover, Node, uncovered
+from antecede.spark.judging.tally import Offence, Tally
+
+if TYPE_CHECKING:
+    from antecede.spark.judging.survey import Bucket
+
+#: Nodes are looked at again in batches of so many (message, node) entries, 4 or 8 bytes each.
+ENTRIES_MAX: Final = 1 << 24
+
+
+class CausalJudge:
+    """Looks at the nodes of one bucket, one after the other."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        graph: Graph,
+        topic: Ints,
+        *,
+        across_topics: bool,
+        edges: tuple[Ints, Ints] | None,
+    ) -> None:
+        """`edges`: those of the graph if deliveries at publishers may add to them; None if they already have.
+
+        `topic`: by message of the bucket.
+        """
+        self._ledger = ledger
+        self._graph = graph
+        self._topic = topic
+        self._across_topics = across_topics
+        self._cover = Cover(*forward_edges(ledger, *edges)) if edges is not None else None
+        self._tally = Tally()
+        self._again: list[tuple[int, Ints]] = []
+        self._extra: list[tuple[Ints, Ints]] = []
+
+    def look_at(self, node: Node) -> None:
+        rows = node.in_order
+        self._tally.checked += int((rows != NEVER).sum())
+        if self._cover is not None:
+            src, dst = uncovered(node, self._ledger, self._topic, self._cover, across_topics=self._across_topics)
+            if len(src):
+                self._extra.append((src, dst))
+        if not self._plainly_in_order(rows[: self._graph.count]):
+            self._again.append((node.node, rows[: self._graph.count]))
+            if len(self._again) * self._graph.count >= ENTRIES_MAX:
+                self._look_again()
+
+    def result(self) -> Tally:
+        """The tally. Its example, if there is one, still lacks what was overtaken: that takes the whole run."""
+        self._look_again()
+        return self._tally
+
+    def extra(self, bucket: "Bucket") -> tuple[Ints, list[MessageKey]]:
+        """Edges to add to the graph, and the names of messages in them that the ledger does not have, in order."""
+        if not self._extra:
+            return np.zeros((2, 0), np.int64), []
+        edges = np.concatenate([np.stack(pair) for pair in self._extra], axis=1)
+        known = len(self._ledger.messages)
+        strangers, number = np.unique(edges[0][edges[0] >= known], return_inverse=True)
+        edges[0][edges[0] >= known] = known + number
+        return edges, [bucket.key(message) for message in strangers.tolist()]
+
+    def _plainly_in_order(self, rows: Ints) -> bool:
+        graph = self._graph
+        if graph.point is not None:
+            return False
+        if len(graph.inner) and (rows[graph.inner] == NEVER).any():
+            return False
+        late = np.where(rows == NEVER, np.iinfo(rows.dtype).max, rows)
+        return not (rows[graph.src] > late[graph.dst]).any()
+
+    def _look_again(self) -> None:
+        if not self._again:
+            return
+        taken = np.stack([rows for _, rows in self._again], axis=1)
+        wrong = (taken != NEVER) & (self._graph.latest_of_the_past(taken) > taken)
+        self._tally.violations += int(wrong.sum())
+        for column, (node, rows) in enumerate(self._again):
+            messages = np.flatnonzero(wrong[:, column])
+            if len(messages):
+                message = int(messages[np.argmin(rows[messages])])
+                row = int(rows[message])
+                if self._tally.comes_first(row):
+                    unexplained = Example(words="", nodes=(node,), messages=(), rows=(row,))
+                    self._tally.offence(Offence(order=(row, node, message), example=unexplained))
+        self._again.clear()

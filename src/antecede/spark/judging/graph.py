@@ -1,0 +1,135 @@
+"""Which message came before which, as a graph with few edges whose paths are the whole truth.
+
+The definition (`audit.happened_before`): m came before m′ when the publisher of m′ had published or delivered m by
+then, or the publish row of m′ names it; and transitively. Taken literally that is an edge for every delivery. The
+graph of this file has two sorts of edges that are there from the start, recorded dependencies and each publisher's
+previous publication; `nodes.uncovered` finds the deliveries at publishers that these do not already explain, and only
+those become edges too. In the trace of a protocol that records its barriers there are none, and the graph has a
+handful of edges a message.
+
+Edges lead from earlier to later publications unless the trace is broken: something delivered, or depended upon, before
+it was published. Then there may be circles; all messages of a circle came before each other, so the circle is drawn
+as one point (`point`), and the rest of the file need not know.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from antecede.spark.judging.columns import Ints
+from antecede.spark.judging.ledger import Ledger
+from antecede.spark.judging.scc import points_of
+from antecede.spark.judging.thin import thin
+
+#: Beyond so many edges a message it pays to leave out those that others imply.
+_EDGES_A_MESSAGE: Final = 16
+
+
+class Graph:
+    """Edges between messages. `src` came immediately before `dst`."""
+
+    def __init__(self, count: int, src: Ints, dst: Ints, *, forward: bool) -> None:
+        self.count = count
+        #: By message: its point; None when every message is its own.
+        self.point: Ints | None = None
+        points = count
+        if not forward:
+            self.point = points_of(count, src, dst)
+            points = int(self.point.max()) + 1 if count else 0
+            src, dst = self.point[src], self.point[dst]
+            src, dst = src[src != dst], dst[src != dst]
+        order = np.lexsort((src, dst))
+        self.src, self.dst = src[order], dst[order]
+        has_past, has_future = np.zeros(points, bool), np.zeros(points, bool)
+        has_past[self.dst] = True
+        has_future[self.src] = True
+        #: Points through which something passes: who never takes one must look behind it.
+        self.inner: Ints = np.flatnonzero(has_past & has_future)
+        self._points = points
+        self._levels: list[tuple[Ints, Ints, Ints]] | None = None
+
+    def latest_of_the_past(self, taken: Ints) -> Ints:
+        """By message and node: the highest row at which the node took it or anything that came before it.
+
+        `taken[message, node]`: the row of the take, or −1.
+        """
+        if self.point is None:
+            latest = taken.copy()
+        else:
+            latest = np.full((self._points, taken.shape[1]), -1, taken.dtype)
+            np.maximum.at(latest, self.point, taken)
+        for src, starts, dst in self._by_level():
+            latest[dst] = np.maximum(latest[dst], np.maximum.reduceat(latest[src], starts, axis=0))
+        return latest if self.point is None else latest[self.point]
+
+    def past(self, message: int) -> Ints:
+        """Every message that came before `message` (itself too, in a circle)."""
+        point = np.arange(self.count) if self.point is None else self.point
+        into = _starts(self.dst, self._points)
+        seen = np.zeros(self._points, bool)
+        todo = [int(point[message])]
+        while todo:
+            here = todo.pop()
+            before = self.src[into[here] : into[here + 1]]
+            new = before[~seen[before]]
+            seen[new] = True
+            todo += new.tolist()
+        same = point == point[message]
+        if same.sum() > 1:
+            seen[point[message]] = True
+        return np.flatnonzero(seen[point])
+
+    def _by_level(self) -> list[tuple[Ints, Ints, Ints]]:
+        """Edges in batches that can be followed at once: all edges into a point stand in one, after those it needs."""
+        if self._levels is None:
+            level = [0] * self._points
+            for src, dst in zip(self.src.tolist(), self.dst.tolist(), strict=True):
+                if level[src] >= level[dst]:
+                    level[dst] = level[src] + 1
+            of_edge = np.array(level, np.int64)[self.dst]
+            order = np.argsort(of_edge, kind="stable")  # and by dst within a level
+            bounds = np.flatnonzero(np.diff(of_edge[order], prepend=-1, append=-1))
+            self._levels = []
+            for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+                batch = order[begin:end]
+                starts = np.flatnonzero(np.diff(self.dst[batch], prepend=-1))
+                self._levels.append((self.src[batch], starts, self.dst[batch][starts]))
+        return self._levels
+
+
+def recorded_edges(ledger: Ledger, *, across_topics: bool) -> tuple[Ints, Ints]:
+    """Recorded dependencies, and each publisher's previous publication (on the same topic, if order stops there)."""
+    src, dst = ledger.dependency, ledger.dependent
+    topic = ledger.messages.topic
+    if not across_topics:
+        related = topic[src] == topic[dst]
+        src, dst = src[related], dst[related]
+    first = ledger.first
+    scope = np.zeros(ledger.published, np.int64) if across_topics else topic[: ledger.published]
+    order = np.lexsort((first.message, scope, first.node))
+    follows = (first.node[order][1:] == first.node[order][:-1]) & (scope[order][1:] == scope[order][:-1])
+    return (
+        np.concatenate([src, order[:-1][follows]]).astype(np.int64),
+        np.concatenate([dst, order[1:][follows]]).astype(np.int64),
+    )
+
+
+def make_graph(ledger: Ledger, src: Ints, dst: Ints, *, across_topics: bool) -> Graph:
+    """The graph with these edges over the messages of `ledger`."""
+    at = ledger.published_at
+    # What was never published came after nothing.
+    forward = bool(((at[src] < at[dst]) & (src != dst)).all())
+    if forward and len(src) > _EDGES_A_MESSAGE * max(1, len(at)):
+        scope = np.zeros(len(at), np.int64) if across_topics else ledger.messages.topic
+        src, dst = thin(ledger, src, dst, scope)
+    return Graph(len(at), src, dst, forward=forward)
+
+
+def forward_edges(ledger: Ledger, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
+    """Those that lead to a later publication: all, unless the trace is broken."""
+    later = ledger.published_at[src] < ledger.published_at[dst]
+    return (src, dst) if later.all() else (src[later], dst[later])
+
+
+def _starts(sorted_values: Ints, count: int) -> Ints:
+    return np.searchsorted(sorted_values, np.arange(count + 1))

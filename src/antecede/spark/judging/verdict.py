@@ -1,0 +1,220 @@
+"""A run from its rows to its report. Buckets are surveyed here one after the other, or elsewhere all at once.
+
+    ledger = Ledger(source.part("events"))
+    surveys = [survey_bucket(source, ledger, asked, bucket) for bucket in range(source.buckets)]
+    missing = graph_to_add(ledger, surveys)           # edges only publishers' deliveries show; normally none
+    if missing: ...                                   # the causal rule once more, with them
+    report = conclude(...)
+
+`judge_run` is these steps in one process. `antecede.spark.audit` does the middle ones as Spark tasks.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from antecede.audit import ALL_RULES, DEFAULT_RULES, Report
+from antecede.audit.report import MessageKey, RuleResult
+from antecede.core import UsageError
+from antecede.spark.judging.causal import CausalJudge
+from antecede.spark.judging.columns import Columns, Ints, Topics, columns
+from antecede.spark.judging.explain import explain_causal, explain_loss
+from antecede.spark.judging.graph import Graph, make_graph, recorded_edges
+from antecede.spark.judging.invention import judge_publications
+from antecede.spark.judging.ledger import Ledger
+from antecede.spark.judging.loss import Losses, judge_losses
+from antecede.spark.judging.source import Source
+from antecede.spark.judging.survey import Bucket, Survey, make_bucket, refuse, survey
+from antecede.spark.judging.tally import Tally
+from antecede.spark.judging.total import judge_total
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of a trace, beside the trace; as in `antecede.audit.audit`."""
+
+    across_topics: bool = True
+    rules: tuple[str, ...] = DEFAULT_RULES
+    broadcast_to: tuple[int, ...] = ()
+
+    def check(self) -> None:
+        for name in self.rules:
+            if name not in ALL_RULES:
+                raise UsageError("rules", name, "there is no such rule", f"choose from {', '.join(ALL_RULES)}")
+
+
+class Extra(msgspec.Struct, frozen=True, kw_only=True):
+    """What the deliveries at publishers add to a run's graph: edges, and messages the ledger does not know."""
+
+    edges: Ints
+    strangers: list[MessageKey]
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What the judge says of one run: a report, or why there can be none."""
+
+    report: Report | None = None
+    refused: str | None = None
+
+
+def judge_run(source: Source, asked: Question) -> Outcome:
+    """Judge a run in this process, one bucket in memory at a time."""
+    asked.check()
+    ledger = read_ledger(source, asked)
+    surveys = [survey_bucket(source, ledger, asked, bucket) for bucket in range(source.buckets)]
+    extra = graph_to_add(ledger, surveys)
+    if extra is not None:
+        ledger.add_strangers(extra.strangers)
+        graph = full_graph(ledger, extra, asked)
+        for bucket, found in enumerate(surveys):
+            found.tallies["causal"] = causal_of_bucket(source, ledger, graph, asked, bucket)
+        return conclude(source, ledger, surveys, graph, asked)
+    return conclude(source, ledger, surveys, None, asked)
+
+
+def read_ledger(source: Source, asked: Question) -> Ledger:
+    return Ledger(source.part("events"), asked.broadcast_to)
+
+
+def survey_bucket(source: Source, ledger: Ledger, asked: Question, bucket: int) -> Survey:
+    """One bucket by all rules; the causal one as far as the recorded graph goes."""
+    deliveries, packets, topics = _read(source, ledger, bucket)
+    refusal = refuse(ledger, deliveries, packets, bucket, source.buckets)
+    if refusal is not None or ledger.malformed:
+        return Survey(refusal=refusal)
+    loaded = _bucket(ledger, deliveries, packets, topics, bucket, source.buckets)
+    causal = None
+    if "causal" in asked.rules:
+        edges = recorded_edges(ledger, across_topics=asked.across_topics)
+        graph = make_graph(ledger, *edges, across_topics=asked.across_topics)
+        causal = CausalJudge(ledger, graph, loaded.messages.topic, across_topics=asked.across_topics, edges=edges)
+    found = survey(loaded, ledger, causal, frozenset(asked.rules))
+    rows = [each.node for each in (ledger.events, deliveries, packets)]
+    found.nodes = len({node for nodes in rows for node in np.unique(nodes).tolist() if node % source.buckets == bucket})
+    return found
+
+
+def graph_to_add(ledger: Ledger, surveys: Sequence[Survey]) -> Extra | None:
+    """What the surveys found the graph to lack; None when it is complete."""
+    if any(found.refusal is not None for found in surveys) or ledger.malformed:
+        return None
+    known = len(ledger.messages)
+    number: dict[MessageKey, int] = {}
+    parts = []
+    for found in surveys:
+        if found.extra is None or not found.extra.shape[1]:
+            continue
+        numbers = [known + number.setdefault(key, len(number)) for key in found.strangers]
+        edges = found.extra.copy()
+        strange = edges[0] >= known
+        edges[0][strange] = np.array(numbers, np.int64)[edges[0][strange] - known]
+        parts.append(edges)
+    if not parts:
+        return None
+    return Extra(edges=np.concatenate(parts, axis=1), strangers=list(number))
+
+
+def full_graph(ledger: Ledger, extra: Extra, asked: Question) -> Graph:
+    src, dst = recorded_edges(ledger, across_topics=asked.across_topics)
+    src, dst = np.concatenate([src, extra.edges[0]]), np.concatenate([dst, extra.edges[1]])
+    return make_graph(ledger, src, dst, across_topics=asked.across_topics)
+
+
+def causal_of_bucket(source: Source, ledger: Ledger, graph: Graph, asked: Question, bucket: int) -> Tally:
+    """The causal rule alone, with the whole graph."""
+    deliveries, packets, topics = _read(source, ledger, bucket, packets=False)
+    loaded = _bucket(ledger, deliveries, packets, topics, bucket, source.buckets)
+    causal = CausalJudge(ledger, graph, loaded.messages.topic, across_topics=asked.across_topics, edges=None)
+    for node in loaded.each(ledger):
+        causal.look_at(node)
+    return causal.result()
+
+
+def conclude(
+    source: Source, ledger: Ledger, surveys: Sequence[Survey], graph: Graph | None, asked: Question
+) -> Outcome:
+    """Add up what the buckets found and describe the first offence of each rule. `graph`: if it had to be completed."""
+    refusals = [found.refusal for found in surveys if found.refusal is not None]
+    if refusals:
+        return Outcome(refused=min(refusals).words)
+    tallies = {rule: Tally() for rule in asked.rules}
+    for found in surveys:
+        for rule, tally in found.tallies.items():
+            tallies[rule].add(tally)
+    if "no-invention" in tallies:
+        judge_publications(tallies["no-invention"], ledger)
+    losses: Losses = judge_losses(ledger, surveys)
+    for rule, its in (("complete", losses.complete), ("agreement", losses.agreement)):
+        if rule in tallies:
+            tallies[rule] = its
+            explain_loss(its, rule, source, ledger)
+    if "total" in tallies:
+        tallies["total"] = judge_total(loaded_buckets(source, ledger), ledger)
+    if "causal" in tallies and tallies["causal"].first is not None:
+        if graph is None:
+            edges = recorded_edges(ledger, across_topics=asked.across_topics)
+            graph = make_graph(ledger, *edges, across_topics=asked.across_topics)
+        node = tallies["causal"].first.order[1]
+        bucket = node % source.buckets
+        loaded = _bucket(ledger, *_read(source, ledger, bucket, packets=False), bucket, source.buckets)
+        mentions: dict[MessageKey, int] = {}
+        for found in surveys:
+            for key, row in found.mentions.items():
+                mentions[key] = min(row, mentions.get(key, row))
+        explain_causal(tallies["causal"], loaded, ledger, graph, mentions)
+    return Outcome(report=_report(ledger, surveys, tallies, source, losses))
+
+
+def loaded_buckets(source: Source, ledger: Ledger) -> "list[Bucket]":
+    return [
+        _bucket(ledger, *_read(source, ledger, bucket, packets=False), bucket, source.buckets)
+        for bucket in range(source.buckets)
+    ]
+
+
+def _report(
+    ledger: Ledger, surveys: Sequence[Survey], tallies: dict[str, Tally], source: Source, losses: Losses
+) -> Report:
+    nothing = {
+        "causal": "nothing was published or delivered",
+        "fifo": "nothing was delivered",
+        "exactly-once": "nothing was delivered",
+        "no-invention": "nothing was published or delivered",
+        "complete": losses.why_nothing,
+        "agreement": losses.why_nothing,
+        "tree-edges-once": "there are no send rows that name a message",
+        "total": "no two nodes delivered two messages in common",
+    }
+    return Report(
+        rules=tuple(
+            RuleResult(
+                name=rule,
+                checked=tally.checked,
+                violations=tally.violations,
+                example=tally.first.example if tally.first else None,
+                reason="" if tally.checked else nothing[rule],
+            )
+            for rule in ALL_RULES
+            if (tally := tallies.get(rule)) is not None
+        ),
+        rows=source.rows,
+        nodes=sum(found.nodes for found in surveys),
+        messages=ledger.published,
+        deliveries=sum(found.deliveries for found in surveys),
+        tagged=sum(found.tagged for found in surveys),
+    )
+
+
+def _read(source: Source, ledger: Ledger, bucket: int, *, packets: bool = True) -> tuple[Columns, Columns, Topics]:
+    topics = Topics(ledger.topics.names)
+    deliveries = columns(source.part("deliveries", bucket), topics)
+    if source.rows < np.iinfo(np.int32).max:  # half the memory traffic
+        deliveries = deliveries._replace(row=deliveries.row.astype(np.int32))
+    table = source.part("packets", bucket)
+    return deliveries, columns(table if packets else table.slice(0, 0), topics), topics
+
+
+def _bucket(ledger: Ledger, deliveries: Columns, packets: Columns, topics: Topics, bucket: int, buckets: int) -> Bucket:
+    nodes = {*np.unique(deliveries.node).tolist(), *ledger.nodes()}
+    here = sorted(node for node in nodes if node % buckets == bucket)
+    return make_bucket(ledger, deliveries, packets, topics, here)

@@ -1,0 +1,1 @@
+"""The pipeline, tested in one Spark session and, mostly, against the judge and the meter that need none."""
