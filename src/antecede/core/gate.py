@@ -144,6 +144,10 @@ class Gate(Generic[T]):
         """Up to where `stream` is accounted for without a hole."""
         return self._got.level[stream]
 
+    def levels(self) -> dict[Stream, int]:
+        """`reached` of every stream that has moved."""
+        return dict(self._got.level)
+
     def missing(self) -> dict[Stream, int]:
         """For each stream somebody waits on, the highest position waited for."""
         return self._got.missing()

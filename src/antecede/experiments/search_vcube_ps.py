@@ -2,8 +2,8 @@
 
 One seed is one run: nodes subscribe, unsubscribe, publish, answer what they read, rejoin, and (where the mode is made
 for it) crash, are suspected rightly or wrongly and recover, at random times, over links with heavy-tailed delays that
-may reorder, lose and repeat. The run goes on until nothing moves any more; then the independent judge (`antecede.audit`)
-reads the trace, and a few questions are asked of the processes that a trace does not answer: is anybody blocked?
+may reorder, lose and repeat. The run goes on until nothing moves any more; then the judge (`antecede.audit`) reads the
+trace, and a few questions are asked of the processes that a trace does not answer: is anybody blocked?
 
     verdict = search(4711)                      # what seed 4711 draws
     verdict = search(4711, Trial(nodes=16))     # with these sizes instead
@@ -14,6 +14,7 @@ The same function runs under hypothesis, in the test suite's loops and as tasks 
 
 import random
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -126,8 +127,9 @@ class InOrder:
     def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]:
         times = []
         for time in self._network.arrivals(now, sender, to, size):
-            self._last[sender, to] = time = max(time, self._last.get((sender, to), 0) + 1)
-            times.append(time)
+            after_all = max(time, self._last.get((sender, to), 0) + 1)
+            self._last[sender, to] = after_all
+            times.append(after_all)
         return times
 
 
@@ -152,6 +154,10 @@ class _Run:
                     observer.changed(0, node, "subscribe", topic)
         for _ in range(trial.actions):
             self.simulation.at(self._sometime(), self._act)
+        for node in self.rng.sample(range(trial.nodes), min(trial.crashes, trial.nodes - 1)):
+            self.simulation.at(self._sometime(), partial(self._crash, node))
+        for _ in range(trial.false_suspicions):
+            self.simulation.at(self._sometime(), self._suspect_wrongly)
 
     def _network(self) -> Network:
         trial = self.trial
@@ -194,6 +200,45 @@ class _Run:
     def _publish(self, node: int, topic: str) -> None:
         self.asked += 1
         self.simulation.publish(node, topic, b"")
+
+    # -- what goes wrong ----------------------------------------------------------------------------------------
+
+    def _soon(self, mean: float) -> int:
+        return self.simulation.now + ticks(self.rng.expovariate(1 / mean))
+
+    def _others(self, node: int) -> list[int]:
+        return [other for other in range(self.trial.nodes) if other != node]
+
+    def _crash(self, node: int) -> None:
+        simulation = self.simulation
+        simulation.crash(node)
+        for topic in topics_of(self.trial):
+            self.wants[node, topic] = False
+        for other in self._others(node):
+            simulation.at(self._soon(400), partial(self._notice, other, node))
+        if self.rng.random() < 0.7:
+            simulation.at(self._soon(self.trial.window_of_time / 3), lambda: self._recover(node))
+
+    def _recover(self, node: int) -> None:
+        simulation = self.simulation
+        simulation.recover(node)
+        for topic in topics_of(self.trial):  # what was asked for and not done when it crashed is forgotten
+            self.wants[node, topic] = wants(simulation.processes[node], topic)
+        for other in self._others(node):
+            simulation.at(self._soon(400), partial(self._notice, other, node))
+            simulation.at(self._soon(400), partial(self._notice, node, other))
+
+    def _notice(self, node: int, peer: int) -> None:
+        """The failure detector of `node` finds out how `peer` is."""
+        if peer in self.simulation.processes:
+            self.simulation.trust(node, peer)
+        else:
+            self.simulation.suspect(node, peer)
+
+    def _suspect_wrongly(self) -> None:
+        node, peer = self.rng.sample(range(self.trial.nodes), 2)
+        self.simulation.suspect(node, peer)
+        self.simulation.at(self._soon(800), lambda: self._notice(node, peer))
 
     # -- the verdict --------------------------------------------------------------------------------------------
 
@@ -239,6 +284,11 @@ class _Run:
         if not found and not self.trial.crashes and published < self.asked:
             found.append(f"{self.asked} publications were asked for, {published} made")
         return found
+
+
+def wants(process: Process, topic: str) -> bool:
+    ask = getattr(process, "wants", None)
+    return bool(ask is not None and ask(topic))
 
 
 def unfinished(process: Process) -> list[str]:

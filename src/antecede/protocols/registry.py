@@ -16,7 +16,7 @@ from antecede.protocols.causal_aggregation import CausalAggregation
 from antecede.protocols.causal_broadcast import ByteModel, CausalBroadcast
 from antecede.protocols.srpt import Srpt, founders_below
 from antecede.protocols.timer_bundling import TimerBundling
-from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, TopicOrder, mask_of
+from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, Order, Timing, TopicOrder, VCubePs, mask_of
 
 #: Makes the process of one node; called again when a node recovers.
 MakeProcess: TypeAlias = Callable[[int], Process]
@@ -157,25 +157,32 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
     domain: Literal["topic", "all"] | None = None
     #: Keep barriers to immediate predecessors; the thesis's code does not (only where topics are ordered alone).
     prune: bool = True
-    #: Messages of a publisher that may be unacknowledged; 1 in the thesis's mode.
+    #: Pipelined: messages of a publisher that may be unacknowledged.
     window: Annotated[int, Meta(ge=1)] = 64
+    #: Pipelined: how long an acknowledgement waits for company, in units of time.
+    ack: Annotated[float, Meta(gt=0)] = 50.0
+    #: Pipelined: after how long something is sent again or asked for. More than a way down a tree and back.
+    retry: Annotated[float, Meta(gt=0)] = 2000.0
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         members = {topic: mask_of(taken) for topic, taken in founders.items()}
-        window = 1 if self.mode == "faithful" else self.window
         alone = (self.domain or ("topic" if self.mode == "faithful" else "all")) == "topic"
         if not alone and not self.prune:
             raise UsageError("prune", False, "across topics barriers are always pruned", "set domain=topic")
 
+        timing = Timing(
+            ack_us=round(self.ack * _MICRO), ack_every=max(1, self.window // 4), retry_us=round(self.retry * _MICRO)
+        )
+
         def make(node: int) -> Process:
             domain = Domain(node)
-            return FaithfulVCubePs(
-                node,
-                nodes,
-                (lambda: TopicOrder(node, prune=self.prune)) if alone else (lambda: domain),
-                members,
-                window=window,
-            )
+
+            def make_order() -> Order:
+                return TopicOrder(node, prune=self.prune) if alone else domain
+
+            if self.mode == "faithful":
+                return FaithfulVCubePs(node, nodes, make_order, members)
+            return VCubePs(node, nodes, make_order, members, timing, window=self.window)
 
         return make
 

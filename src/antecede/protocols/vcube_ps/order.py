@@ -14,6 +14,7 @@ from typing import Protocol
 
 from antecede.core import Frontier, Gate, LimitError, Message, MessageId, Verdict
 from antecede.core.clocks import DomainFrontier, UnprunedFrontier
+from antecede.core.gate import Stream
 from antecede.core.limits import HELD_MESSAGES_MAX
 
 _NONE: tuple[Message, ...] = ()
@@ -26,6 +27,14 @@ class Order(Protocol):
     def offer(self, message: Message) -> Sequence[Message]: ...
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]: ...
     def reached(self, topic: str, source: int) -> int: ...
+    def missing(self, topic: str) -> dict[tuple[str, int], int]:
+        """By (topic, source): up to where something that is held waits for it. A domain tells of all its topics."""
+        ...
+
+    def replay(self, message: Message) -> None:
+        """This node published or delivered `message` before a crash."""
+        ...
+
     def enter(self, topic: str) -> None: ...
     def leave(self, topic: str) -> Sequence[Message]: ...
     @property
@@ -64,15 +73,21 @@ class TopicOrder:
     def reached(self, topic: str, source: int) -> int:
         return self._gate.reached(source)
 
+    def missing(self, topic: str) -> dict[tuple[str, int], int]:
+        return {(topic, _source(stream)): awaited for stream, awaited in self._gate.missing().items()}
+
+    def replay(self, message: Message) -> None:
+        self._gate.floor(message.source, message.seq)
+        if message.source == self._node:
+            self._frontier.stamp()
+        else:
+            self._frontier.observe(message)
+
     def enter(self, topic: str) -> None:
         """Nothing else waits for this topic."""
 
     def leave(self, topic: str) -> Sequence[Message]:
-        # What is held was published before any later session of ours, whose floors cannot be lower than it.
-        while self._gate.held:
-            for source, awaited in self._gate.missing().items():
-                self._gate.floor(source, awaited)
-            self._gate.drain()
+        self._gate = _emptied(self._gate)
         return _NONE
 
     @property
@@ -98,14 +113,11 @@ class Domain:
         self._taken: set[str] = set()
         #: By stream: where this node's present session on the topic begins.
         self._since: dict[tuple[str, int], int] = {}
-        # What the gate holds, and every stream it has moved on: to fill another gate when a topic comes or goes.
+        # What the gate holds, to fill another one when a topic comes or goes.
         self._waiting: dict[MessageId, Message] = {}
-        self._streams: set[tuple[str, int]] = set()
 
     def stamp(self, topic: str, seq: int, payload: bytes) -> Message:
-        stream = (topic, self._node)
-        self._streams.add(stream)
-        self._gate.account(stream, seq)
+        self._gate.account((topic, self._node), seq)
         deps, across = self._frontier.stamp(topic, seq)
         return Message(topic, self._node, seq, deps, payload, across)
 
@@ -115,7 +127,6 @@ class Domain:
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]:
         for source, count in counts:
             stream = (topic, source)
-            self._streams.add(stream)
             self._gate.floor(stream, count)
             self._since[stream] = max(count, self._since.get(stream, 0))
         ready = self._drain()
@@ -127,6 +138,17 @@ class Domain:
 
     def reached(self, topic: str, source: int) -> int:
         return self._gate.reached((topic, source))
+
+    def missing(self, topic: str) -> dict[tuple[str, int], int]:
+        return {_topic_and_source(stream): awaited for stream, awaited in self._gate.missing().items()}
+
+    def replay(self, message: Message) -> None:
+        stream = (message.topic, message.source)
+        self._gate.floor(stream, message.seq)
+        if message.source == self._node:
+            self._frontier.stamp(message.topic, message.seq)
+        else:
+            self._frontier.observe(message, self._delivered)
 
     def enter(self, topic: str) -> None:
         self._taken.add(topic)
@@ -144,7 +166,6 @@ class Domain:
     def _put(self, message: Message) -> bool:
         topic = message.topic
         stream = (topic, message.source)
-        self._streams.add(stream)
         needs = [((topic, source), seq) for source, seq in message.deps]
         needs += [((other, source), seq) for other, source, seq in message.across if other in self._taken]
         verdict = self._gate.offer(message, ((stream, message.seq),), needs)
@@ -156,9 +177,7 @@ class Domain:
 
     def _refill(self) -> None:
         """What is held waits for other entries now that a topic came or went. Rare, so a gate is simply filled anew."""
-        old, self._gate = self._gate, Gate()
-        for stream in self._streams:
-            self._gate.floor(stream, old.reached(stream))
+        self._gate = _emptied(self._gate)
         waiting, self._waiting = self._waiting, {}
         for message in waiting.values():
             if message.topic in self._taken:
@@ -177,7 +196,26 @@ class Domain:
         return topic in self._taken and self._since.get(stream, 0) < seq <= self._gate.reached(stream)
 
 
+def _emptied(gate: Gate[Message]) -> Gate[Message]:
+    """A gate that has come as far and holds nothing."""
+    fresh: Gate[Message] = Gate()
+    for stream, level in gate.levels().items():
+        fresh.floor(stream, level)
+    return fresh
+
+
 def _full(held: int, message: Message) -> LimitError:
     return LimitError(
         f"messages held before {message.id}", held, HELD_MESSAGES_MAX, "something everyone waits for is missing"
     )
+
+
+def _source(stream: Stream) -> int:
+    assert isinstance(stream, int)
+    return stream
+
+
+def _topic_and_source(stream: Stream) -> tuple[str, int]:
+    assert isinstance(stream, tuple)
+    topic, source = stream
+    return topic, source

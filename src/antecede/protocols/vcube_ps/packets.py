@@ -1,10 +1,11 @@
-"""What VCube-PS sends. Five sorts of waves and their acknowledgements, as thesis Algorithm 4 has them, plus ACT.
+"""What VCube-PS sends.
 
-PUB goes down the publisher's tree of members; SUB and ACT go to every node; UNS to the members. Each is acknowledged
-from the leaves up: a node answers when all it passed the packet on to have answered.
+PUB goes down the publisher's tree of members. The `faithful` mode adds waves acknowledged from the leaves up, as thesis
+Algorithm 4 has them, plus ACT: SUB and ACT go to every node, UNS to the members. The `pipelined` mode acknowledges by
+position (`Have`), asks for what is missing (`Pull`) and compares views (`Views`), each from node to node.
 """
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
@@ -20,10 +21,20 @@ Registers: TypeAlias = Annotated[tuple[tuple[Source, Register], ...], Meta(max_l
 Counts: TypeAlias = Annotated[tuple[tuple[Source, Count], ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)]
 
 
+#: How a PUB is passed on.
+DIRECT: Final = 0
+ONCE: Final = 1
+AGAIN: Final = 2
+
+
 class Pub(Packet, frozen=True, gc=False, tag="vps.pub"):
     """A message on its way down its publisher's tree. A bundle when causally related ones share the edge."""
 
     messages: Annotated[tuple[Message, ...], Meta(min_length=1)]  # a field, in the place of the base's empty property
+    #: Whether to pass it on: not at all, unless it is known already, in any case (a tree was rebuilt).
+    spread: Literal[0, 1, 2] = ONCE
+    #: Every member has delivered the source's messages up to here.
+    stable: Count = 0
 
 
 class Ack(Packet, frozen=True, gc=False, tag="vps.ack"):
@@ -37,11 +48,13 @@ class Ack(Packet, frozen=True, gc=False, tag="vps.ack"):
 
 
 class Sub(Packet, frozen=True, gc=False, tag="vps.sub"):
-    """`node` joins: pass its messages to it from now on."""
+    """`node` joins: pass the topic's messages on to it from now on."""
 
     topic: Topic
     node: Source
     register: Register
+    #: To one node, which answers for itself; else it goes down the tree.
+    direct: bool = False
 
 
 class SubAck(Packet, frozen=True, gc=False, tag="vps.suback"):
@@ -51,6 +64,11 @@ class SubAck(Packet, frozen=True, gc=False, tag="vps.suback"):
     node: Source
     register: Register
     view: Registers = ()
+    #: Pipelined: by source, how far its messages were delivered below the sender, and who there was not asked.
+    counts: Counts = ()
+    skipped: Annotated[tuple[Source, ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)] = ()
+    #: The sender speaks for itself only.
+    direct: bool = False
 
 
 class Act(Packet, frozen=True, gc=False, tag="vps.act"):
@@ -89,3 +107,86 @@ class UnsAck(Packet, frozen=True, gc=False, tag="vps.unsack"):
 #: A wave that changes the membership, and what comes back up.
 Wave: TypeAlias = Sub | Act | Uns
 WaveAck: TypeAlias = SubAck | ActAck | UnsAck
+
+
+# -- pipelined --------------------------------------------------------------------------------------------------------
+
+#: Positions named one by one in a packet, at most; what is beyond is asked for in the next.
+NUMBERS_MAX: Final = 256
+
+Numbers: TypeAlias = Annotated[tuple[Seq, ...], Meta(max_length=NUMBERS_MAX)]
+#: Which registers a node knows, folded into one number: equal views have equal digests.
+Digest: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class Have(Packet, frozen=True, gc=False, tag="vps.have"):
+    """How far the sender is with a source: received without a hole, held beyond, delivered."""
+
+    topic: Topic
+    source: Source
+    got: Count
+    done: Count
+    digest: Digest
+    beyond: Numbers = ()
+    #: It was asked: whoever asked may send at once what is missing.
+    asked: bool = False
+
+
+class Probe(Packet, frozen=True, gc=False, tag="vps.probe"):
+    """How far are you with this source?"""
+
+    topic: Topic
+    source: Source
+
+
+class Pull(Packet, frozen=True, gc=False, tag="vps.pull"):
+    """Send me these, if you have them."""
+
+    topic: Topic
+    source: Source
+    numbers: Numbers
+
+
+class Gone(Packet, frozen=True, gc=False, tag="vps.gone"):
+    """What was asked for is not kept any more: everything up to `upto` was delivered by all members known here."""
+
+    topic: Topic
+    source: Source
+    upto: Seq
+
+
+class Settled(Packet, frozen=True, gc=False, tag="vps.settled"):
+    """Every member has delivered the source's messages up to `stable`. Goes down the sender's tree."""
+
+    topic: Topic
+    source: Source
+    stable: Seq
+
+
+class Views(Packet, frozen=True, gc=False, tag="vps.views"):
+    """The registers the sender knows to have moved, and the digest they give."""
+
+    topic: Topic
+    digest: Digest
+    entries: Registers = ()
+    #: Answer in any case, not only if you know more.
+    asks: bool = False
+
+
+#: All of them: what a codec reads off a wire.
+PACKETS: Final = (
+    Pub,
+    Ack,
+    Sub,
+    SubAck,
+    Act,
+    ActAck,
+    Uns,
+    UnsAck,
+    Have,
+    Probe,
+    Pull,
+    Gone,
+    Settled,
+    Views,
+)

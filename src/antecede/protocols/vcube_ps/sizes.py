@@ -1,13 +1,13 @@
 """Bytes on the wire: the model of thesis 4.5.3 (a header of 20 bytes, 2 for a node, 4 for a clock entry), extended.
 
 A topic is a number of 2 bytes, a register or counter alone takes 2, an entry (node, counter) 4 and one of another topic
-6. What travels in whole numbers of entries is counted by them; the kind of a packet is in its header.
+6, a digest of a view 8. The kind of a packet and its flags are in the header.
 """
 
 import msgspec
 
 from antecede.core import Message, Packet
-from antecede.protocols.vcube_ps.packets import Ack, ActAck, SubAck
+from antecede.protocols.vcube_ps.packets import Ack, ActAck, Have, Pull, SubAck, Views
 
 
 class Sizes(msgspec.Struct, frozen=True):
@@ -16,7 +16,9 @@ class Sizes(msgspec.Struct, frozen=True):
     header: int = 20
     node: int = 2
     topic: int = 2
+    counter: int = 2
     entry: int = 4
+    digest: int = 8
     mtu: int = 1500
 
     def message(self, message: Message) -> int:
@@ -28,13 +30,23 @@ class Sizes(msgspec.Struct, frozen=True):
         messages = packet.messages
         if messages:
             return self.header + sum([self.message(message) for message in messages])
-        named = self.header + self.topic + self.entry
+        return self.header + self.topic + self.entry + self._more(packet)
+
+    def _more(self, packet: Packet) -> int:
+        """What a control packet carries beside its topic and whom or what it is about."""
         match packet:
             case Ack():
-                return named + (self.node if packet.left else 0)
+                size = self.node if packet.left else 0
             case SubAck():
-                return named + self.entry * len(packet.view)
+                size = self.entry * (len(packet.view) + len(packet.counts)) + self.node * len(packet.skipped)
             case ActAck():
-                return named + self.entry * len(packet.counts)
+                size = self.entry * len(packet.counts)
+            case Have():
+                size = self.counter + self.digest + self.counter * len(packet.beyond)
+            case Pull():
+                size = self.counter * len(packet.numbers)
+            case Views():
+                size = self.digest + self.entry * len(packet.entries)
             case _:
-                return named
+                size = 0
+        return size

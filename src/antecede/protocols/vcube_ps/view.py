@@ -53,10 +53,20 @@ def nodes_of(mask: int) -> list[int]:
     return found
 
 
+def _mixed(node: int, register: int) -> int:
+    """A number below 2^63 that looks random; 0 for a register that has not moved (splitmix64)."""
+    if not register:
+        return 0
+    x = (node << 40 ^ register) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
+    return (x ^ x >> 31) >> 1
+
+
 class View:
     """What `node` knows of the membership of one topic."""
 
-    __slots__ = ("_absent", "_first", "_founders", "_node", "_registers", "members", "near")
+    __slots__ = ("_absent", "_first", "_founders", "_node", "_registers", "digest", "members", "near")
 
     def __init__(self, node: int, dimension: int, founders: int = 0) -> None:
         """`founders` are members from the beginning, as bits; their registers stand at 1."""
@@ -66,6 +76,8 @@ class View:
         self._absent = 0
         #: Who takes the topic, as bits.
         self.members = founders
+        #: The registers that moved, folded into one number: nodes that know the same have the same.
+        self.digest = 0
         # By cluster, from 1: its first member that is not absent, −1 where there is none.
         self._first = [-1] * dimension
         #: By h: whom this node passes a message on to when it serves its clusters 1 … h. The list stays the same one.
@@ -85,35 +97,34 @@ class View:
         register = self._registers.get(node)
         return self._founders >> node & 1 if register is None else register
 
-    def entries(self) -> dict[int, int]:
-        """Every register that does not stand at 0."""
-        known = dict.fromkeys(nodes_of(self._founders), 1)
-        known.update(self._registers)
-        return known
+    def moved(self) -> tuple[tuple[int, int], ...]:
+        """Every register that is not where it was in the beginning."""
+        return tuple(self._registers.items())
 
     def learn(self, node: int, register: int) -> bool:
         """`node` is said to have come or gone so often. True when that is news."""
         if register <= self.register(node):
             return False
+        self.digest ^= _mixed(node, self._registers.get(node, 0)) ^ _mixed(node, register)
         self._registers[node] = register
         member = bool(register & 1)
         if member != bool(self.members >> node & 1):
             self.members ^= 1 << node
-            self._moved(node)
+            self._changed(node)
         return True
 
     def hide(self, node: int) -> None:
         """Leave `node` out of trees, whether it is a member or not: it is suspected to be down."""
         if not self._absent >> node & 1:
             self._absent |= 1 << node
-            self._moved(node)
+            self._changed(node)
 
     def show(self, node: int) -> None:
         if self._absent >> node & 1:
             self._absent ^= 1 << node
-            self._moved(node)
+            self._changed(node)
 
-    def _moved(self, node: int) -> None:
+    def _changed(self, node: int) -> None:
         if node != self._node:
             cluster = (node ^ self._node).bit_length()
             if cluster <= len(self._first):

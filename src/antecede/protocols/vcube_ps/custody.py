@@ -1,0 +1,325 @@
+"""Looking after streams: sending again, catching up, and knowing when nobody needs a message any more.
+
+Every stream (the messages of one source on one topic) has a *custodian*: its source, and while the source is down the
+member nearest to it in the cube, of those that are up. Members tell the custodian how far they are (`Have`); the
+custodian sends what somebody lacks, and fetches what somebody has and it has not. That is all there is to crashes: a
+publisher that dies half-way leaves messages with some members, the custodian collects them and brings them to all.
+Anybody who sends too much (suspicions differ, or are wrong) sends duplicates, which do no harm.
+
+A message is *stable* when every member has delivered it, members that are down included; then it is forgotten
+everywhere. So a node that comes back finds what it missed. Members are those in the custodian's view, and views differ
+while they change, hence the rule on which joins depend (`membership`):
+
+    A delivery counts towards stability only if the node that reports it knew exactly the members we know.
+
+If it knew more, or less, the two compare views first. So nothing becomes stable behind the back of a joiner that any of
+those who report has heard of.
+
+`safe` is the same among members that are up: it opens the window of a publisher, and lets it leave.
+"""
+
+from collections.abc import Callable, Iterable
+
+from antecede.core import Message
+from antecede.protocols.vcube_ps.packets import (
+    AGAIN,
+    DIRECT,
+    NUMBERS_MAX,
+    Gone,
+    Have,
+    Probe,
+    Pub,
+    Pull,
+    Settled,
+)
+from antecede.protocols.vcube_ps.records import Stable
+from antecede.protocols.vcube_ps.state import Group, State
+from antecede.protocols.vcube_ps.streams import Position, Stream
+
+#: Timers: look after a stream; acknowledge; ask for what is missing.
+CARE = "care"
+ACK = "ack"
+SEEK = "seek"
+
+#: Messages sent again in one packet.
+_BUNDLE = 16
+
+
+class Custody:
+    """The part of a node that looks after streams. `differs(group, peer)` is told when views do."""
+
+    def __init__(self, state: State, differs: Callable[[Group, int], None], progress: Callable[[Group], None]) -> None:
+        self._state = state
+        self._differs = differs
+        self._progress = progress
+        self._dirty: set[tuple[str, int]] = set()
+        self._seeking = False
+        self._sought = 0
+        self._lacked: set[tuple[str, int]] = set()
+
+    # -- acknowledging ------------------------------------------------------------------------------------------
+
+    def received(self, group: Group, stream: Stream) -> None:
+        """Something of the stream came, or was delivered: whoever looks after it should know before long."""
+        stream.unacknowledged += 1
+        if stream.unacknowledged >= self._state.timing.ack_every:
+            self._dirty.discard((group.name, stream.source))
+            self._acknowledge(group, stream)
+            return
+        self.owes(group, stream)
+
+    def owes(self, group: Group, stream: Stream) -> None:
+        """Say before long how far this node is."""
+        if not self._dirty:
+            self._state.out.wake_after(self._state.timing.ack_us, (ACK,))
+        self._dirty.add((group.name, stream.source))
+
+    def acknowledge(self) -> None:
+        """The timer went off: tell of every stream that has moved."""
+        dirty, self._dirty = self._dirty, set()
+        for topic, source in sorted(dirty):
+            group = self._state.group(topic)
+            self._acknowledge(group, group.stream(source))
+
+    def _acknowledge(self, group: Group, stream: Stream) -> None:
+        stream.unacknowledged = 0
+        to = self._state.custodian(group, stream.source)
+        if to == self._state.node:
+            self._settle(group, stream)
+        elif to >= 0 and not group.joining:
+            self._state.out.send(to, self._have(group, stream))
+
+    def _have(self, group: Group, stream: Stream, *, asked: bool = False) -> Have:
+        done = group.order.reached(group.name, stream.source)
+        beyond = tuple(sorted(stream.ahead)[:NUMBERS_MAX])
+        return Have(group.name, stream.source, stream.got, done, group.view.digest, beyond, asked)
+
+    # -- looking after ------------------------------------------------------------------------------------------
+
+    def published(self, group: Group, stream: Stream) -> None:
+        """The stream, which this node looks after, has grown."""
+        if stream.settled:
+            self._recount(group, stream)
+        self._arm(stream, group)
+
+    def review(self, group: Group) -> None:
+        """Members or suspicions changed: who looks after what, and what is owed to whom?"""
+        state = self._state
+        for stream in list(group.streams.values()):
+            if state.looks_after(group, stream.source):
+                stream.attempts = 0
+                self._settle(group, stream)
+                if stream.got or stream.source in state.down:
+                    self._arm(stream, group)
+            elif stream.log and (group.takes or group.joining):
+                self.owes(group, stream)
+
+    def take_over(self, group: Group, source: int) -> None:
+        """`source` is down. If its stream falls to this node, ask everybody what they have of it."""
+        stream = group.stream(source)
+        stream.heard.clear()
+        if self._state.looks_after(group, source):
+            for node in range(self._state.nodes):
+                if node != self._state.node and node not in self._state.down:
+                    self._state.out.send(node, Probe(group.name, source))
+            self._arm(stream, group)
+
+    def repair(self, group: Group) -> None:
+        """The tree has changed: send down the new one what not everybody is known to have."""
+        state = self._state
+        for stream in group.streams.values():
+            if stream.got > stream.safe and state.looks_after(group, stream.source):
+                for message in stream.held(range(stream.safe + 1, stream.got + 1)):
+                    packet = Pub((message,), AGAIN, stream.stable)
+                    for hop in group.view.near[state.dimension]:
+                        state.out.send(hop, packet)
+
+    def lost_touch(self, group: Group, node: int) -> None:
+        """`node` may have forgotten what it had not delivered: ask again how far it is."""
+        for stream in group.streams.values():
+            position = stream.positions.get(node)
+            if position is not None:
+                stream.positions[node] = Position(position.done, (), position.done)
+
+    def care(self, group: Group, stream: Stream) -> None:
+        """The timer went off: whoever is behind with what was there a pause ago gets it again."""
+        state, timing = self._state, self._state.timing
+        stream.armed = False
+        if not state.looks_after(group, stream.source):
+            return
+        aged, stream.aged = min(stream.aged, stream.got), stream.got
+        behind = self._behind(group, stream)
+        if not behind and not any(self._lacks(group, stream, position) for position in stream.positions.values()):
+            self._announce(group, stream)
+            return
+        stream.attempts += 1
+        if stream.attempts > timing.attempts_max:
+            return
+        for node, theirs in stream.positions.items():
+            if node not in state.down:
+                self._fetch(group, stream, node, theirs)
+        for node in behind:
+            position = stream.positions.get(node)
+            if position is None or position.got >= stream.got:
+                state.out.send(node, Probe(group.name, stream.source))
+            elif position.got < aged:
+                self._send(node, stream, self._lacked_by(stream, position, aged))
+        self._arm(stream, group)
+
+    def _arm(self, stream: Stream, group: Group) -> None:
+        if not stream.armed:
+            stream.armed = True
+            pause = self._state.timing.pause_us(stream.attempts)
+            self._state.out.wake_after(pause, (CARE, group.name, stream.source))
+
+    def _behind(self, group: Group, stream: Stream) -> list[int]:
+        """Nodes that are up and lack something of the stream, or have not said."""
+        state = self._state
+        target = stream.got
+        found = set()
+        if stream.source in state.down:  # whatever anybody has of it counts, member or not
+            found = set(range(state.nodes)) - state.down - stream.heard - {state.node}
+        if target:
+            for node in state.others(group):
+                position = stream.positions.get(node)
+                if position is None or position.done < target or position.got < target:
+                    found.add(node)
+        return sorted(found - state.down)
+
+    def _lacked_by(self, stream: Stream, position: Position, until: int) -> list[Message]:
+        beyond = set(position.beyond)
+        wanted = (seq for seq in range(position.got + 1, until + 1) if seq not in beyond)
+        return stream.held(wanted)[: self._state.timing.burst]
+
+    def _lacks(self, group: Group, stream: Stream, position: Position) -> list[int]:
+        """What somebody at `position` has and this node has not."""
+        if not group.takes or (position.got <= stream.got and not position.beyond):
+            return []
+        lacking = [seq for seq in stream.lacking(position.got) if seq > stream.stable]
+        return lacking + [seq for seq in position.beyond if seq > stream.got and seq not in stream.log]
+
+    def _fetch(self, group: Group, stream: Stream, node: int, position: Position) -> None:
+        lacking = self._lacks(group, stream, position)
+        if lacking:
+            self._state.out.send(node, Pull(group.name, stream.source, tuple(lacking[:NUMBERS_MAX])))
+
+    def _send(self, node: int, stream: Stream, messages: list[Message]) -> None:
+        for first in range(0, len(messages), _BUNDLE):
+            self._state.out.send(node, Pub(tuple(messages[first : first + _BUNDLE]), DIRECT, stream.stable))
+
+    def _settle(self, group: Group, stream: Stream) -> None:
+        self._recount(group, stream)
+        self._progress(group)
+
+    def _recount(self, group: Group, stream: Stream) -> None:
+        state = self._state
+        before = stream.stable
+        stream.settle(group.order.reached(group.name, stream.source), state.others(group), state.down)
+        if stream.stable > before:
+            stream.forget(stream.stable)
+            state.out.keep(Stable(group.name, stream.source, stream.stable))
+
+    def _announce(self, group: Group, stream: Stream) -> None:
+        """Nothing more to say of it: let everybody forget what is stable."""
+        if stream.stable > stream.announced:
+            stream.announced = stream.stable
+            for hop in group.view.near[self._state.dimension]:
+                self._state.out.send(hop, Settled(group.name, stream.source, stream.stable))
+
+    # -- packets ------------------------------------------------------------------------------------------------
+
+    def on_have(self, sender: int, packet: Have) -> None:
+        state = self._state
+        group = state.group(packet.topic)
+        stream = group.stream(packet.source)
+        old = stream.positions.get(sender)
+        agrees = packet.digest == group.view.digest
+        done = max(packet.done if agrees else 0, old.done if old is not None else 0)
+        if old is None or packet.got > old.got or done > old.done:
+            stream.attempts = 0
+        position = Position(packet.got, packet.beyond, done)
+        complete = stream.place(sender, position)
+        stream.heard.add(sender)
+        if not agrees:
+            self._differs(group, sender)
+        if not state.looks_after(group, packet.source):
+            return
+        self._fetch(group, stream, sender, position)
+        if packet.asked and packet.got < stream.got:
+            self._send(sender, stream, self._lacked_by(stream, position, stream.got))
+        if complete:
+            self._settle(group, stream)
+        self._arm(stream, group)
+
+    def on_probe(self, sender: int, packet: Probe) -> None:
+        group = self._state.group(packet.topic)
+        if not group.joining:  # who joins says where it is when it knows
+            self._state.out.send(sender, self._have(group, group.stream(packet.source), asked=True))
+
+    def on_pull(self, sender: int, packet: Pull) -> None:
+        stream = self._state.group(packet.topic).stream(packet.source)
+        self._send(sender, stream, stream.held(packet.numbers)[: self._state.timing.burst])
+        gone = [seq for seq in packet.numbers if seq <= stream.stable and seq not in stream.log]
+        if gone:
+            self._state.out.send(sender, Gone(packet.topic, packet.source, max(gone)))
+
+    def on_settled(self, sender: int, packet: Settled) -> None:
+        group = self._state.group(packet.topic)
+        for hop in group.view.near[self._state.height(sender)]:
+            self._state.out.send(hop, packet)
+        self.stable(group, group.stream(packet.source), packet.stable)
+
+    def stable(self, group: Group, stream: Stream, until: int) -> None:
+        """We are told that everybody has delivered up to `until`."""
+        until = min(until, group.order.reached(group.name, stream.source))
+        if until > stream.stable:
+            stream.stable = until
+            stream.forget(until)
+            self._state.out.keep(Stable(group.name, stream.source, until))
+
+    # -- asking for what is missing -----------------------------------------------------------------------------
+
+    def watch(self) -> None:
+        """Something is held: if that lasts, ask for what it waits for."""
+        self._sought = 0
+        self._seek_later()
+
+    def _seek_later(self) -> None:
+        if not self._seeking and self._sought <= self._state.timing.attempts_max:
+            self._seeking = True
+            self._state.out.wake_after(self._state.timing.pause_us(self._sought), (SEEK,))
+
+    def seek(self) -> None:
+        """The timer went off: ask for what was missing a pause ago and still is."""
+        self._seeking = False
+        missing = self._missing()
+        for (topic, source), numbers in missing.items():
+            if (topic, source) in self._lacked:
+                self._ask(self._state.group(topic), source, numbers)
+        self._lacked = set(missing)
+        if missing:
+            self._sought += 1
+            self._seek_later()
+
+    def _missing(self) -> dict[tuple[str, int], list[int]]:
+        found: dict[tuple[str, int], list[int]] = {}
+        seen: set[int] = set()
+        for group in self._state.groups.values():
+            if group.takes and id(group.order) not in seen:
+                seen.add(id(group.order))
+                for (topic, source), awaited in group.order.missing(group.name).items():
+                    numbers = self._state.group(topic).stream(source).lacking(awaited)
+                    if numbers:
+                        found[topic, source] = numbers
+        return found
+
+    def _ask(self, group: Group, source: int, numbers: Iterable[int]) -> None:
+        """Ask the custodian; if that does not help, one member after the other."""
+        state = self._state
+        to = state.custodian(group, source)
+        if self._sought % 2 or to in (-1, state.node):
+            others = [node for node in state.others(group) if node not in state.down]
+            if not others:
+                return
+            to = others[self._sought // 2 % len(others)]
+        state.out.send(to, Pull(group.name, source, tuple(numbers)[:NUMBERS_MAX]))

@@ -1,0 +1,356 @@
+"""VCube-PS for systems in which things go wrong: the `pipelined` mode, and the default.
+
+The trees, views and barriers are the thesis's (chapter 5). The rest is what its authors left for later: a publisher has
+up to `window` messages in flight instead of one a round trip; links may lose, repeat and reorder; nodes crash, are
+suspected rightly or wrongly, and come back with what they kept (thesis 6.2.2.1).
+
+PUB goes down the tree once, as a rule. That everybody gets it does not rest on the tree: receivers see gaps by number
+and ask (`custody.seek`), custodians see who is behind and send (`custody.care`), joiners start from what others have
+delivered (`membership`). So trees may be rebuilt in the middle of a stream, and views may differ; it costs duplicates,
+which stop at the stream's log, never a message.
+
+Inputs come in here, the parts do their work, and deliveries leave here. What must survive a crash is kept in the same
+breath (`records`): a node that recovers has its numbers, its memberships and floors, every message it published or
+delivered that is not stable, and no idea how far others are: it asks.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import ClassVar, Final
+
+from antecede.core import Message, Packet, Process, ProtocolError, UsageError
+from antecede.protocols.vcube_ps.custody import Custody
+from antecede.protocols.vcube_ps.membership import Membership
+from antecede.protocols.vcube_ps.order import Order
+from antecede.protocols.vcube_ps.packets import (
+    AGAIN,
+    ONCE,
+    Gone,
+    Have,
+    Probe,
+    Pub,
+    Pull,
+    Settled,
+    Sub,
+    SubAck,
+    Uns,
+    Views,
+)
+from antecede.protocols.vcube_ps.records import Began, Delivered, Published, Registered, Stable
+from antecede.protocols.vcube_ps.sizes import Sizes
+from antecede.protocols.vcube_ps.state import Group, Roll, State, Timing
+
+_SUB: Final = "sub"
+_UNS: Final = "uns"
+
+
+class VCubePs(Process):
+    """A node of VCube-PS."""
+
+    reports_membership: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        node: int,
+        nodes: int,
+        make_order: Callable[[], Order],
+        founders: Mapping[str, int],
+        timing: Timing,
+        *,
+        window: int = 64,
+        sizes: Sizes | None = None,
+    ) -> None:
+        """`founders`: by topic, members from the beginning as bits. `make_order` is asked once for each topic."""
+        super().__init__(node)
+        self._window = window
+        self._sizes = sizes or Sizes()
+        self._restored = False
+        self._state = State(node, nodes, self.out, timing, make_order)
+        self._membership = Membership(self._state, self._moved, self._heard_all)
+        self._custody = Custody(self._state, self._membership.compare, self._advance)
+        for topic, members in founders.items():
+            self._state.group(topic, members)
+
+    # -- the application ----------------------------------------------------------------------------------------
+
+    def publish(self, topic: str, payload: bytes) -> Message | None:
+        group = self._state.group(topic)
+        if not group.wants:
+            raise UsageError("topic", topic, f"node {self.node} does not subscribe to it", "subscribe first")
+        if group.queue or not self._may_publish(group):
+            group.queue.append(payload)
+            return None
+        return self._broadcast(group, payload, late=False)
+
+    def subscribe(self, topic: str) -> None:
+        """Ask to take `topic`. Nothing happens where this was asked already."""
+        group = self._state.group(topic)
+        if not group.wants:
+            group.wants = True
+            group.queue.append(_SUB)
+            self._advance(group)
+
+    def unsubscribe(self, topic: str) -> None:
+        """Ask to leave, after everything asked before. Nothing happens where this was asked already."""
+        group = self._state.group(topic)
+        if group.wants:
+            group.wants = False
+            group.queue.append(_UNS)
+            self._advance(group)
+
+    # -- packets, timers, suspicions ----------------------------------------------------------------------------
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        match packet:
+            case Pub():
+                self._take(sender, packet)
+            case Have():
+                self._custody.on_have(sender, packet)
+            case Probe():
+                self._custody.on_probe(sender, packet)
+            case Pull():
+                self._custody.on_pull(sender, packet)
+            case Settled():
+                self._custody.on_settled(sender, packet)
+            case Gone():
+                self._gone(packet)
+            case Views():
+                self._membership.on_views(sender, packet)
+            case Sub():
+                self._membership.on_sub(sender, packet)
+            case SubAck():
+                self._membership.on_sub_ack(sender, packet)
+            case Uns():
+                self._membership.on_uns(sender, packet)
+            case _:
+                raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}: not for this mode")
+
+    def wake(self, timer: Hashable) -> None:
+        match timer:
+            case ("ack",):
+                self._custody.acknowledge()
+            case ("seek",):
+                self._custody.seek()
+            case ("care", str(topic), int(source)):
+                group = self._state.group(topic)
+                self._custody.care(group, group.stream(source))
+            case ("roll", str(topic), int(register)):
+                self._membership.tick(self._state.group(topic), register)
+
+    def peer_down(self, node: int) -> None:
+        state = self._state
+        if node == self.node or node in state.down:
+            return
+        state.down.add(node)
+        state.everyone.hide(node)
+        for group in list(state.groups.values()):
+            group.view.hide(node)
+            self._membership.down(group, node)
+            self._custody.review(group)
+            if group.takes:
+                self._custody.repair(group)
+                self._take_over(group)
+
+    def peer_up(self, node: int) -> None:
+        state = self._state
+        if node not in state.down:
+            return
+        state.down.discard(node)
+        state.everyone.show(node)
+        for group in list(state.groups.values()):
+            group.view.show(node)
+            self._custody.lost_touch(group, node)
+            self._membership.up(group, node)
+            self._custody.review(group)
+
+    def size(self, packet: Packet) -> int:
+        return self._sizes.packet(packet)
+
+    @property
+    def held(self) -> int:
+        groups = self._state.groups.values()
+        orders = {id(group.order): group.order for group in groups}
+        return sum(order.held for order in orders.values()) + sum(len(group.early) for group in groups)
+
+    def wants(self, topic: str) -> bool:
+        """Was this node last asked to take `topic`? After a crash: had it begun to?"""
+        return self._state.group(topic).wants
+
+    def unfinished(self) -> list[str]:
+        """What is still under way here, in words; nothing once the system has come to rest."""
+        found = []
+        for group in self._state.groups.values():
+            if group.queue or group.joining or group.roll:
+                waits = sorted(group.roll.waits_for) if group.roll else []
+                found.append(f"has {len(group.queue)} things queued on {group.name}, waits for nodes {waits}")
+        return found
+
+    # -- messages -----------------------------------------------------------------------------------------------
+
+    def _may_publish(self, group: Group) -> bool:
+        if not group.takes or group.roll is not None:
+            return False
+        own = group.streams.get(self.node)
+        return own is None or group.seq - own.safe < self._window
+
+    def _broadcast(self, group: Group, payload: bytes, *, late: bool) -> Message:
+        group.seq += 1
+        message = group.order.stamp(group.name, group.seq, payload)
+        self.out.keep(Published(message))
+        if late:
+            self.out.published(message)
+        self.out.deliver(message)
+        stream = group.stream(self.node)
+        stream.take(message)
+        packet = Pub((message,), ONCE, stream.stable)
+        for hop in group.view.near[self._state.dimension]:
+            self.out.send(hop, packet)
+        self._custody.published(group, stream)
+        return message
+
+    def _take(self, sender: int, packet: Pub) -> None:
+        first = packet.messages[0]
+        group = self._state.group(first.topic)
+        fresh = True
+        if group.takes:
+            fresh = False
+            stream = group.stream(first.source)
+            for message in packet.messages:
+                if stream.take(message):
+                    fresh = True
+                    self._deliver(group.order.offer(message))
+                self._custody.received(group, stream)
+            self._custody.stable(group, stream, packet.stable)
+            if fresh and group.order.held:
+                self._custody.watch()
+        elif group.joining:
+            for message in packet.messages:
+                group.early[message.source, message.seq] = message
+        if packet.spread == AGAIN or (packet.spread == ONCE and fresh):
+            for hop in group.view.near[self._state.height(sender)]:
+                self.out.send(hop, packet)
+
+    def _deliver(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self.out.keep(Delivered(message))
+            self.out.deliver(message)
+            group = self._state.group(message.topic)
+            self._custody.received(group, group.stream(message.source))
+
+    def _gone(self, packet: Gone) -> None:
+        """What we miss is not kept any more. We leave, visibly, and join again from where the others are."""
+        group = self._state.group(packet.topic)
+        if group.takes and group.order.reached(packet.topic, packet.source) < packet.upto:
+            self._leave(group)
+            self._membership.join(group, group.view.register(self.node) + 2)
+
+    # -- comings and goings -------------------------------------------------------------------------------------
+
+    def _advance(self, group: Group) -> None:
+        """Take the next things from the queue, as far as what is under way allows."""
+        queue = group.queue
+        while queue and not group.joining:
+            if isinstance(queue[0], bytes):
+                if not self._may_publish(group):
+                    return
+                payload = queue.popleft()
+                assert isinstance(payload, bytes)
+                self._broadcast(group, payload, late=True)
+            elif queue[0] == _SUB:
+                queue.popleft()
+                self._membership.join(group, group.view.register(self.node) + 1)
+            else:
+                own = group.streams.get(self.node)
+                if group.roll is not None or (own is not None and own.safe < group.seq):
+                    return  # what this node published reaches everybody before it leaves
+                queue.popleft()
+                self._leave(group)
+                self._membership.leave(group)
+
+    def _leave(self, group: Group) -> None:
+        group.takes = False
+        self.out.left(group.name)
+        self._deliver(group.order.leave(group.name))
+
+    def _heard_all(self, group: Group, roll: Roll) -> None:
+        """Everybody who is up has answered."""
+        if group.joining:
+            floors = tuple(roll.counts.items())
+            self.out.keep(Began(group.name, roll.register, floors))
+            group.joining = False
+            group.takes = True
+            self.out.joined(group.name)
+            self._begin(group, floors)
+            self._deliver(group.order.floors(group.name, floors))
+            early, group.early = group.early, {}
+            for message in early.values():
+                stream = group.stream(message.source)
+                if stream.take(message):
+                    self._deliver(group.order.offer(message))
+            for stream in group.streams.values():
+                self._custody.owes(group, stream)
+            if group.order.held:
+                self._custody.watch()
+        self._custody.review(group)
+        self._take_over(group)
+        self._advance(group)
+
+    def _begin(self, group: Group, floors: Iterable[tuple[int, int]]) -> None:
+        for source, count in floors:
+            group.stream(source).begin_after(count)
+
+    def _moved(self, group: Group) -> None:
+        self._custody.review(group)
+
+    def _take_over(self, group: Group) -> None:
+        """Streams of sources that are down may fall to this node."""
+        for source in sorted(self._state.down):
+            if group.view.register(source) or source in group.streams:
+                self._custody.take_over(group, source)
+
+    # -- after a crash ------------------------------------------------------------------------------------------
+
+    def restore(self, records: Iterable[object]) -> None:
+        self._restored = True
+        for record in records:
+            match record:
+                case Published(message) | Delivered(message):
+                    group = self._state.group(message.topic)
+                    group.order.replay(message)
+                    stream = group.stream(message.source)
+                    stream.take(message)
+                    stream.begin_after(message.seq)
+                    if message.source == self.node:
+                        group.seq = message.seq
+                case Registered(topic, node, register):
+                    group = self._state.group(topic)
+                    group.view.learn(node, register)
+                    if node == self.node:
+                        group.wants = group.joining = bool(register & 1)
+                        if group.takes:
+                            group.order.leave(topic)
+                            group.takes = False
+                        if group.joining:
+                            group.order.enter(topic)
+                case Began(topic, _, floors):
+                    group = self._state.group(topic)
+                    group.joining, group.takes = False, True
+                    self._begin(group, floors)
+                    group.order.floors(topic, floors)
+                case Stable(topic, source, seq):
+                    stream = self._state.group(topic).stream(source)
+                    stream.stable = stream.announced = seq
+                    stream.forget(seq)
+                case _:
+                    raise UsageError("record", type(record).__name__, "is not one of VCube-PS's", "restore its own")
+
+    def start(self) -> None:
+        if not self._restored:
+            return
+        for group in list(self._state.groups.values()):
+            if group.joining:
+                self._membership.join(group, group.view.register(self.node))
+            elif group.takes:
+                self._membership.resume(group)
+                for stream in group.streams.values():
+                    self._custody.owes(group, stream)
+            self._custody.review(group)

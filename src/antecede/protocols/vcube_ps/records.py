@@ -1,0 +1,56 @@
+"""What a node keeps across a crash: small records, one an event, each written before anything it promises is sent.
+
+Read back in order they give again the node's numbers, its memberships, what it delivered and what it still owes others.
+Only messages are ever large. What is stable everywhere need not be read back as messages: `Stable` says up to where.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+from antecede.core import Message
+from antecede.core.message import Seq, Source, Topic
+from antecede.protocols.vcube_ps.packets import Counts, Register
+
+
+class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """Base of what is kept."""
+
+
+class Published(Record, frozen=True, gc=False, tag="vps.published"):
+    """A message of this node. Its number is never used again."""
+
+    message: Message
+
+
+class Delivered(Record, frozen=True, gc=False, tag="vps.delivered"):
+    """A message given to the application here: it is not given again, and whoever lacks it can have it from here."""
+
+    message: Message
+
+
+class Registered(Record, frozen=True, gc=False, tag="vps.registered"):
+    """`node` has come or gone, `register` times by now."""
+
+    topic: Topic
+    node: Source
+    register: Register
+
+
+class Began(Record, frozen=True, gc=False, tag="vps.began"):
+    """A session of this node on a topic: what these counts name was before its time."""
+
+    topic: Topic
+    register: Register
+    floors: Counts
+
+
+class Stable(Record, frozen=True, gc=False, tag="vps.stable"):
+    """Every member has delivered the source's messages up to `seq`: nobody will ask for them."""
+
+    topic: Topic
+    source: Source
+    seq: Seq
+
+
+Kept: TypeAlias = Published | Delivered | Registered | Began | Stable

@@ -1,0 +1,146 @@
+"""What a pipelined node knows: shared by the parts that act on it (`custody`, `membership`, `pipelined`)."""
+
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from antecede.core import Message, Outbox
+from antecede.protocols.vcube_ps.order import Order
+from antecede.protocols.vcube_ps.streams import Stream
+from antecede.protocols.vcube_ps.view import View, nearest, nodes_of
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """When to speak without being spoken to. All of it affects speed only, never what is delivered."""
+
+    #: An acknowledgement waits so long for company, or until so many messages have come.
+    ack_us: int
+    ack_every: int
+    #: What is not acknowledged after this is sent again; what is missing after this is asked for. Longer than it takes
+    #: to cross a tree and come back, else it costs packets.
+    retry_us: int
+    #: Pauses double up to this many times `retry_us`.
+    backoff_max: int = 8
+    #: After so many tries without a sign of life we stop asking until something happens (a packet, the failure
+    #: detector): a node that crashed unnoticed must not keep others awake for ever.
+    attempts_max: int = 40
+    #: Messages sent again at once to one node.
+    burst: int = 64
+
+    def pause_us(self, attempts: int) -> int:
+        return self.retry_us * min(self.backoff_max, 1 << min(attempts, 10))
+
+
+class Roll:
+    """Nodes that must be heard before a node may go on: a joiner asks all, and so does one that comes back."""
+
+    __slots__ = ("attempts", "counts", "register", "waits_for")
+
+    def __init__(self, register: int, waits_for: set[int]) -> None:
+        self.register = register
+        self.waits_for = waits_for
+        #: By source: how far the slowest start may be, from the answers so far.
+        self.counts: dict[int, int] = {}
+        self.attempts = 0
+
+
+class Gathering:
+    """A SUB passed on here: whom to answer, whose answers are missing, and what came up so far."""
+
+    __slots__ = ("counts", "parent", "skipped", "view", "waits_for")
+
+    def __init__(self, parent: int, waits_for: set[int], view: dict[int, int], counts: dict[int, int]) -> None:
+        self.parent = parent
+        self.waits_for = waits_for
+        self.view = view
+        self.counts = counts
+        self.skipped: set[int] = set()
+
+
+class Group:
+    """What a node knows of one topic."""
+
+    __slots__ = (
+        "early",
+        "joining",
+        "name",
+        "order",
+        "queue",
+        "roll",
+        "seq",
+        "streams",
+        "takes",
+        "view",
+        "wants",
+        "waves",
+    )
+
+    def __init__(self, name: str, view: View, order: Order, member: bool) -> None:
+        self.name = name
+        self.view = view
+        self.order = order
+        #: What the application asked for last; what holds; and whether this node is on its way in.
+        self.wants = self.takes = member
+        self.joining = False
+        self.seq = 0
+        #: What is still to be done: payloads to publish, comings and goings.
+        self.queue: deque[bytes | str] = deque()
+        self.streams: dict[int, Stream] = {}
+        #: The nodes this one waits to hear from before it goes on; None: it goes on.
+        self.roll: Roll | None = None
+        #: By joiner: its SUB on the way through here, with its register.
+        self.waves: dict[int, tuple[int, Gathering]] = {}
+        #: Messages that came while joining: the floors decide.
+        self.early: dict[tuple[int, int], Message] = {}
+
+    def stream(self, source: int) -> Stream:
+        stream = self.streams.get(source)
+        if stream is None:
+            stream = self.streams[source] = Stream(source)
+        return stream
+
+
+class State:
+    """One node."""
+
+    def __init__(self, node: int, nodes: int, out: Outbox, timing: Timing, make_order: Callable[[], Order]) -> None:
+        self.node = node
+        self.nodes = nodes
+        self.dimension = (nodes - 1).bit_length()
+        self.out = out
+        self.timing = timing
+        self.make_order = make_order
+        #: Suspected by the failure detector.
+        self.down: set[int] = set()
+        #: All nodes, whatever they take: the trees of SUB.
+        self.everyone = View(node, self.dimension, (1 << nodes) - 1)
+        self.groups: dict[str, Group] = {}
+
+    def group(self, topic: str, founders: int = 0) -> Group:
+        group = self.groups.get(topic)
+        if group is None:
+            view = View(self.node, self.dimension, founders)
+            for node in self.down:
+                view.hide(node)
+            group = self.groups[topic] = Group(topic, view, self.make_order(), self.node in view)
+            if group.takes:
+                group.order.enter(topic)
+        return group
+
+    def custodian(self, group: Group, source: int) -> int:
+        """Who looks after a stream: its source, or while that is down the member nearest to it; −1: nobody is left."""
+        return source if source not in self.down else nearest(group.view.present, source, self.dimension)
+
+    def looks_after(self, group: Group, source: int) -> bool:
+        if source not in self.down:
+            return source == self.node
+        return group.takes and self.custodian(group, source) == self.node
+
+    def others(self, group: Group) -> list[int]:
+        """Members but this node, those that are down included."""
+        return nodes_of(group.view.members & ~(1 << self.node))
+
+    def height(self, sender: int) -> int:
+        """How many of its clusters this node serves of what `sender` sent it down a tree."""
+        return (sender ^ self.node).bit_length() - 1
