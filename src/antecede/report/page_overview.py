@@ -113,7 +113,8 @@ def overview(contents: Contents) -> Markup:
     if not groups:
         return Markup("")
     rows, last = [], ""
-    for (experiment, setting), lines in groups.items():
+    order = list(dict.fromkeys(experiment for experiment, _ in groups))
+    for (experiment, setting), lines in sorted(groups.items(), key=lambda group: order.index(group[0][0])):
         said = contents.text_of(experiment)
         name = tag("a", text(said.item or said.title), href=f"#{experiment}") if experiment != last else Markup("")
         last = experiment

@@ -36,7 +36,7 @@ code{font:.86em MONO;background:var(--raised);padding:.1em .3em;border-radius:3p
 pre{background:var(--raised);border:1px solid var(--rule);border-radius:6px;padding:.9rem 1.1rem;
   overflow-x:auto;line-height:1.7}
 pre code{background:none;padding:0;overflow-wrap:normal}
-.tiles{display:grid;gap:.9rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,16rem),1fr));
+.tiles{display:grid;gap:.9rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,14rem),1fr));
   margin:1.4rem 0 0;font:14px/1.45 SANS}
 .tile{border:1px solid var(--rule);border-top:3px solid var(--muted);border-radius:6px;
   padding:.85rem 1rem .9rem;background:var(--raised)}

@@ -62,10 +62,10 @@ def _explained(out: Path, run: RunRow) -> Picture | None:
 
 
 def _small(out: Path, run: RunRow) -> list[Picture]:
+    rows = _rows(out, run)
     try:
-        rows = _rows(out, run)
         svg = space_time(rows, audit=audit(rows), standalone=False)
-    except AntecedeError:
+    except AntecedeError:  # too many packets to draw, or a trace that contradicts itself
         return []
     said = f"A run of {run.experiment}: {run.nodes} nodes, seed {run.seed}."
     return [Picture(title=run.protocol, caption=said, svg=svg, command=run.command)]
