@@ -37,7 +37,7 @@ import fcntl, os, sys
 there, back = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 5) for number in sys.argv[1:3])
 os.dup2(there, 3)
 os.dup2(back, 4)
-os.execv(sys.argv[3], sys.argv[3:])
+os.execvp(sys.argv[3], sys.argv[3:])
 """
 
 
