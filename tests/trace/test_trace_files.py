@@ -80,6 +80,8 @@ def test_a_file_system_without_links_will_do(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "link", no_links)
     path = tmp_path / "run.parquet"
     write_trace(some_trace(), path)
+    with pytest.raises(UsageError, match="already exists"):
+        write_trace(some_trace("another run"), path)
     assert read_trace(path).equals(some_trace())
     assert os.listdir(tmp_path) == ["run.parquet"]
 
