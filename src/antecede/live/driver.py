@@ -74,7 +74,7 @@ class Driver:
         self._arrivals = Arrivals()
         self._waiters: list[asyncio.Future[None]] = []
 
-    # -- inputs ----------------------------------------------------------------------------------------------------
+    # -- inputs ------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Restore what was kept, start the process, then the transport."""
@@ -157,7 +157,7 @@ class Driver:
         if self._on_link is not None and self._running:
             self._on_link(node, None)
 
-    # -- batches -------------------------------------------------------------------------------------------------------
+    # -- batches -----------------------------------------------------------------------------------------------------
 
     def _touch(self) -> None:
         """Something came in: carry the outbox out at the end of this turn."""
@@ -239,7 +239,7 @@ class Driver:
                 if not waiter.done():
                     waiter.set_result(None)
 
-    # -- inside --------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------------------------
 
     def _publish(self, topic: str, payload: bytes, future: "asyncio.Future[Message] | None") -> Message | None:
         self._check_running()

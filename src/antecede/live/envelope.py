@@ -81,3 +81,7 @@ def _check_headers(headers: dict[str, str]) -> None:
             raise UsageError("header", word, "is not text", "names and values of headers are str")
         if len(word) > HEADER_BYTES_MAX:
             raise LimitError("a header's length", len(word), HEADER_BYTES_MAX, "put it into the body")
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError("header", word, "is not valid Unicode", "leave lone surrogates out") from None

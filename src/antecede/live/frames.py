@@ -59,7 +59,7 @@ class FrameConnection(asyncio.Protocol):
         self._need = LENGTH_BYTES
         self._done = False
 
-    # -- what an owner does ---------------------------------------------------------------------------------------
+    # -- what an owner does ------------------------------------------------------------------------------------------
 
     @property
     def open(self) -> bool:
@@ -114,7 +114,7 @@ class FrameConnection(asyncio.Protocol):
             raise ConnectionResetError("the connection closed during the TLS handshake")
         self._set(upgraded)
 
-    # -- what asyncio calls ---------------------------------------------------------------------------------------
+    # -- what asyncio calls ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -160,7 +160,7 @@ class FrameConnection(asyncio.Protocol):
         self._rest.clear()
         self.owner.closed(self)
 
-    # -- inside -----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------------------------
 
     def _set(self, transport: asyncio.Transport) -> None:
         self._transport = transport

@@ -7,7 +7,7 @@ packets may stand right behind it in the same read.
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from antecede.core import ProtocolError
@@ -29,10 +29,11 @@ async def greet(
     tls: ssl.SSLContext | None = None,
     timeout_s: float = 5.0,
     bytes_max: int = HELLO_BYTES_MAX,
+    dial: Callable[[FrameConnection], Awaitable[object]] | None = None,
 ) -> FrameConnection:
     """Dial, say hello, and give the connection to whom `adopt` names. Raises `RefusedError` or `UnreachableError`.
 
-    `bytes_max` is what the connection takes once it is welcomed.
+    `bytes_max` is what the connection takes once it is welcomed. `dial` connects it by other means than TCP.
     """
     loop = asyncio.get_running_loop()
     who = f"{host}:{port}"
@@ -40,9 +41,12 @@ async def greet(
     connection = FrameConnection(caller, bytes_max=HELLO_BYTES_MAX)
     try:
         async with asyncio.timeout(timeout_s):
-            await loop.create_connection(
-                lambda: connection, host, port, ssl=tls, server_hostname=host if tls is not None else None
-            )
+            if dial is not None:
+                await dial(connection)
+            else:
+                await loop.create_connection(
+                    lambda: connection, host, port, ssl=tls, server_hostname=host if tls is not None else None
+                )
             connection.write(HANDSHAKE.frame(hello))
             await caller.welcomed
     except TimeoutError:

@@ -113,7 +113,11 @@ class Listener:
             self.doorman.misdeed(connection.host, asyncio.get_running_loop().time())
         self.doorman.refused(connection.host, reason, detail)
 
-    # -- what connections report ------------------------------------------------------------------------------------
+    def incoming(self) -> FrameConnection:
+        """A connection for somebody within the process, to be connected by other means than the port."""
+        return _Incoming(self)
+
+    # -- what connections report -------------------------------------------------------------------------------------
 
     def arrived(self, connection: FrameConnection) -> None:
         """Somebody dialled. Reading is paused until we know whether we want to listen."""

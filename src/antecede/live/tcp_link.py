@@ -90,7 +90,7 @@ class Link:
             self.retired = True
             self.connection.write(GOODBYE)
 
-    # -- the connection's owner -----------------------------------------------------------------------------------
+    # -- the connection's owner --------------------------------------------------------------------------------------
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         if len(body) == 1 and body[0] == _NO_PACKETS[0]:

@@ -1,0 +1,139 @@
+"""What a journal stores, as bytes with a checksum.
+
+A batch goes in as a few *blocks*: its deliveries as one, its changes as one, its kept records as one. A block costs one
+row whatever it holds, so a busy node writes few rows and an idle one small ones. SQLite notices torn pages, not flipped
+bits; the checksum does, and what fails it is an error that names the journal, never a message.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from antecede.core import Message, UsageError
+from antecede.core.process import Change
+
+T = TypeVar("T")
+
+_Count: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class Delivered(msgspec.Struct, frozen=True, gc=False):
+    """A delivery as the journal gives it back."""
+
+    position: int
+    time_us: int
+    held_us: int
+    message: Message
+
+
+class DeliveryBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The deliveries of a batch."""
+
+    messages: list[Message]
+    #: Index to hold time, of those that waited.
+    held_us: dict[int, _Count]
+
+    def read(self, first: int, time_us: int) -> list[Delivered]:
+        held = self.held_us
+        return [
+            Delivered(first + index, time_us, held.get(index, 0), message)
+            for index, message in enumerate(self.messages)
+        ]
+
+
+class StoredChange(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A change: after how many deliveries of its batch, what, where. `crash` and `recover` are the journal's own."""
+
+    after: _Count
+    what: str
+    topic: str
+    #: With `publish`: the message; None when it is the delivery right behind, as a publisher's own mostly is.
+    message: Message | None = None
+
+
+def store_changes(changes: Sequence[Change], deliveries: Sequence[Message]) -> list[StoredChange]:
+    return [
+        StoredChange(
+            change.after,
+            change.what,
+            change.topic,
+            None if change.after < len(deliveries) and deliveries[change.after] is change.message else change.message,
+        )
+        for change in changes
+    ]
+
+
+class DamagedError(ValueError):
+    """A block does not match its checksum or does not decode."""
+
+
+def seal_block(data: bytes) -> bytes:
+    return data + zlib.crc32(data).to_bytes(4, "big")
+
+
+def open_block(block: bytes) -> memoryview:
+    view = memoryview(block)
+    if len(block) < 4 or zlib.crc32(view[:-4]) != int.from_bytes(view[-4:], "big"):
+        raise DamagedError("its checksum is wrong")
+    return view[:-4]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_deliveries = msgspec.msgpack.Decoder(DeliveryBlock)
+_changes = msgspec.msgpack.Decoder(list[StoredChange])
+_records = msgspec.msgpack.Decoder(list[tuple[str, msgspec.Raw]])
+
+
+def encode_deliveries(messages: list[Message], held_us: dict[int, int]) -> bytes:
+    return seal_block(_encode((messages, held_us)))
+
+
+def decode_deliveries(block: bytes) -> DeliveryBlock:
+    return _decode(_deliveries, block)
+
+
+def encode_changes(changes: list[StoredChange]) -> bytes:
+    return seal_block(_encode(changes))
+
+
+def decode_changes(block: bytes) -> list[StoredChange]:
+    return _decode(_changes, block)
+
+
+class KeptCodec:
+    """The records a protocol keeps, of a closed set of types: structs, named tuples, whatever msgspec can type."""
+
+    def __init__(self, types: Sequence[type]) -> None:
+        self._decoders: dict[str, msgspec.msgpack.Decoder[object]] = {
+            kind.__name__: msgspec.msgpack.Decoder(kind) for kind in types
+        }
+        self._names = {kind: kind.__name__ for kind in types}
+        if len(self._decoders) < len(self._names):
+            names = [kind.__name__ for kind in types]
+            raise UsageError("kept records", names, "two have the same name", "rename one: records are stored by name")
+
+    def encode(self, records: Sequence[object]) -> bytes:
+        try:
+            return seal_block(_encode([(self._names[type(record)], record) for record in records]))
+        except KeyError as error:
+            raise UsageError(
+                "kept record", error.args[0], "is of a type the journal was not told of", "name it when opening"
+            ) from None
+
+    def decode(self, block: bytes) -> list[object]:
+        try:
+            return [self._decoders[name].decode(raw) for name, raw in _decode(_records, block)]
+        except KeyError as error:
+            raise DamagedError(f"it holds a record of unknown type {error.args[0]!r}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DamagedError(f"a record does not decode ({error})") from None
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[T], block: bytes) -> T:
+    try:
+        return decoder.decode(open_block(block))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedError(f"it does not decode ({error})") from None

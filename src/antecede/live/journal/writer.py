@@ -1,0 +1,119 @@
+"""The one thread that writes. Jobs that wait together are committed together.
+
+A job is a function of the connection. Its answer, or the error of the transaction it was in, goes back to the event
+loop only after the commit. When a transaction fails, all its jobs fail: a journal that cannot write is not one to go on
+with, and the node stops (`live.driver`).
+"""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from antecede.live.errors import JournalError, StoppedError
+
+#: Jobs in one transaction. A driver has one under way; the others are cursors and retention.
+_TOGETHER_MAX: Final = 64
+
+
+class _Job(NamedTuple):
+    do: Callable[[sqlite3.Connection], Any]
+    done: Callable[[Any, Exception | None], None]
+    sync: bool
+
+
+class Writer:
+    """Runs jobs on a connection of its own, in order."""
+
+    def __init__(
+        self, path: str, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop, *, sync: bool
+    ) -> None:
+        self._path = path
+        self._connection = connection
+        self._loop = loop
+        self._always_sync = sync
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._level = ""
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=f"journal {path}", daemon=True)
+        self._thread.start()
+
+    def put(
+        self,
+        do: Callable[[sqlite3.Connection], Any],
+        done: Callable[[Any, Exception | None], None],
+        *,
+        sync: bool = False,
+    ) -> None:
+        """Run `do` in a transaction; then `done(answer, error)` on the event loop. `sync`: the disk has it by then."""
+        if self._closed:
+            raise StoppedError(f"journal {self._path} is closed")
+        self._jobs.put(_Job(do, done, sync))
+
+    def close(self) -> None:
+        """Finish what was put and close the connection. Blocks; the thread is gone afterwards."""
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+            self._thread.join()
+
+    def _run(self) -> None:
+        jobs: list[_Job] = []
+        try:
+            while True:
+                job = self._jobs.get()
+                if job is None:
+                    return
+                jobs.append(job)
+                last = self._gather(jobs)
+                self._commit(jobs)
+                jobs = []
+                if last:
+                    return
+        finally:
+            self._connection.close()
+
+    def _gather(self, jobs: list[_Job]) -> bool:
+        """What else waits already. True: the end was among it."""
+        while len(jobs) < _TOGETHER_MAX:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return False
+            if job is None:
+                return True
+            jobs.append(job)
+        return False
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        answers: list[Any] = []
+        failure: Exception | None = None
+        try:
+            self._set_sync(any(job.sync for job in jobs))
+            self._connection.execute("BEGIN IMMEDIATE")
+            answers = [job.do(self._connection) for job in jobs]
+            self._connection.execute("COMMIT")
+        except Exception as error:
+            failure = error
+            if isinstance(error, sqlite3.Error):
+                failure = JournalError(self._path, f"cannot be written ({error})", "see that the disk has room")
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        try:
+            self._loop.call_soon_threadsafe(_tell, jobs, answers, failure)
+        except RuntimeError:
+            return  # the loop is closed: nobody listens any more
+
+    def _set_sync(self, wanted: bool) -> None:
+        """NORMAL: a commit survives the end of the process. FULL: it survives the end of the machine's power too."""
+        level = "FULL" if wanted or self._always_sync else "NORMAL"
+        if level != self._level:
+            self._connection.execute(f"PRAGMA synchronous={level}")
+            self._level = level
+
+
+def _tell(jobs: list[_Job], answers: list[Any], failure: Exception | None) -> None:
+    for index, job in enumerate(jobs):
+        job.done(None if failure else answers[index], failure)
