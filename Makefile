@@ -28,8 +28,10 @@ $(READY): pyproject.toml
 demo: $(READY)
 	@$(BIN)/antecede demo
 
+# Programs the tests use as a user would: a browser to look at pages with. Left out loudly where they cannot be had.
 test: $(READY)
-	@$(BIN)/python -m pytest
+	@sh tests/system_packages.sh chromium
+	@$(BIN)/python -m pytest -rs
 
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow
