@@ -1,8 +1,8 @@
 """Members come and go while others publish (thesis 5.6.6).
 
 Session times are exponential, so the moments at which members leave are a Poisson process of rate size / session. For
-every member that leaves another node, drawn from those outside, joins: the group keeps its size. One message is
-published every `interval` by a member drawn at random.
+every member that leaves another node, drawn from those outside, joins: the group keeps its size. Messages are published
+by members drawn at random, on average one every `interval`.
 """
 
 import random
@@ -18,9 +18,10 @@ from antecede.sim.workload import TOPIC, Count, Members, NotNegative, Positive, 
 
 
 class Churn(WorkloadChoice, frozen=True, kw_only=True):
-    """Members leave and others join at a steady rate, while a random member publishes every `interval`."""
+    """Members leave and others join at a steady rate, while random members publish."""
 
     messages: Count = 128
+    #: Mean time between two messages, whoever publishes them; exponential.
     interval: Positive = 500.0
     #: Mean time a member stays; 0: for ever.
     session: NotNegative = 0.0
@@ -41,8 +42,7 @@ class Churn(WorkloadChoice, frozen=True, kw_only=True):
         if not self.founders:
             for node in inside:
                 simulation.at(0, _change(simulation.subscribe, node))
-        end = self.begin + self.messages * self.interval
-        self._publish(simulation, inside, rng)
+        end = self._publish(simulation, inside, rng)
         if self.session:
             self._churn(simulation, inside, outside, end, rng)
 
@@ -57,14 +57,18 @@ class Churn(WorkloadChoice, frozen=True, kw_only=True):
             )
         return sorted(rng.sample(range(nodes), size))
 
-    def _publish(self, simulation: Simulation, inside: list[int], rng: random.Random) -> None:
+    def _publish(self, simulation: Simulation, inside: list[int], rng: random.Random) -> float:
+        """Schedules the messages; returns when the last is published."""
         payload = bytes(self.payload)
 
         def publish() -> None:
             ignore(simulation.publish(inside[rng.randrange(len(inside))], TOPIC, payload))
 
-        for number in range(self.messages):
-            simulation.at(ticks(self.begin + number * self.interval), publish)
+        time = self.begin
+        for _ in range(self.messages):
+            time += rng.expovariate(1 / self.interval)
+            simulation.at(ticks(time), publish)
+        return time
 
     def _churn(
         self, simulation: Simulation, inside: list[int], outside: list[int], end: float, rng: random.Random

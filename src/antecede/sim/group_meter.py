@@ -1,20 +1,23 @@
 """Measures a run of a protocol with subscriptions: the metrics of thesis 5.6.1, counted as its authors count them.
 
-* A *reception* is a message reaching a member; one that reaches a node which does not take its topic is a *relay's*, a
+* A *reception* is a message reaching a member; one that reaches a node which does not want its topic is a *relay's*, a
   false positive. Where messages go to a root first (`post`), that hop is no reception, and a publisher's own message
   coming back down the tree is one.
-* Latencies count from the publication. Delivery − reception is the *wait* that causal order imposed.
+* Latencies count from the publication. Delivery − reception is the *wait* that causal order imposed. Where a message
+  waits for its turn before it is stamped and sent, `turn` says how long it did, and `latency_from_request` counts from
+  the application's call.
 * *Hops* are those of a message's first arrival at a member; a root's copy counts 0, and so does a publisher's own,
   unless it comes back.
 * A packet's *place* is how many packets stood in its sender's queue once it was in (the network `peersim` only).
 """
 
 from array import array
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 
 import numpy as np
 
 from antecede.core import Message, Packet
+from antecede.sim.engine import Simulation
 from antecede.sim.meter import histogram, spread
 from antecede.sim.peersim import StepQueues
 from antecede.sim.units import TICKS
@@ -30,6 +33,10 @@ class GroupMeter:
         self._takes: defaultdict[str, set[int]] = defaultdict(set)
         # By message: when it was published, and for each node the links it had crossed when it came.
         self._known: dict[tuple[str, int, int], tuple[int, bytearray]] = {}
+        # By node and topic: when messages were asked for that wait for their turn. By message: how long it waited.
+        self._asked: defaultdict[tuple[int, str], deque[int]] = defaultdict(deque)
+        self._turn: dict[tuple[str, int, int], int] = {}
+        self._turns = 0
         self._reception = array("q")
         self._delivery = array("q")
         self._waits = array("q")
@@ -52,10 +59,24 @@ class GroupMeter:
         self._fresh_at = (-1, -1)
         self._came: dict[tuple[int, str, int, int], int] = {}
 
+    def asked(self, now: int, node: int, topic: str) -> None:
+        """A publication was asked for, and waits for its turn."""
+        self._asked[node, topic].append(now)
+
+    def wished(self, node: int, topic: str, takes: bool) -> None:
+        """A node wants a topic, or wants it no more; that it is so comes later (`changed`)."""
+        if takes:
+            self._takes[topic].add(node)
+        else:
+            self._takes[topic].discard(node)
+
     def published(self, now: int, node: int, message: Message) -> None:
         hops = bytearray(b"\xff") * self._nodes
         hops[node] = 0
         self._known[message.topic, message.source, message.seq] = (now, hops)
+        asked = self._asked.get((node, message.topic))
+        if asked:
+            self._turn[message.topic, message.source, message.seq] = now - asked.popleft()
         self._dependencies[len(message.deps)] += 1
 
     def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
@@ -93,6 +114,8 @@ class GroupMeter:
                 continue
             self._reception.append(now - published_at)
             self._hops[crossed] += 1
+            if self._turn:
+                self._turns += self._turn.get((message.topic, message.source, message.seq), 0)
             if returned:
                 self._delivery.append(now - published_at)
                 self._waits.append(0)
@@ -143,6 +166,8 @@ class GroupMeter:
             "duplicates": self._duplicates,
             "relayed": self._relayed,
             "relayed_share": self._relayed / max(1, self._relayed + receptions),
+            "turn": sum(self._turn.values()) / max(1, len(self._known)) / TICKS,
+            "latency_from_request": (sum(self._reception) + self._turns) / max(1, receptions) / TICKS,
             "reception_latency": _mean_and_more(self._reception),
             "delivery_latency": _mean_and_more(self._delivery),
             "wait": _mean_and_more(self._waits),
@@ -206,3 +231,25 @@ def _bins(means: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> dict[str, in
             limit *= 2
         found[limit] += 1
     return histogram(found)
+
+
+class GroupSimulation(Simulation):
+    """A simulation whose meter also hears what applications ask for, before it is so."""
+
+    meter: GroupMeter | None = None
+
+    def publish(self, node: int, topic: str, payload: bytes) -> Message | None:
+        message = super().publish(node, topic, payload)
+        if message is None and self.meter is not None and node in self.processes:
+            self.meter.asked(self.now, node, topic)
+        return message
+
+    def subscribe(self, node: int, topic: str) -> None:
+        if self.meter is not None:
+            self.meter.wished(node, topic, True)
+        super().subscribe(node, topic)
+
+    def unsubscribe(self, node: int, topic: str) -> None:
+        if self.meter is not None:
+            self.meter.wished(node, topic, False)
+        super().unsubscribe(node, topic)

@@ -18,9 +18,9 @@ from antecede.core.choices import parse
 from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.protocols.per_topic import PerTopic
 from antecede.protocols.registry import GroupOptions, MakeProcess, ProtocolOptions, options
-from antecede.sim.engine import Observer, Simulation
+from antecede.sim.engine import Observer
 from antecede.sim.fault_choices import FAULTS
-from antecede.sim.group_meter import GroupMeter
+from antecede.sim.group_meter import GroupMeter, GroupSimulation
 from antecede.sim.meter import Meter
 from antecede.sim.network import PacketSwitched
 from antecede.sim.networks import NETWORKS
@@ -91,7 +91,9 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True) -> Run
     observers: list[Observer] = [meter] if measure else []
     if recorder is not None:
         observers.append(Tracer(recorder))
-    simulation = Simulation(make_process, range(spec.nodes), network, observers)
+    simulation = GroupSimulation(make_process, range(spec.nodes), network, observers)
+    if measure and isinstance(meter, GroupMeter):
+        simulation.meter = meter
     for topic, nodes in members.items():
         for node in nodes:
             for observer in observers:

@@ -67,9 +67,11 @@ class One(WorkloadChoice, frozen=True, kw_only=True):
 
     messages: Count = 1
     interval: NotNegative = 0.0
+    #: A node that is not the one, for instance the root of a tree whose way to the root is to be seen.
+    never: int = -1
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
-        node = rng.choice(members[TOPIC])
+        node = rng.choice([node for node in members[TOPIC] if node != self.never] or members[TOPIC])
         for number in range(self.messages):
             self._publish_at(simulation, number * self.interval, node)
 
@@ -97,6 +99,8 @@ class Discussion(WorkloadChoice, frozen=True, kw_only=True):
     messages: Count = 1
     #: Longest pause before an answer; pauses are uniform.
     pause: NotNegative = 0.0
+    #: The messages that begin it are spread uniformly over this time.
+    opening: NotNegative = 0.0
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
         everyone = members[TOPIC]
@@ -120,7 +124,7 @@ class Discussion(WorkloadChoice, frozen=True, kw_only=True):
         simulation.on_delivery = react
         for node in sorted(rng.sample(everyone, min(self.begin, len(everyone)))):
             left[node] -= 1
-            simulation.at(0, speak(node))
+            simulation.at(ticks(rng.uniform(0, self.opening)) if self.opening else 0, speak(node))
 
 
 class Zipf(WorkloadChoice, frozen=True, kw_only=True):
