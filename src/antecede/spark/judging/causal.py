@@ -13,7 +13,7 @@ import numpy as np
 
 from antecede.audit.report import Example, MessageKey
 from antecede.spark.judging.columns import Ints
-from antecede.spark.judging.graph import Graph, forward_edges
+from antecede.spark.judging.graph import Graph
 from antecede.spark.judging.ledger import NEVER, Ledger
 from antecede.spark.judging.nodes import Cover, Node, uncovered
 from antecede.spark.judging.tally import Offence, Tally
@@ -35,9 +35,9 @@ class CausalJudge:
         topic: Ints,
         *,
         across_topics: bool,
-        edges: tuple[Ints, Ints] | None,
+        cover: Cover | None,
     ) -> None:
-        """`edges`: those of the graph if deliveries at publishers may add to them; None if they already have.
+        """`cover`: the graph's edges, if deliveries at publishers may add to them; None if they already have.
 
         `topic`: by message of the bucket.
         """
@@ -45,7 +45,7 @@ class CausalJudge:
         self._graph = graph
         self._topic = topic
         self._across_topics = across_topics
-        self._cover = Cover(*forward_edges(ledger, *edges)) if edges is not None else None
+        self._cover = cover
         self._tally = Tally()
         self._again: list[tuple[int, Ints]] = []
         self._extra: list[tuple[Ints, Ints]] = []
@@ -83,8 +83,9 @@ class CausalJudge:
             return False
         if len(graph.inner) and (rows[graph.inner] == NEVER).any():
             return False
-        late = np.where(rows == NEVER, np.iinfo(rows.dtype).max, rows)
-        return not (rows[graph.src] > late[graph.dst]).any()
+        never = rows == NEVER
+        late = np.where(never, np.iinfo(rows.dtype).max, rows) if never.any() else rows
+        return not (rows.take(graph.src) > late.take(graph.dst)).any()
 
     def _look_again(self) -> None:
         if not self._again:

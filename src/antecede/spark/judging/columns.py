@@ -97,6 +97,14 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
     )
 
 
+def run_values(column: Ints) -> list[int]:
+    """The distinct values of a column that is sorted, or nearly: one of each run of equal ones."""
+    if not len(column):
+        return []
+    values: list[int] = column[np.append(True, column[1:] != column[:-1])].tolist()
+    return values
+
+
 class Dependencies(NamedTuple):
     """The recorded dependencies of some rows, in order: which of the rows, and the message named."""
 

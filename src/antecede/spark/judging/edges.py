@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from antecede.audit.report import Example, MessageKey
-from antecede.spark.judging.columns import Columns, Ints
+from antecede.spark.judging.columns import Bools, Columns, Ints
 from antecede.spark.judging.ledger import NEVER
 from antecede.spark.judging.tally import Offence, Tally
 from antecede.trace import Event
@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from antecede.spark.judging.survey import Bucket
 
 
+def names_a_message_sent(packets: Columns) -> Bools:
+    """Send rows of a message, as opposed to control packets, and to what arrives: nobody checks its name."""
+    return np.asarray((packets.event == int(Event.SEND)) & (packets.source != -1))
+
+
 def judge_edges(tally: Tally | None, mentions: dict[MessageKey, int], bucket: "Bucket", published_at: Ints) -> None:
     """Count crossings, and note messages that were sent before they were published."""
     packets = bucket.packets
-    sends = packets.take((packets.event == int(Event.SEND)) & (packets.source != -1))
+    sends = packets.take(names_a_message_sent(packets))
     if not sends.size:
         return
     message = bucket.messages.find(sends.topic, sends.source, sends.seq)

@@ -4,6 +4,7 @@ Made once a rule and run, and only where something is wrong, so that plain loops
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -12,9 +13,9 @@ from antecede.audit.filters import matches
 from antecede.audit.report import Example, MessageKey
 from antecede.spark.judging.columns import Ints, Topics, columns
 from antecede.spark.judging.graph import Graph
-from antecede.spark.judging.ledger import NEVER, Ledger
+from antecede.spark.judging.ledger import LATE, NEVER, Ledger
 from antecede.spark.judging.source import Source
-from antecede.spark.judging.survey import Bucket
+from antecede.spark.judging.survey import Bucket, Survey
 from antecede.spark.judging.tally import Offence, Tally
 
 #: Links shown of a chain; a longer one is cut in the middle, as `audit.chain` does.
@@ -114,7 +115,7 @@ def _link_in_words(bucket: Bucket, ledger: Ledger, before: int, after: int) -> s
 # -- loss -------------------------------------------------------------------------------------------------------------
 
 
-def explain_loss(tally: Tally, rule: str, source: Source, ledger: Ledger) -> None:
+def explain_loss(tally: Tally, rule: str, source: Source, ledger: Ledger, surveys: Sequence[Survey]) -> None:
     """Put into words the loss that came first: (message, node that never took it)."""
     if tally.first is None:
         return
@@ -126,7 +127,7 @@ def explain_loss(tally: Tally, rule: str, source: Source, ledger: Ledger) -> Non
     nodes: tuple[int, ...] = (node,)
     rows: tuple[int, ...] = (row,)
     if rule == "agreement":
-        witness, its_row, its_time = _witness(source, ledger, message)
+        witness, its_row, its_time = _witness(source, ledger, message, surveys)
         had_it = f", which node {witness} has (since row {its_row}, time_us {its_time})"
         nodes, rows = (node, witness), (row, its_row)
     open_rows = ledger.subscriptions.get(node, {}).items()
@@ -144,16 +145,11 @@ def explain_loss(tally: Tally, rule: str, source: Source, ledger: Ledger) -> Non
     tally.first = Offence(order=tally.first.order, example=example)
 
 
-def _witness(source: Source, ledger: Ledger, message: int) -> tuple[int, int, int]:
+def _witness(source: Source, ledger: Ledger, message: int, surveys: Sequence[Survey]) -> tuple[int, int, int]:
     """Node, row and time of the first delivery elsewhere at a node that is up at the end; else the publication."""
-    publisher = int(ledger.first.node[message])
-    found = []
-    for bucket in range(source.buckets):
-        rows = columns(source.part("deliveries", bucket), Topics(ledger.topics.names))
-        its = ledger.messages.find(rows.topic, rows.source, rows.seq) == message
-        its &= (rows.node != publisher) & ~np.isin(rows.node, list(ledger.down))
-        found += list(zip(rows.row[its].tolist(), rows.node[its].tolist(), rows.time[its].tolist(), strict=True))
-    if not found:
-        return publisher, int(ledger.first.row[message]), int(ledger.first.time[message])
-    row, node, time = min(found)
-    return node, row, time
+    row, bucket = min((int(found.witness[message]), bucket) for bucket, found in enumerate(surveys))
+    if row == LATE:
+        return int(ledger.first.node[message]), int(ledger.first.row[message]), int(ledger.first.time[message])
+    rows = columns(source.part("deliveries", bucket), Topics(ledger.topics.names))
+    at = int(np.flatnonzero(rows.row == row)[0])
+    return int(rows.node[at]), row, int(rows.time[at])

@@ -88,12 +88,14 @@ class Graph:
                     level[dst] = level[src] + 1
             of_edge = np.array(level, np.int64)[self.dst]
             order = np.argsort(of_edge, kind="stable")  # and by dst within a level
+            src, dst = self.src[order], self.dst[order]
+            starts = np.flatnonzero(np.diff(dst, prepend=-1))
             bounds = np.flatnonzero(np.diff(of_edge[order], prepend=-1, append=-1))
-            self._levels = []
-            for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-                batch = order[begin:end]
-                starts = np.flatnonzero(np.diff(self.dst[batch], prepend=-1))
-                self._levels.append((self.src[batch], starts, self.dst[batch][starts]))
+            places = np.searchsorted(starts, bounds)
+            self._levels = [
+                (src[begin:end], starts[low:high] - begin, dst[starts[low:high]])
+                for begin, end, low, high in zip(bounds[:-1], bounds[1:], places[:-1], places[1:], strict=True)
+            ]
         return self._levels
 
 

@@ -6,19 +6,20 @@ the message from then on), and is the business of `no-invention`.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from antecede.audit.filters import matches
-from antecede.spark.judging.columns import Bools, Columns, Dependencies, Ints, Topics, columns, dependencies
+from antecede.spark.judging.columns import Dependencies, Ints, Topics, columns, dependencies
 from antecede.spark.judging.messages import Messages, distinct
 from antecede.spark.judging.refusals import first_refusal
 from antecede.trace import Event
 
 #: A row that never was, and one later than all.
-NEVER = -1
+NEVER: Final = -1
+LATE: Final = np.iinfo(np.int64).max
 
 
 class Publications(NamedTuple):
@@ -40,6 +41,10 @@ class Ledger:
         #: Something is wrong with these rows. What exactly, buckets know, who see all rows of a node.
         self.malformed = first_refusal(self.events, self.named) is not None
         self.broadcast_to = frozenset(broadcast_to)
+        #: Nodes these rows name.
+        self.seen: set[int] = set(np.unique(self.events.node).tolist())
+        #: Made from this ledger, and kept with it (`verdict.recorded_graph`).
+        self.graphs: dict[bool, Any] = {}
         #: Nodes that crashed at any time, and those down when the trace ends.
         self.crashed: set[int] = set()
         self.down: set[int] = set()
@@ -56,10 +61,6 @@ class Ledger:
     def published(self) -> int:
         """How many messages were published; their numbers are the lowest."""
         return len(self.first.row)
-
-    def nodes(self) -> set[int]:
-        """Nodes that may have something to be judged though no delivery names them."""
-        return {*np.unique(self.events.node).tolist(), *self.broadcast_to}
 
     def steady(self, topic: str) -> Iterator[tuple[int, int]]:
         """Nodes up at the end that take `topic` to the end, and the row since which they do (−1: from the start)."""
@@ -92,6 +93,7 @@ class Ledger:
         topic, source, seq = ([self.topics.code(key[0]) for key in keys], [k[1] for k in keys], [k[2] for k in keys])
         self.messages = self.messages.extended(*(np.array(column, np.int64) for column in (topic, source, seq)))
         self.published_at = np.append(self.published_at, np.full(len(keys), NEVER, np.int64))
+        self.graphs.clear()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -149,9 +151,5 @@ def steady_since(ledger: Ledger, node: int) -> Ints | None:
     """By topic: the row since which `node` takes it to the end, very late if it does not. None: it takes nothing."""
     if node in ledger.down or not (ledger.subscriptions.get(node) or node in ledger.broadcast_to):
         return None
-    late = np.iinfo(np.int64).max
     since = [ledger.since(node, topic) for topic in ledger.topics.names]
-    return np.array([late if row is None else row for row in since], np.int64)
-
-
-__all__ = ["NEVER", "Bools", "Columns", "Ledger", "Publications", "steady_since"]
+    return np.array([LATE if row is None else row for row in since], np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from antecede.audit.report import Example
 from antecede.spark.judging.columns import Bools, Ints
-from antecede.spark.judging.ledger import Ledger, steady_since
+from antecede.spark.judging.ledger import LATE, Ledger, steady_since
 from antecede.spark.judging.survey import Survey
 from antecede.spark.judging.tally import Offence, Tally
 
@@ -35,7 +35,7 @@ def judge_losses(ledger: Ledger, surveys: Sequence[Survey]) -> Losses:
         if found.missing is not None:
             missing += found.missing
             lowest = np.minimum(lowest, found.missing_node)
-        has_witness |= np.unpackbits(found.witnessed, count=published).astype(bool)
+        has_witness |= found.witness != LATE
     stayed = ~np.isin(ledger.first.node, list(ledger.crashed))
     why = "nothing was owed to anyone"
     if not ledger.subscribe_rows and not ledger.broadcast_to:

@@ -14,13 +14,19 @@ _SMALL: Final = 1 << 16
 class Messages:
     """Distinct messages; a message's number is its place."""
 
-    def __init__(self, topic: Ints, source: Ints, seq: Ints) -> None:
+    def __init__(self, topic: Ints, source: Ints, seq: Ints, base: "Messages | None" = None) -> None:
+        """`base`: the first of these messages, already indexed. The others may be strange; they are not to slow it."""
         self.topic, self.source, self.seq = (np.asarray(column, np.int64) for column in (topic, source, seq))
         #: By message: (topic, source) as a number, rising with them.
         self.stream: Ints = np.zeros(0, np.int64)
         self._sources = int(self.source.max()) + 1 if len(self.source) else 1
         names = self.topic * self._sources + self.source
         self._streams, self.stream = np.unique(names, return_inverse=True)
+        self._base = base
+        if base is not None:
+            known = len(base)
+            self._more = Messages(self.topic[known:], self.source[known:], self.seq[known:])
+            return
         self._places = self._table_of_streams()
         self._slots, self._offset, self._top = self._table_of_seqs()
 
@@ -34,15 +40,20 @@ class Messages:
         """The numbers of the messages with these names, −1 for those that are not here."""
         if not len(self):
             return np.full(len(seq), -1, np.int64)
+        if self._base is not None:
+            return self._find_in_both(self._base, topic, source, seq)
+        if not len(seq):
+            return np.zeros(0, np.int64)
         stream = self._find_stream(topic, source)
-        top = self._top[stream]  # of what was not found: of the last stream, and undone below
-        known = (stream >= 0) & (seq >= 1) & (seq <= top)
-        if self._slots is not None:
-            slot = self._offset[stream] + seq
-            if known.all():
-                return np.asarray(self._slots[slot])
-            return np.where(known, self._slots[np.where(known, slot, 0)], -1)
-        return self._search(stream, seq, known)
+        known = seq <= self._top.take(stream)  # of what was not found: of the last stream, and undone below
+        if stream.min() < 0 or seq.min() < 1:
+            known &= (stream >= 0) & (seq >= 1)
+        if self._slots is None:
+            return self._search(stream, seq, known)
+        slot = self._offset.take(stream) + seq
+        if known.all():
+            return np.asarray(self._slots.take(slot))
+        return np.where(known, self._slots.take(np.where(known, slot, 0)), -1)
 
     def extended(self, topic: Ints, source: Ints, seq: Ints) -> "Messages":
         """These and further ones, whose numbers follow."""
@@ -50,7 +61,16 @@ class Messages:
             np.concatenate([self.topic, topic]),
             np.concatenate([self.source, source]),
             np.concatenate([self.seq, seq]),
+            base=self,
         )
+
+    def _find_in_both(self, base: "Messages", topic: Ints, source: Ints, seq: Ints) -> Ints:
+        found = base.find(topic, source, seq)
+        unknown = np.flatnonzero(found < 0)
+        if len(unknown):
+            more = self._more.find(topic[unknown], source[unknown], seq[unknown])
+            found[unknown] = np.where(more >= 0, more + len(base), -1)
+        return found
 
     def _table_of_streams(self) -> Ints | None:
         size = int(self._streams[-1]) + 1 if len(self._streams) else 0
@@ -62,10 +82,11 @@ class Messages:
 
     def _find_stream(self, topic: Ints, source: Ints) -> Ints:
         name = np.asarray(topic, np.int64) * self._sources + source
+        plain = topic.min() >= 0 and source.min() >= 0 and source.max() < self._sources
+        if plain and self._places is not None and name.max() < len(self._places):
+            return self._places.take(name)
         known = (source >= 0) & (source < self._sources) & (topic >= 0) & (name <= self._streams[-1])
         if self._places is not None:
-            if known.all():
-                return self._places[name]
             return np.where(known, self._places[np.where(known, name, 0)], -1)
         place = np.minimum(np.searchsorted(self._streams, name), len(self._streams) - 1)
         return np.where(known & (self._streams[place] == name), place, -1)

@@ -97,11 +97,25 @@ def out_of_turn(node: Node, streams: Streams) -> tuple[int, Ints]:
 # -- causal: what deliveries at publishers add to the graph -----------------------------------------------------------
 
 
-class Cover(NamedTuple):
-    """Edges of the graph that lead to later publications."""
+class Cover:
+    """Edges of the graph that lead to later publications, by the message they lead from."""
 
-    src: Ints
-    dst: Ints
+    def __init__(self, count: int, src: Ints, dst: Ints) -> None:
+        order = np.lexsort((dst, src))
+        self.dst = dst[order]
+        #: The edges from message m are those from `begin[m]` up to `begin[m + 1]`.
+        self.begin = np.searchsorted(src[order], np.arange(count + 1))
+        #: By message: the first publication after it, or itself if there is none.
+        self.nearest = np.arange(count)
+        leads = self.begin[1:] > self.begin[:-1]
+        self.nearest[leads] = self.dst[self.begin[:-1][leads]]
+
+    def edges_from(self, messages: Ints) -> tuple[Ints, Ints]:
+        """Their edges: which of `messages` (by place), and where to."""
+        begin = self.begin[messages]
+        count = self.begin[messages + 1] - begin
+        place = np.repeat(np.arange(len(messages)), count)
+        return place, self.dst[np.arange(len(place)) + np.repeat(begin - np.cumsum(count) + count, count)]
 
 
 def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_topics: bool) -> tuple[Ints, Ints]:
@@ -115,10 +129,10 @@ def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_t
     if not len(mine):
         return mine, mine
     row, message = _takes(node, ledger)
-    interval_of = np.full(len(node.taken), -1, np.int32)
-    publication_of = np.full(len(node.taken), -2, np.int32)
     if not across_topics:
         mine = mine[np.argsort(topic[mine], kind="stable")]
+    # Intervals are numbered by the publication they end with: its place in `mine`.
+    interval_of = np.full(len(node.taken), -1, np.int32)
     begin = 0
     for scope in (None,) if across_topics else np.unique(topic[mine]).tolist():
         published = mine if scope is None else mine[topic[mine] == scope]
@@ -126,14 +140,21 @@ def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_t
         ends = np.searchsorted(row[takes], ledger.first.row[published])
         interval = np.repeat(np.arange(begin, begin + len(published)), np.diff(ends, prepend=0))
         interval_of[message[takes][: ends[-1]][::-1]] = interval[::-1]  # of the first take, if there are several
-        publication_of[published] = np.arange(begin, begin + len(published))
         begin += len(published)
-    src_interval = interval_of[cover.src]
-    implied = (src_interval == interval_of[cover.dst]) | (src_interval == publication_of[cover.dst])
-    interval_of[cover.src[implied]] = -1
-    left = np.flatnonzero(interval_of >= 0)
-    after = mine[interval_of[left]]
-    return left[left != after], after[left != after]
+    known = len(cover.nearest)
+    # Nearly everything is covered by the first publication after it, and the rest is little.
+    followed = (interval_of[:known] == interval_of.take(cover.nearest)) & (cover.nearest != np.arange(known))
+    candidates = np.flatnonzero((interval_of[:known] >= 0) & ~followed)
+    place, after = cover.edges_from(candidates)
+    ended_by = np.full(len(node.taken), -2, np.int32)
+    ended_by[mine] = np.arange(len(mine))
+    its = interval_of[candidates[place]]
+    implied = (its == interval_of[after]) | (its == ended_by[after])
+    candidates = np.delete(candidates, np.unique(place[implied]))
+    strangers = np.flatnonzero(interval_of[known:] >= 0) + known
+    left = np.concatenate([candidates, strangers])
+    publication = mine[interval_of[left]]
+    return left[left != publication], publication[left != publication]
 
 
 def _takes(node: Node, ledger: Ledger) -> tuple[Ints, Ints]:

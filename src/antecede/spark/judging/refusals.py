@@ -48,6 +48,30 @@ def first_refusal(rows: Columns, named: Dependencies | None = None) -> Refusal |
     return Refusal(row, str(UsageError("trace row", row, problem, remedy)))
 
 
+def plainly_fine(events: Columns, deliveries: Columns, packets: Columns, *, malformed: bool) -> bool:
+    """A quick look that settles the usual case: false means that `first_refusal` must look closely.
+
+    `events`: of all nodes, found to be `malformed` or not. `deliveries`: of some, sorted by node and row.
+    """
+    node, row, time = deliveries.node, deliveries.row, deliveries.time
+    if malformed or packets.size or (events.event == int(Event.CRASH)).any():
+        return False
+    if not deliveries.size:
+        return True
+    if node[0] < 0 or min(deliveries.topic.min(), deliveries.source.min(), deliveries.seq.min() - 1) < 0:
+        return False
+    # One number a place in the order of nodes and rows; and time must not fall from one to the next.
+    width = 1 + max(int(row.max()), int(events.row.max(initial=0)))
+    places = node.astype(np.int64) * width + row
+    if (places[1:] <= places[:-1]).any() or ((time[1:] < time[:-1]) & (node[1:] == node[:-1])).any():
+        return False
+    at = np.searchsorted(places, events.node.astype(np.int64) * width + events.row)
+    before, after = np.maximum(at - 1, 0), np.minimum(at, len(places) - 1)
+    falls = (at > 0) & (node[before] == events.node) & (time[before] > events.time)
+    falls |= (at < len(places)) & (node[after] == events.node) & (time[after] < events.time)
+    return not falls.any()
+
+
 def _by_node(rows: Columns) -> Ints:
     """By node and then by row. Parts come sorted like that, or by row alone, which makes a stable sort cheap."""
     if rows.size < 2:

@@ -1,7 +1,7 @@
 """One bucket of a run: all rules that its nodes can be judged by, and what the run needs to judge the rest.
 
 What a bucket cannot know, it hands on: edges of the graph that only its publishers' deliveries show (`extra`), which
-messages its nodes delivered (`witnessed`) and lack (`missing`), and messages met before they were published
+messages its nodes delivered (`witness`) and lack (`missing`), and messages met before they were published
 (`mentions`, by which examples number messages as `audit` does).
 """
 
@@ -14,11 +14,11 @@ import numpy as np
 from antecede.audit.report import Example, MessageKey
 from antecede.spark.judging.causal import CausalJudge
 from antecede.spark.judging.columns import Columns, Ints, Topics
-from antecede.spark.judging.edges import judge_edges
-from antecede.spark.judging.ledger import NEVER, Ledger, steady_since
+from antecede.spark.judging.edges import judge_edges, names_a_message_sent
+from antecede.spark.judging.ledger import LATE, NEVER, Ledger, steady_since
 from antecede.spark.judging.messages import Messages, distinct
 from antecede.spark.judging.nodes import Node, Streams, make_node, out_of_turn
-from antecede.spark.judging.refusals import Refusal, first_refusal
+from antecede.spark.judging.refusals import Refusal, first_refusal, plainly_fine
 from antecede.spark.judging.tally import Offence, Tally
 
 
@@ -30,8 +30,8 @@ class Survey(msgspec.Struct, kw_only=True):
     nodes: int = 0
     deliveries: int = 0
     tagged: int = 0
-    #: Bits, by published message: a node up at the end, other than the publisher, delivered it.
-    witnessed: Any = None
+    #: By published message: the first row at which a node up at the end, other than the publisher, delivered it.
+    witness: Any = None
     #: By published message: how many nodes owed it never took it, and the lowest of them. None: nobody.
     missing: Any = None
     missing_node: Any = None
@@ -79,7 +79,7 @@ class Bucket(NamedTuple):
 
 def make_bucket(ledger: Ledger, deliveries: Columns, packets: Columns, topics: Topics, nodes: list[int]) -> Bucket:
     """Number the messages of these rows. `nodes`: every node of the bucket that has rows or is owed something."""
-    sent = packets.take(packets.source != -1)
+    sent = packets.take(names_a_message_sent(packets))
     message = ledger.messages.find(deliveries.topic, deliveries.source, deliveries.seq)
     named = ledger.messages.find(sent.topic, sent.source, sent.seq)
     messages = ledger.messages
@@ -92,12 +92,15 @@ def make_bucket(ledger: Ledger, deliveries: Columns, packets: Columns, topics: T
         ]
         new = distinct(*unknown)
         messages = messages.extended(*(column[new] for column in unknown))
-        message = messages.find(deliveries.topic, deliveries.source, deliveries.seq)
+        strange = np.flatnonzero(message < 0)
+        message[strange] = messages.find(deliveries.topic[strange], deliveries.source[strange], deliveries.seq[strange])
     return Bucket(nodes, deliveries, packets, topics, messages, message)
 
 
 def refuse(ledger: Ledger, deliveries: Columns, packets: Columns, bucket: int, buckets: int) -> Refusal | None:
     """The first row of this bucket that cannot mean anything."""
+    if plainly_fine(ledger.events, deliveries, packets, malformed=ledger.malformed):
+        return None
     here = np.flatnonzero(ledger.events.node % buckets == bucket)
     place = np.full(ledger.events.size, -1)
     place[here] = np.arange(len(here))
@@ -121,7 +124,7 @@ def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: fr
     published_at = np.full(len(bucket.messages), NEVER, np.int64)
     published_at[: len(ledger.messages)] = ledger.published_at
     streams = _streams(bucket.messages)
-    witnessed = np.zeros(published, bool)
+    witness = np.full(published, LATE, np.int64)
     for node in bucket.each(ledger):
         if "exactly-once" in rules:
             _exactly_once(found.tallies["exactly-once"], bucket, node)
@@ -130,11 +133,13 @@ def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: fr
         _invented(found, bucket, node, published_at, ledger)
         if "complete" in rules or "agreement" in rules:
             if node.node not in ledger.down:
-                witnessed |= (node.delivered[:published] != NEVER) & (ledger.first.node != node.node)
+                seen = node.delivered[:published]
+                elsewhere = (seen != NEVER) & (ledger.first.node != node.node)
+                np.minimum(witness, seen, out=witness, where=elsewhere)
             _missing(found, ledger, node)
         if causal is not None:
             causal.look_at(node)
-    found.witnessed = np.packbits(witnessed)
+    found.witness = witness
     if causal is not None:
         found.tallies["causal"] = causal.result()
         found.extra, found.strangers = causal.extra(bucket)

@@ -18,12 +18,13 @@ from antecede.audit import ALL_RULES, DEFAULT_RULES, Report
 from antecede.audit.report import MessageKey, RuleResult
 from antecede.core import UsageError
 from antecede.spark.judging.causal import CausalJudge
-from antecede.spark.judging.columns import Columns, Ints, Topics, columns
+from antecede.spark.judging.columns import Columns, Ints, Topics, columns, run_values
 from antecede.spark.judging.explain import explain_causal, explain_loss
-from antecede.spark.judging.graph import Graph, make_graph, recorded_edges
+from antecede.spark.judging.graph import Graph, forward_edges, make_graph, recorded_edges
 from antecede.spark.judging.invention import judge_publications
 from antecede.spark.judging.ledger import Ledger
 from antecede.spark.judging.loss import Losses, judge_losses
+from antecede.spark.judging.nodes import Cover
 from antecede.spark.judging.source import Source
 from antecede.spark.judging.survey import Bucket, Survey, make_bucket, refuse, survey
 from antecede.spark.judging.tally import Tally
@@ -85,13 +86,23 @@ def survey_bucket(source: Source, ledger: Ledger, asked: Question, bucket: int) 
     loaded = _bucket(ledger, deliveries, packets, topics, bucket, source.buckets)
     causal = None
     if "causal" in asked.rules:
-        edges = recorded_edges(ledger, across_topics=asked.across_topics)
-        graph = make_graph(ledger, *edges, across_topics=asked.across_topics)
-        causal = CausalJudge(ledger, graph, loaded.messages.topic, across_topics=asked.across_topics, edges=edges)
+        graph, cover = recorded_graph(ledger, asked)
+        causal = CausalJudge(ledger, graph, loaded.messages.topic, across_topics=asked.across_topics, cover=cover)
     found = survey(loaded, ledger, causal, frozenset(asked.rules))
-    rows = [each.node for each in (ledger.events, deliveries, packets)]
-    found.nodes = len({node for nodes in rows for node in np.unique(nodes).tolist() if node % source.buckets == bucket})
+    seen = {*ledger.seen, *run_values(deliveries.node), *run_values(packets.node)}
+    found.nodes = sum(node % source.buckets == bucket for node in seen)
     return found
+
+
+def recorded_graph(ledger: Ledger, asked: Question) -> tuple[Graph, Cover]:
+    """The graph as far as it is recorded. Made once a ledger: its buckets share it."""
+    known = ledger.graphs.get(asked.across_topics)
+    if known is None:
+        src, dst = recorded_edges(ledger, across_topics=asked.across_topics)
+        graph = make_graph(ledger, src, dst, across_topics=asked.across_topics)
+        known = graph, Cover(len(ledger.messages), *forward_edges(ledger, src, dst))
+        ledger.graphs[asked.across_topics] = known
+    return known
 
 
 def graph_to_add(ledger: Ledger, surveys: Sequence[Survey]) -> Extra | None:
@@ -124,7 +135,7 @@ def causal_of_bucket(source: Source, ledger: Ledger, graph: Graph, asked: Questi
     """The causal rule alone, with the whole graph."""
     deliveries, packets, topics = _read(source, ledger, bucket, packets=False)
     loaded = _bucket(ledger, deliveries, packets, topics, bucket, source.buckets)
-    causal = CausalJudge(ledger, graph, loaded.messages.topic, across_topics=asked.across_topics, edges=None)
+    causal = CausalJudge(ledger, graph, loaded.messages.topic, across_topics=asked.across_topics, cover=None)
     for node in loaded.each(ledger):
         causal.look_at(node)
     return causal.result()
@@ -147,13 +158,11 @@ def conclude(
     for rule, its in (("complete", losses.complete), ("agreement", losses.agreement)):
         if rule in tallies:
             tallies[rule] = its
-            explain_loss(its, rule, source, ledger)
+            explain_loss(its, rule, source, ledger, surveys)
     if "total" in tallies:
         tallies["total"] = judge_total(loaded_buckets(source, ledger), ledger)
     if "causal" in tallies and tallies["causal"].first is not None:
-        if graph is None:
-            edges = recorded_edges(ledger, across_topics=asked.across_topics)
-            graph = make_graph(ledger, *edges, across_topics=asked.across_topics)
+        graph = graph or recorded_graph(ledger, asked)[0]
         node = tallies["causal"].first.order[1]
         bucket = node % source.buckets
         loaded = _bucket(ledger, *_read(source, ledger, bucket, packets=False), bucket, source.buckets)
@@ -215,6 +224,6 @@ def _read(source: Source, ledger: Ledger, bucket: int, *, packets: bool = True) 
 
 
 def _bucket(ledger: Ledger, deliveries: Columns, packets: Columns, topics: Topics, bucket: int, buckets: int) -> Bucket:
-    nodes = {*np.unique(deliveries.node).tolist(), *ledger.nodes()}
+    nodes = {*run_values(deliveries.node), *ledger.seen, *ledger.broadcast_to}
     here = sorted(node for node in nodes if node % buckets == bucket)
     return make_bucket(ledger, deliveries, packets, topics, here)
