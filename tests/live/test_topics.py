@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.core import UsageError
-from antecede.live.topics import FilterMap, TopicFilter, check_filter, check_topic
+from antecede.live.topics import FilterMap, TopicFilter, check_filter, check_topic, covers
 
 WORDS = st.sampled_from(["a", "b", "ab", "", "$x", ".*"])
 TOPICS = st.lists(WORDS, min_size=1, max_size=4).map("/".join).filter(bool)
@@ -55,6 +55,35 @@ def test_a_map_finds_what_each_filter_alone_finds(
     assert set(found) == {value for pattern, value in left if TopicFilter(pattern).matches(topic)}
     assert len(found) == len(set(found))
     assert len(filters) == len(left)
+
+
+@given(FILTERS, FILTERS, st.lists(TOPICS, max_size=20))
+def test_what_is_covered_takes_no_more(granted: str, asked: str, topics: list[str]) -> None:
+    taken = [topic for topic in topics if TopicFilter(asked).matches(topic)]
+    if covers(granted, asked):
+        assert all(TopicFilter(granted).matches(topic) for topic in taken)
+    if "+" not in asked and "#" not in asked:
+        assert covers(granted, asked) == TopicFilter(granted).matches(asked)
+
+
+@pytest.mark.parametrize(
+    ("granted", "asked", "covered"),
+    [
+        ("#", "#", True),
+        ("#", "a/+/#", True),
+        ("#", "$SYS/x", False),
+        ("+", "#", False),
+        ("a/#", "a", True),
+        ("a/#", "a/#", True),
+        ("a/+", "a/#", False),
+        ("a/+", "a/+", True),
+        ("a/b", "a/+", False),
+        ("$SYS/#", "$SYS/+", True),
+        ("+/b", "$SYS/b", False),
+    ],
+)
+def test_covering(granted: str, asked: str, covered: bool) -> None:
+    assert covers(granted, asked) == covered
 
 
 def test_filters_leave_nothing_behind() -> None:

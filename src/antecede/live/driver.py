@@ -86,9 +86,12 @@ class Driver:
         self._input(self.process.start)
         await self.transport.start(self)
 
-    def publish(self, topic: str, payload: bytes) -> Message | None:
-        """Publish, without waiting for anything. None: the process stamps it later (see `Process.publish`)."""
-        return self._publish(topic, payload, None)
+    def publish(self, topic: str, payload: bytes, promise: "asyncio.Future[Message] | None" = None) -> Message | None:
+        """Publish, without waiting for anything. None: the process stamps it later (see `Process.publish`).
+
+        `promise` is done when a future of `publish_durably` would be.
+        """
+        return self._publish(topic, payload, promise)
 
     def publish_durably(self, topic: str, payload: bytes, *, sync: bool = False) -> "asyncio.Future[Message]":
         """Publish; the future is done when the message is in the journal (there is one) and on its way.

@@ -58,6 +58,7 @@ class FrameConnection(asyncio.Protocol):
         self._rest = bytearray()
         self._need = LENGTH_BYTES
         self._done = False
+        self._upgrading = False
 
     # -- what an owner does ------------------------------------------------------------------------------------------
 
@@ -107,12 +108,18 @@ class FrameConnection(asyncio.Protocol):
         """Answer a TLS client. Called before anything was read (`connection_made` with reading paused)."""
         assert self._transport is not None
         assert self._loop is not None
+        self._upgrading = True
         upgraded = await self._loop.start_tls(
             self._transport, self, context, server_side=True, ssl_handshake_timeout=timeout_s
         )
         if upgraded is None or self._done:
             raise ConnectionResetError("the connection closed during the TLS handshake")
         self._set(upgraded)
+        self._upgrading = False
+        if self._rest:  # the other side's first words may be here before we are told that TLS is up
+            words = bytes(self._rest)
+            self._rest.clear()
+            self.data_received(words)
 
     # -- what asyncio calls ------------------------------------------------------------------------------------------
 
@@ -128,9 +135,9 @@ class FrameConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         assert self._loop is not None
         self.heard = self._loop.time()
-        if self._rest:
+        if self._rest or self._upgrading:
             self._rest += data
-            if len(self._rest) < self._need:
+            if len(self._rest) < self._need or self._upgrading:
                 return
             data = bytes(self._rest)
             self._rest.clear()

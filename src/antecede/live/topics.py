@@ -63,6 +63,19 @@ def _check(what: str, text: str) -> None:
         raise UsageError(what, f"{text[:40]}…", "has too many levels", f"use at most {TOPIC_LEVELS_MAX}")
 
 
+def covers(granted: str, asked: str) -> bool:
+    """Does the filter `granted` take every topic that the filter `asked` takes?"""
+    mine, theirs = granted.split("/"), asked.split("/")
+    if asked.startswith("$") and mine[0] in ("+", "#"):
+        return False
+    for index, level in enumerate(mine):
+        if level == "#":
+            return True
+        if index >= len(theirs) or theirs[index] == "#" or level not in ("+", theirs[index]):
+            return False
+    return len(mine) == len(theirs)
+
+
 class TopicFilter:
     """One filter. `matches(topic)` expects a checked topic."""
 
