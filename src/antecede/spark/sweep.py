@@ -1,26 +1,22 @@
 """A sweep: every run of an experiment as one Spark task, longest first, resumable, its results safe as they come.
 
-Tasks send their rows through an accumulator, which reaches the driver when a task ends and not when all do. The driver
-writes them down at once, so only traces need a file system that driver and workers share. A task never fails by what
-happens in a run (`task.carry_out`); if a worker dies under a run, Spark tries it again, and then that run gets a row
-that says so while the others go on.
+Rows come to the driver as tasks end (`jobs`) and it writes them down at once, so only traces need a file system that
+driver and workers share. A task never fails by what happens in a run (`task.carry_out`); if a worker dies under a run,
+Spark tries it again, and then that run gets a row that says so while the others go on.
 """
 
-import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
-from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 from antecede.core import UsageError
 from antecede.experiments import Case, Experiment
 from antecede.experiments.summary import Line
-from antecede.spark.letters import Letters
+from antecede.spark.jobs import WorkerDiedError, run_tasks
 from antecede.spark.manifest import Manifest, RunRow
 from antecede.spark.place import Asked, claim, environment, write_asked
 from antecede.spark.plan import Plan, make_plan
@@ -28,10 +24,6 @@ from antecede.spark.results import tabulate, write_tables
 from antecede.spark.session import is_local
 from antecede.spark.ship import code_version
 from antecede.spark.task import Task, carry_out
-
-#: How often the driver looks for rows that came in.
-_LOOK_EVERY_S: Final = 0.1
-_JOB: Final = "antecede sweep"
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,69 +119,24 @@ def _carry_out_all(
             manifests[row.experiment].add(row)
             on_row(row, task.cost / len(rows) if task else 0.0)
 
+    by_name = dict(experiments)
+
+    def work(task: bytes) -> bytes:
+        return msgspec.json.encode(carry_out(msgspec.json.decode(task, type=Task), by_name))
+
     while left:
         tried = list(left.values())
-        died = _job(session, tried, experiments, arrived)
-        if died is None:
-            return
-        index, why = died
-        task = tried[index]
-        if (task.experiments, task.spec.key()) in left:
-            arrived(_died(task, why))
-
-
-def _job(
-    session: SparkSession,
-    tasks: Sequence[Task],
-    experiments: Mapping[str, Experiment],
-    arrived: Callable[[Sequence[RunRow]], None],
-) -> tuple[int, str] | None:
-    """One Spark job over `tasks`, a partition each. The number of a task whose worker died, and how; or None."""
-    context = session.sparkContext
-    box = context.accumulator([], Letters())
-    experiments = dict(experiments)
-
-    def run(task: bytes) -> None:
-        rows = carry_out(msgspec.json.decode(task, type=Task), experiments)
-        box.add([msgspec.json.encode(rows)])
-
-    errors: list[BaseException] = []
-
-    def submit() -> None:
         try:
-            context.setJobGroup(_JOB, _JOB, interruptOnCancel=True)
-            context.parallelize([msgspec.json.encode(task) for task in tasks], len(tasks)).foreach(run)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = InheritableThread(target=submit, daemon=True)
-    thread.start()
-    read = 0
-    try:
-        while True:
-            alive = thread.is_alive()  # asked before the box is emptied: what comes last is still read
-            letters = box.value[read:]
-            read += len(letters)
-            for letter in letters:
-                arrived(msgspec.json.decode(letter, type=list[RunRow]))
-            if not alive:
-                break
-            time.sleep(_LOOK_EVERY_S)
-    except BaseException:
-        context.cancelJobGroup(_JOB)
-        raise
-    if not errors:
-        return None
-    return _who_died(errors[0])
-
-
-def _who_died(error: BaseException) -> tuple[int, str]:
-    said = str(error)
-    found = re.search(r"Task (\d+) in stage \S+ failed", said)
-    if found is None:
-        raise error
-    reason = re.search(r"(?:Python worker exited unexpectedly|ExecutorLostFailure|exited unexpectedly)[^\n]*", said)
-    return int(found[1]), reason[0] if reason else "its worker died"
+            run_tasks(
+                session,
+                [msgspec.json.encode(task) for task in tried],
+                work,
+                lambda letter: arrived(msgspec.json.decode(letter, type=list[RunRow])),
+            )
+        except WorkerDiedError as died:
+            task = tried[died.task]
+            if (task.experiments, task.spec.key()) in left:
+                arrived(_died(task, died.why))
 
 
 def _died(task: Task, why: str) -> list[RunRow]:
