@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from antecede.core import UsageError
 from antecede.report import page
 from antecede.report.load import load
+from antecede.spark.audit import AUDIT_SCHEMA
 from antecede.spark.layout import EVENTS, bucket_name, runs_path
 from antecede.spark.results import write_tables
 
@@ -53,6 +56,47 @@ def test_without_traces_the_experiment_is_shown_in_small(tmp_path: Path) -> None
     (picture,) = load(tmp_path / "results").pictures
     assert "8 nodes, not one of the runs above" in picture.caption
     assert "--nodes 8" in picture.command
+
+
+def test_verdicts_are_read_and_a_violation_is_explained(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    run = next(row for row in make_sweep(out) if row.nodes == 32)
+    assert load(out).audit is None
+    judged = {"run": run.key, "experiment": NAME, "rule": "causal", "checked": 9, "command": run.command}
+    rows = [
+        {**judged, "verdict": "held", "rule": "fifo", "violations": 0, "reason": ""},
+        {
+            **judged,
+            "verdict": "violated",
+            "violations": 1,
+            "reason": "",
+            "example": "node 3 delivered all/2.1 too early",
+            "example_nodes": [3],
+            "example_messages": ["all/2.1", "all/5.1"],
+            "example_rows": [400, 500],
+        },
+        {**judged, "rule": None, "run": "other", "verdict": "refused", "violations": 0, "reason": "time runs back"},
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=AUDIT_SCHEMA), out / "audit.parquet")
+    contents = load(out)
+    assert contents.audit is not None
+    assert [row.verdict for row in contents.audit] == ["held", "violated", "refused"]
+    violation = contents.audit[1].example
+    assert violation is not None
+    assert violation.messages == (("all", 2, 1), ("all", 5, 1))
+    (picture,) = contents.pictures
+    assert picture.title == "A violation of causal"
+    assert "32 nodes" in picture.caption
+    assert "A promise of order was broken in 1 of 1 audited run." in page(contents)
+
+
+def test_a_damaged_table_of_verdicts_is_named(fresh: Path) -> None:
+    (fresh / "audit.parquet").write_bytes(b"PAR1")
+    with pytest.raises(UsageError, match=r"audit\.parquet.*cannot be read"):
+        load(fresh)
+    pq.write_table(pa.table({"run": ["x"]}), fresh / "audit.parquet")
+    with pytest.raises(UsageError, match=r"audit\.parquet.*is not a table of verdicts"):
+        load(fresh)
 
 
 def test_the_same_directory_gives_the_same_page(swept: Path) -> None:

@@ -23,7 +23,7 @@ def contents(*, broken: bool = False) -> Contents:
                 title="Packets sent", about="See `--full` & <more>.", item="Table 4.1", paper="Thesis"
             )
         },
-        runs_finished=24,
+        runs_finished=1,
         failed=[
             FailedRun(
                 experiment="thesis-table-4.2", run="f00", error="ProtocolError: <held>", command="antecede simulate x"
@@ -134,6 +134,16 @@ def test_runs_nobody_audited_are_not_called_clean() -> None:
     assert "0 violations" not in html
 
 
+def test_what_was_not_or_could_not_be_judged_is_said() -> None:
+    refused = AuditRow(
+        experiment="e", run="r", rule="", verdict="refused", checked=0, violations=0, words="time runs back"
+    )
+    html = page(Contents(title="x", lines=results(), runs_finished=5, audit=[refused]))
+    assert "No run was audited. 1 trace could not be judged. 4 finished runs not audited." in html
+    assert "Traces that could not be judged" in html
+    assert "time runs back" in html
+
+
 def test_every_value_stands_beside_its_print_and_difference() -> None:
     html = page(contents())
     (table,) = re.findall(
@@ -197,6 +207,14 @@ def test_one_value_without_print_or_spread_is_enough_for_a_page() -> None:
     read(html)
     assert "Nothing was published to compare these values with." in html
     assert "3.25" in html
+
+
+def test_a_value_that_is_no_number_spoils_nothing_else() -> None:
+    lines = [line(float("nan"), 232.0), line(930.0, 919.0, nodes=32), line(float("inf"), nodes=64)]
+    html = page(Contents(title="x", lines=lines))
+    read(html)
+    assert "nan" not in re.sub(r"<style>.*?</style>", "", html)
+    assert "930" in html
 
 
 def test_no_lines_at_all_still_tell_what_failed() -> None:

@@ -37,6 +37,9 @@ def diagram_command(
     end: Annotated[float | None, typer.Option("--until", help="Show only what happens up to this time.")] = None,
     nodes: Annotated[str, typer.Option(help="Show only these nodes, for instance 0-7,12.")] = "",
     topics: Annotated[str, typer.Option(help="Show only these topics, for instance rooms/#,news.")] = "",
+    within_topics: Annotated[
+        bool, typer.Option("--within-topics", help="Order was promised within each topic only; judge by that.")
+    ] = False,
     violation: Annotated[
         str, typer.Option(help="Show only what explains the first violation of this rule, in a run of any size.")
     ] = "",
@@ -50,9 +53,13 @@ def diagram_command(
         antecede diagram run.parquet --nodes 0-3 --from 100 --until 300
     """
     target = out or trace.with_name(f"{trace.name.removesuffix('.parquet')}.svg")
-    rows = list(table_rows(read_directory(trace) if is_directory(trace) else read_trace(trace)))
+    table = read_directory(trace) if is_directory(trace) else read_trace(trace)
+    runs = table["run"].unique().to_pylist()
+    if len(runs) > 1:
+        raise UsageError("trace", str(trace), f"holds {len(runs)} runs", "give a trace of one run")
+    rows = list(table_rows(table))
     check_target(target, DIAGRAM_MARK)
-    marks = _violations(rows, trace)
+    marks = _violations(rows, trace, across_topics=not within_topics)
     title = trace.name
     if violation:
         chosen = [mark for mark in marks if mark.rule == violation]
@@ -70,9 +77,9 @@ def diagram_command(
     typer.echo(f"diagram: {target}")
 
 
-def _violations(rows: list[Row], trace: Path) -> list[Violation]:
+def _violations(rows: list[Row], trace: Path, *, across_topics: bool) -> list[Violation]:
     try:
-        return violations_of(audit(rows))
+        return violations_of(audit(rows, across_topics=across_topics))
     except LimitError as error:
         typer.echo(f"{trace} was not audited: {error}", err=True)
         return []

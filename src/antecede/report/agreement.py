@@ -6,6 +6,7 @@ often read off a plot, from runs whose seeds and half of whose parameters are un
 """
 
 import enum
+import math
 from typing import Final, NamedTuple
 
 from antecede.experiments.summary import Line
@@ -47,7 +48,7 @@ class Difference(NamedTuple):
 
 def difference(line: Line) -> Difference | None:
     """None where nothing was published."""
-    if line.published is None:
+    if line.published is None or not math.isfinite(line.ours):
         return None
     gap = line.ours - line.published
     relative = 100 * gap / abs(line.published) if line.published else None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from antecede.experiments.summary import Line
 from antecede.report.markup import Markup
+from antecede.report.violation import Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class FailedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditRow:
-    """One rule's verdict on one run: held, violated or unknown."""
+    """One rule's verdict on one run: held, violated or unknown; or refused, without a rule, for the whole run."""
 
     experiment: str
     run: str
@@ -41,6 +42,8 @@ class AuditRow:
     #: The first offence in words; or why nothing could be judged.
     words: str = ""
     command: str = ""
+    #: What the first offence points at, for a diagram.
+    example: Violation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

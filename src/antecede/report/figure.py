@@ -4,6 +4,7 @@ picture, with shared axes, so that pictures compare.
 A metric measured at several sizes becomes lines; metrics at one size become bars, those of one unit together.
 """
 
+import math
 from collections.abc import Sequence
 from functools import reduce
 from itertools import groupby
@@ -40,6 +41,7 @@ class Figure(NamedTuple):
 
 def figures(lines: Sequence[Line]) -> list[Figure]:
     """Figures of one experiment's lines, in the order of the lines."""
+    lines = [line for line in lines if math.isfinite(line.ours)]
     metrics = list(dict.fromkeys(line.metric for line in lines))
     sizes = {metric: {line.nodes for line in lines if line.metric == metric} for metric in metrics}
     protocols = {label: position for position, label in enumerate(dict.fromkeys(line.protocol for line in lines))}

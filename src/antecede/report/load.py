@@ -1,15 +1,20 @@
 """Gathers a page's contents from the directory of a sweep. Reads tables only; what is missing or damaged is named."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from antecede.core import UsageError
 from antecede.experiments import EXPERIMENTS
 from antecede.experiments.summary import Line
 from antecede.report.contents import AuditRow, Contents, ExperimentText, FailedRun
 from antecede.report.pictures import pictures
+from antecede.report.scene import Key
+from antecede.report.violation import Violation
 from antecede.report.wording import capital, count
 from antecede.spark import layout
 from antecede.spark.manifest import RunRow, load_runs
@@ -44,13 +49,13 @@ def load(out: Path) -> Contents:
     asked, lines, runs = read_asked(out), load_summary(out), load_runs(out)
     if not lines and not any(run.error for run in runs):
         raise UsageError("report", str(out), "no experiment in it is finished", "finish it with --resume")
-    audited = _audit(out, runs)
+    audited = _audit(out)
     names = list(dict.fromkeys([line.experiment for line in lines] + [run.experiment for run in runs]))
     return Contents(
         title=_title(names),
         lines=lines,
         experiments={name: _text(name) for name in names},
-        runs_finished=sum(run.error is None for run in runs),
+        runs_finished=len({run.key for run in runs if run.error is None}),
         failed=[_failed(run) for run in runs if run.error is not None],
         audit=audited,
         pictures=pictures(out, runs, audited or ()),
@@ -97,5 +102,46 @@ def _commands(out: Path, asked: Asked, lines: Sequence[Line], names: Sequence[st
     return [run, f"antecede audit {place}", f"antecede report {place}"]
 
 
-def _audit(out: Path, runs: Sequence[RunRow]) -> list[AuditRow] | None:
-    return None
+def _audit(out: Path) -> list[AuditRow] | None:
+    """The verdicts `antecede audit` left; None if it was not run."""
+    path = out / "audit.parquet"
+    if not path.exists():
+        return None
+    try:
+        table = pq.read_table(path, partitioning=None)
+        return [_verdict(row) for row in table.to_pylist()]
+    except (pa.ArrowException, OSError) as error:
+        problem = f"cannot be read ({str(error).splitlines()[0]})"
+    except (KeyError, ValueError) as error:
+        problem = f"is not a table of verdicts ({error!r})"
+    raise UsageError("audit", str(path), problem, f"remove it and run `antecede audit {out}` again")
+
+
+def _verdict(row: Mapping[str, Any]) -> AuditRow:
+    rule, example = row["rule"] or "", row["example"]
+    return AuditRow(
+        experiment=row["experiment"] or "",
+        run=row["run"],
+        rule=rule,
+        verdict=row["verdict"],
+        checked=row["checked"],
+        violations=row["violations"],
+        words=example or row["reason"] or "",
+        command=row["command"] or "",
+        example=Violation(
+            rule,
+            example,
+            tuple(row["example_nodes"]),
+            tuple(_message(name) for name in row["example_messages"]),
+            tuple(row["example_rows"]),
+        )
+        if example
+        else None,
+    )
+
+
+def _message(name: str) -> Key:
+    """`topic/source.seq`, where a topic may have slashes and dots of its own."""
+    topic, _, number = name.rpartition("/")
+    source, _, seq = number.partition(".")
+    return topic, int(source), int(seq)

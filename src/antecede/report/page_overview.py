@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from antecede.experiments.summary import Line
 from antecede.report.agreement import EXPLAINED, Agreement, difference
-from antecede.report.contents import Contents
+from antecede.report.contents import AuditRow, Contents
 from antecede.report.markup import Markup, tag, text
 from antecede.report.tally import Score, scores
 from antecede.report.wording import count, listed, metric_in_words
@@ -32,14 +32,7 @@ def verdict(contents: Contents) -> str:
     if contents.audit is None:
         said.append("These runs have not been audited.")
     else:
-        runs = {row.run for row in contents.audit}
-        broken = {row.run for row in contents.audit if row.verdict == "violated"}
-        if not runs:
-            said.append("No run was audited.")
-        elif broken:
-            said.append(f"A promise of order was broken in {len(broken)} of {count(len(runs), 'audited run')}.")
-        else:
-            said.append(f"Order held in {'every one of ' if len(runs) > 1 else ''}{count(len(runs), 'audited run')}.")
+        said += _verdict_on_order(contents, contents.audit)
     by_setting = scores(contents.lines)
     if by_setting:
         parts = [f"{one.match} of {one.total} under the {setting} reading" for setting, one in by_setting.items()]
@@ -49,6 +42,24 @@ def verdict(contents: Contents) -> str:
     failed = len(contents.failed)
     said.append(f"{count(failed, 'run')} failed." if failed else "No run failed.")
     return " ".join(said)
+
+
+def _verdict_on_order(contents: Contents, audit: Sequence[AuditRow]) -> list[str]:
+    said = []
+    judged = {row.run for row in audit if row.verdict != "refused"}
+    broken = {row.run for row in audit if row.verdict == "violated"}
+    refused = {row.run for row in audit if row.verdict == "refused"}
+    if broken:
+        said.append(f"A promise of order was broken in {len(broken)} of {count(len(judged), 'audited run')}.")
+    elif judged:
+        said.append(f"Order held in {'every one of ' if len(judged) > 1 else ''}{count(len(judged), 'audited run')}.")
+    else:
+        said.append("No run was audited.")
+    if refused:
+        said.append(f"{count(len(refused), 'trace')} could not be judged.")
+    if contents.runs_finished > len(judged) + len(refused):
+        said.append(f"{count(contents.runs_finished - len(judged) - len(refused), 'finished run')} not audited.")
+    return said
 
 
 def _tile(state: str, name: str, figure: str, *rest: Markup) -> Markup:
@@ -87,9 +98,12 @@ def _audit_tile(contents: Contents) -> Markup:
         return _tile("open", "Order", "not audited", tag("p", text("run "), tag("code", text("antecede audit"))))
     violations = sum(row.violations for row in contents.audit)
     checked = sum(row.checked for row in contents.audit)
-    rules = len({row.rule for row in contents.audit})
+    rules = len({row.rule for row in contents.audit if row.rule})
     runs = len({row.run for row in contents.audit})
-    state = "bad" if violations else "good" if checked else "open"
+    refused = any(row.verdict == "refused" for row in contents.audit)
+    state = "bad" if violations or refused else "open" if not checked else "good"
+    if state == "good" and contents.runs_finished > runs:
+        state = "warn"
     detail = f"{count(checked, 'check')} by {count(rules, 'rule')} in {count(runs, 'run')}"
     return _tile(state, "Order", count(violations, "violation"), tag("p", text(detail)))
 

@@ -53,6 +53,7 @@ def audit_section(rows: Sequence[AuditRow] | None) -> Markup:
             )
         )
     broken = [row for row in rows if row.verdict == "violated"]
+    refused = [row for row in rows if row.verdict == "refused"]
     note = "The judge sees only the trace: what nodes published, delivered and sent. Unknown means that a trace held "
     columns = ("Rule", "Verdict", "Runs held", "Runs violated", "Runs unknown", "Checked", "Violations")
     return tag(
@@ -60,20 +61,22 @@ def audit_section(rows: Sequence[AuditRow] | None) -> Markup:
         heading,
         tag("p", text(note + "nothing a rule could be judged by."), class_="note"),
         _table(columns, table, "Verdicts by rule", numbers_from=2),
-        *([_offences(broken)] if broken else []),
+        *([_offences("Violations", broken)] if broken else []),
+        *([_offences("Traces that could not be judged", refused)] if refused else []),
         *_unknown(rows),
         id="audit",
     )
 
 
-def _offences(broken: Sequence[AuditRow]) -> Markup:
+def _offences(heading: str, broken: Sequence[AuditRow]) -> Markup:
     items = []
     for row in broken[:SHOWN_MAX]:
-        head = f"{row.rule}, {count(row.violations, 'violation')} in {row.experiment or 'run'} {row.run}"
+        what = f"{row.rule}, {count(row.violations, 'violation')}" if row.rule else "refused"
+        head = f"{what} in {row.experiment or 'run'} {row.run}"
         command = [tag("code", text(row.command))] if row.command else []
         items.append(tag("li", tag("b", text(head)), tag("p", text(row.words)), *command))
     more = f" (the first {SHOWN_MAX} of {len(broken):,})" if len(broken) > SHOWN_MAX else ""
-    return tag("div", tag("h3", text(f"Violations{more}")), tag("ol", *items), class_="offences")
+    return tag("div", tag("h3", text(f"{heading}{more}")), tag("ol", *items), class_="offences")
 
 
 def _unknown(rows: Sequence[AuditRow]) -> list[Markup]:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from antecede.audit import audit
+from antecede.audit import Report, audit
 from antecede.core import AntecedeError
+from antecede.core.choices import parse
 from antecede.experiments import EXPERIMENTS
 from antecede.report.contents import AuditRow, Picture
 from antecede.report.diagram import explain, space_time
-from antecede.report.violation import violations_of
 from antecede.sim import RunSpec, simulate
+from antecede.sim.workloads import WORKLOADS
 from antecede.spark.layout import read_directory
 from antecede.spark.manifest import RunRow
 from antecede.trace import Row
@@ -24,6 +25,8 @@ from antecede.trace.files import table_rows
 PICTURES_MAX: Final = 3
 #: What fits a page without scrolling far.
 NODES_MAX: Final = 16
+#: Runs without a trace are simulated again to be explained, up to this size: seconds, not minutes.
+AGAIN_NODES_MAX: Final = 256
 _SMALL_NODES: Final = 8
 #: Seeds an illustration is chosen from.
 _SEEDS: Final = range(1, 9)
@@ -31,10 +34,10 @@ _SEEDS: Final = range(1, 9)
 
 def pictures(out: Path, runs: Sequence[RunRow], audited: Sequence[AuditRow]) -> list[Picture]:
     """`out`: the sweep's directory, where the runs' traces are."""
+    found = [picture for run, row in _broken(runs, audited) if (picture := _explained(out, run, row))]
     traced = sorted(
         (run for run in runs if run.trace is not None), key=lambda run: (run.nodes, run.experiment, run.seed)
     )
-    found = [picture for run in _broken(traced, audited) if (picture := _explained(out, run))]
     shown: set[str] = set()
     for run in traced:
         if len(found) < PICTURES_MAX and run.nodes <= NODES_MAX and run.experiment not in shown:
@@ -43,28 +46,33 @@ def pictures(out: Path, runs: Sequence[RunRow], audited: Sequence[AuditRow]) -> 
     return found or list(_illustrations(list(dict.fromkeys(run.experiment for run in runs))))
 
 
-def _broken(traced: Sequence[RunRow], audited: Sequence[AuditRow]) -> list[RunRow]:
-    broken = {row.run for row in audited if row.verdict == "violated"}
-    return list({run.key: run for run in traced if run.key in broken}.values())[:PICTURES_MAX]
+def _broken(runs: Sequence[RunRow], audited: Sequence[AuditRow]) -> list[tuple[RunRow, AuditRow]]:
+    """Runs at fault with the first verdict that says so, smallest first."""
+    by_key = {run.key: run for run in sorted(runs, key=lambda run: run.trace is not None)}
+    found: dict[str, tuple[RunRow, AuditRow]] = {}
+    for row in audited:
+        if row.example is not None and row.run in by_key:
+            found.setdefault(row.run, (by_key[row.run], row))
+    return sorted(found.values(), key=lambda pair: pair[0].nodes)[:PICTURES_MAX]
 
 
-def _explained(out: Path, run: RunRow) -> Picture | None:
+def _explained(out: Path, run: RunRow, row: AuditRow) -> Picture | None:
+    if run.trace is None and run.nodes > AGAIN_NODES_MAX:
+        return None
+    assert row.example is not None
     rows = _rows(out, run)
     try:
-        marks = violations_of(audit(rows))
-        if not marks:
-            return None
-        svg = explain(rows, marks[0], standalone=False)
-    except AntecedeError:  # too large for the judge in one process, or to draw
+        svg = explain(rows, row.example, standalone=False)
+    except AntecedeError:  # still too much to draw
         return None
     said = f"{run.protocol}, {run.nodes:,} nodes, seed {run.seed}: the nodes the messages in question came through."
-    return Picture(title=f"A violation of {marks[0].rule}", caption=said, svg=svg, command=run.command)
+    return Picture(title=f"A violation of {row.rule}", caption=said, svg=svg, command=run.command)
 
 
 def _small(out: Path, run: RunRow) -> list[Picture]:
     rows = _rows(out, run)
     try:
-        svg = space_time(rows, audit=audit(rows), standalone=False)
+        svg = space_time(rows, audit=_judged(run.run_spec(), rows), standalone=False)
     except AntecedeError:  # too many packets to draw, or a trace that contradicts itself
         return []
     said = f"A run of {run.experiment}: {run.nodes} nodes, seed {run.seed}."
@@ -72,8 +80,21 @@ def _small(out: Path, run: RunRow) -> list[Picture]:
 
 
 def _rows(out: Path, run: RunRow) -> list[Row]:
-    assert run.trace is not None
-    return list(table_rows(read_directory(out / run.trace)))
+    """What happened in a run: as it was kept, or, since that is the same, once more."""
+    if run.trace is not None:
+        return list(table_rows(read_directory(out / run.trace)))
+    return _again(run.run_spec())
+
+
+def _again(spec: RunSpec) -> list[Row]:
+    recorder = simulate(spec, trace=True, measure=False).trace
+    assert recorder is not None
+    return list(recorder.rows())
+
+
+def _judged(spec: RunSpec, rows: list[Row]) -> Report:
+    """The protocols order messages within a topic; with one topic that is all of them."""
+    return audit(rows, across_topics=len(parse("workload", spec.workload, WORKLOADS).topics) <= 1)
 
 
 def _illustrations(experiments: Sequence[str]) -> Iterator[Picture]:
@@ -86,7 +107,7 @@ def _illustrations(experiments: Sequence[str]) -> Iterator[Picture]:
             runs = {seed: _traces(known.runs(known.settings[-1], _SMALL_NODES, seed)) for seed in _SEEDS}
             seed = max(runs, key=lambda seed: _held(runs[seed]))
             drawn = [
-                (variant, spec, space_time(rows, audit=audit(rows), standalone=False))
+                (variant, spec, space_time(rows, audit=_judged(spec, rows), standalone=False))
                 for variant, (spec, rows) in runs[seed].items()
             ]
         except AntecedeError:  # not at this size
@@ -101,12 +122,7 @@ def _illustrations(experiments: Sequence[str]) -> Iterator[Picture]:
 
 
 def _traces(specs: Mapping[str, RunSpec]) -> dict[str, tuple[RunSpec, list[Row]]]:
-    found = {}
-    for variant, spec in specs.items():
-        recorder = simulate(spec, trace=True, measure=False).trace
-        assert recorder is not None
-        found[variant] = (spec, list(recorder.rows()))
-    return found
+    return {variant: (spec, _again(spec)) for variant, spec in specs.items()}
 
 
 def _held(traces: Mapping[str, tuple[RunSpec, list[Row]]]) -> int:

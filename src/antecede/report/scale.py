@@ -4,6 +4,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+#: Nothing anybody measures is smaller; what is would lose its digits on the way to a pixel.
+_TINY = 1e-9
+
 
 class Scale(NamedTuple):
     """Maps [low, high] to [begin, end]."""
@@ -24,7 +27,7 @@ class Scale(NamedTuple):
 
 def step_for(span: float, count: int) -> float:
     """The round step (1, 2 or 5 times a power of ten) that divides `span` into at most `count`."""
-    if span <= 0:
+    if span < _TINY:
         return 1.0
     rough = span / count
     power = 10.0 ** math.floor(math.log10(rough))
@@ -59,14 +62,14 @@ class Extent(NamedTuple):
 def value_scale(extent: Extent, begin: float, end: float) -> tuple[Scale, list[float]]:
     """A scale for values of one metric, with its ticks: from zero, or logarithmic when they differ by more than 60×."""
     low, high = min(extent.values), max(extent.values)
-    if low > 0 and high / low > 60:
+    if low > _TINY and high / low > 60:
         scale = Scale(low / 1.3, high * 1.3, begin, end, log=True)
         return scale, log_ticks(scale.low, scale.high)
     low, high = min(low, 0.0, *extent.whiskers), max(high, 0.0, *extent.whiskers)
     if min(extent.values) >= 0:
         low = 0.0  # a whisker below zero says nothing where nothing can be
-    if low == high:
-        high = 1.0
+    if high - low < _TINY:
+        high = low + 1.0
     step = step_for(high - low, 5)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     ticks = [round(position * step, 12) for position in range(first, last + 1)]

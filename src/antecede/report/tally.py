@@ -51,7 +51,7 @@ class RuleTally(NamedTuple):
 
 def rule_tallies(rows: Sequence[AuditRow]) -> list[RuleTally]:
     tallies = []
-    for rule in dict.fromkeys(row.rule for row in rows):
+    for rule in dict.fromkeys(row.rule for row in rows if row.rule):
         of_rule = [row for row in rows if row.rule == rule]
         verdicts = [row.verdict for row in of_rule]
         tallies.append(

@@ -1,5 +1,6 @@
 """Numbers and names as a page prints them."""
 
+import math
 import re
 from collections.abc import Sequence
 from statistics import median
@@ -7,6 +8,7 @@ from statistics import median
 
 def decimals(values: Sequence[float]) -> int:
     """How many decimals numbers that stand beside each other get: three digits that mean something, whole ones none."""
+    values = [value for value in values if math.isfinite(value)] or [0.0]
     if all(abs(value - round(value)) < 1e-9 for value in values):
         return 0
     size = median(abs(value) for value in values)
@@ -17,6 +19,8 @@ def decimals(values: Sequence[float]) -> int:
 
 
 def number_in_words(value: float, digits: int) -> str:
+    if not math.isfinite(value):
+        return "–"
     written = f"{value:,.{digits}f}"
     return "0" if not written.strip("-0.,") and not digits else written.replace("-", "−")
 
