@@ -2,7 +2,8 @@
 
 Time goes in steps of one u.t. A node has one send queue for everything, acknowledgements included, and takes one packet
 out of it at each step. Within a step the order of events is random, so a packet put into an empty queue leaves in this
-step or in the next, each with probability ½. There is no processing time, and propagation is 99 or 100 (a truncated
+step or in the next, each with probability ½; when j earlier events of the step came before the node's turn to send, the
+next one does with probability (j + 1) / (j + 2). There is no processing time, and propagation is 99 or 100 (a truncated
 100) with equal probability. Hence the mean of a hop is 99 + the packet's place in the queue.
 
 `express_bytes` is the authors' variant in which acknowledgements bypass the queue: they are the short packets.
@@ -11,8 +12,15 @@ step or in the next, each with probability ½. There is no processing time, and 
 import random
 from array import array
 from collections import defaultdict
+from typing import Protocol
 
 from antecede.sim.units import TICKS
+
+
+class Events(Protocol):
+    """Something that counts the events it has handled: the engine."""
+
+    steps: int
 
 
 class StepQueues:
@@ -20,14 +28,12 @@ class StepQueues:
 
     def __init__(self, rng: random.Random, *, propagation: int, express_bytes: int = 0) -> None:
         self.weighs = express_bytes > 0
-        self._bits = rng.getrandbits
+        #: Tells one event of a step from the next. Without, what a node sends in one step counts as one event's.
+        self.events: Events | None = None
+        self._rng = rng
         self._propagation = propagation
         self._express_bytes = express_bytes
-        # By sender: the step in which its last packet leaves.
-        self._last: defaultdict[int, int] = defaultdict(lambda: -1)
-        # By sender: the step it last put something in, and whether that step's packet was gone by then (0 or 1).
-        self._step: defaultdict[int, int] = defaultdict(lambda: -1)
-        self._gone: dict[int, int] = {}
+        self._queues: defaultdict[int, _Queue] = defaultdict(_Queue)
         self._places: array[int] | None = None
         self._delays: array[int] | None = None
 
@@ -50,24 +56,40 @@ class StepQueues:
 
     def arrivals(self, now: int, sender: int, to: int, size: int) -> tuple[int, ...]:
         step, rest = divmod(now, TICKS)
-        propagation = self._propagation - self._bits(1)
+        propagation = self._propagation - self._rng.getrandbits(1)
         if 0 < size <= self._express_bytes:
             place, arrival = 0, now + propagation * TICKS
         else:
-            if rest:
-                first = step + 1
-            elif self._step[sender] == step:
-                first = step + self._gone[sender]
-            else:
-                self._step[sender] = step
-                self._gone[sender] = gone = self._bits(1)
-                first = step + gone
-            leaves = self._last[sender] + 1
+            queue = self._queues[sender]
+            first = step + 1 if rest else step + self._gone(queue, step)
+            leaves = queue.last + 1
             if leaves < first:
                 leaves = first
-            self._last[sender] = leaves
+            queue.last = leaves
             place, arrival = leaves - first + 1, (leaves + propagation) * TICKS
         if self._places is not None and self._delays is not None:
             self._places.append(place)
             self._delays.append(arrival - now)
         return (arrival,)
+
+    def _gone(self, queue: "_Queue", step: int) -> int:
+        """Had the node its turn to send in this step already? 0 or 1."""
+        event = 0 if self.events is None else self.events.steps
+        if queue.step != step:
+            queue.step, queue.event, queue.before = step, event, 0
+            queue.gone = self._rng.getrandbits(1)
+        elif queue.event != event and not queue.gone:
+            queue.event = event
+            queue.before += 1
+            queue.gone = int(self._rng.random() * (queue.before + 2) < 1)
+        return queue.gone
+
+
+class _Queue:
+    """Of one node: when its last packet leaves; and of the step in which it last put one in, what happened before."""
+
+    __slots__ = ("before", "event", "gone", "last", "step")
+
+    def __init__(self) -> None:
+        self.last = self.step = self.event = -1
+        self.before = self.gone = 0

@@ -94,6 +94,8 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True) -> Run
     simulation = GroupSimulation(make_process, range(spec.nodes), network, observers)
     if measure and isinstance(meter, GroupMeter):
         simulation.meter = meter
+    if isinstance(wire, StepQueues):
+        wire.events = simulation
     for topic, nodes in members.items():
         for node in nodes:
             for observer in observers:
