@@ -76,7 +76,7 @@ class Listener:
 
     async def start(self) -> None:
         host, port = self.address
-        if self._tls is None and not _is_loopback(host):
+        if self._tls is None and not is_loopback(host):
             raise UsageError("host", host, "would be open to the network without TLS", "give `tls`, or use 127.0.0.1")
         loop = asyncio.get_running_loop()
         try:
@@ -205,7 +205,7 @@ class _Nobody:
     def closed(self, connection: FrameConnection) -> None: ...
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:

@@ -225,8 +225,8 @@ class Diagnosed(Process):
         super().__init__(process.node)
         self.inner = process
         self.diagnosis = make_diagnosis(self._changed)
-        # One outbox: what both want done is done in the order they asked.
-        self.inner.out = self.diagnosis.out = self.out
+        # One outbox: what both want done is done in the order they asked. The protocol's, whose parts may hold on to it.
+        self.out = self.diagnosis.out = process.out
 
     def publish(self, topic: str, payload: bytes) -> Message | None:
         return self.inner.publish(topic, payload)

@@ -1,0 +1,178 @@
+"""A subscription being read: `async with bus.subscribe(...) as feed`, `async for message in feed`.
+
+At most `queue` messages wait here; the node sends more when the reader has taken some. A message counts as *read* when
+the iterator yields it, and from then on what this client publishes follows it.
+
+When the connection breaks, a feed waits for the next one and goes on where it was: at the same node by position, at
+another by the numbers of what it has. Nothing is skipped and nothing comes twice (order "causal"); should that not be
+possible, the reader is told (`GapError`, `LostHistoryError`).
+"""
+
+import asyncio
+from collections import deque
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from antecede.core import AntecedeError, UsageError
+from antecede.live.client.errors import DeniedError, LostHistoryError, SlowReaderError
+from antecede.live.client.message import Message, parse_cursor
+from antecede.live.client.records import Begun, Credit, Ended, Info, Item, Items, Order, Policy, Subscribe, Unsubscribe
+from antecede.live.errors import GapError, StoppedError
+
+if TYPE_CHECKING:
+    from antecede.live.client.bus import Bus
+
+
+class Feed:
+    """Made by `Bus.subscribe`."""
+
+    def __init__(
+        self,
+        bus: "Bus",
+        number: int,
+        filters: tuple[str, ...],
+        *,
+        since: str | None,
+        order: Order,
+        policy: Policy,
+        queue: int,
+    ) -> None:
+        #: Messages that were left out by the policy "drop_oldest".
+        self.dropped = 0
+        self._bus = bus
+        self._number = number
+        self._filters = filters
+        self._order = order
+        self._policy = policy
+        self._window = queue
+        self._since_node, self._since = (-1, -1) if since is None else parse_cursor(since)
+        self._queue: deque[Item] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._begun: asyncio.Future[None] | None = None
+        self._error: AntecedeError | None = None
+        self._taken = 0
+        self._open = False
+        # Where the feed is, in the two ways a node may be asked to go on.
+        self._info: Info | None = None
+        self._position = -1
+        self._seen: dict[int, int] | None = None
+
+    async def __aenter__(self) -> "Feed":
+        if self._open:
+            raise UsageError("feed", self._number, "is open already", "subscribe once for each reader")
+        self._open = True
+        self._begun = asyncio.get_running_loop().create_future()
+        try:
+            await self._bus._open_feed(self._number, self)
+            await self._begun
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def __aiter__(self) -> "Feed":
+        return self
+
+    async def __anext__(self) -> Message:
+        while not self._queue:
+            if self._error is not None:
+                raise self._error
+            if not self._open:
+                raise StopAsyncIteration
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        return self._next()
+
+    def _next(self) -> Message:
+        item = self._queue.popleft()
+        self._taken += 1
+        if self._taken * 2 >= self._window or not self._queue:
+            self._bus._credit(Credit(self._number, self._taken))
+            self._taken = 0
+        assert self._info is not None
+        message = Message(item, self._info.node)
+        self._bus._observe(item)
+        return message
+
+    @property
+    def waiting(self) -> int:
+        """Messages here that the iterator has not yielded yet."""
+        return len(self._queue)
+
+    # -- what the bus tells --------------------------------------------------------------------------------------------
+
+    def _connected(self, info: Info) -> Subscribe:
+        """There is a connection: how to open this feed on it. Raises when it cannot go on there."""
+        before, self._info = self._info, info
+        self._taken = 0
+        credit = max(1, self._window - len(self._queue))
+        base = (self._number, self._filters, credit)
+        if before is None:
+            if self._since_node not in (-1, info.node):
+                problem = f"belongs to node {self._since_node}, this is node {info.node}"
+                raise UsageError("cursor", f"{self._since_node}:{self._since}", problem, "connect to that node")
+            return Subscribe(*base, self._since, self._order, self._policy)
+        if before.node == info.node and before.memory == info.memory:
+            return Subscribe(*base, self._position, self._order, self._policy)
+        if before.node == info.node or self._seen is None:
+            raise LostHistoryError("the node does not remember this feed; open it again to read on from now")
+        if not self._seen:
+            self._seen[info.node] = 0  # an empty list would mean: not roaming
+        return Subscribe(*base, 0, self._order, self._policy, tuple(self._seen.items()))
+
+    def _take(self, record: Items) -> None:
+        self._queue.extend(record.items)
+        self.dropped += record.dropped
+        seen = self._seen
+        for item in record.items:
+            if item.position > self._position:
+                self._position = item.position
+            if seen is not None:
+                seen[item.source] = item.seq
+        self._wake()
+
+    def _begin(self, record: Begun) -> None:
+        if self._position < 0:
+            self._position = record.position
+            self._seen = dict(record.counts) if record.counts or not record.position else None
+        if self._begun is not None and not self._begun.done():
+            self._begun.set_result(None)
+
+    def _end(self, record: Ended) -> None:
+        error: AntecedeError
+        if record.kind == "gap":
+            error = GapError(record.after, record.first)
+        elif record.kind == "slow":
+            error = SlowReaderError(f"{record.text}; read faster, or use another policy")
+        elif record.kind == "denied":
+            error = DeniedError(record.text)
+        elif record.kind == "usage":
+            error = UsageError("since", self._since, record.text, "use a cursor of this node")
+        else:
+            error = StoppedError(record.text)
+        self._fail(error)
+
+    def _fail(self, error: AntecedeError) -> None:
+        """What is queued is still read; then the reader gets the error."""
+        self._error = error
+        if self._begun is not None and not self._begun.done():
+            self._begun.set_exception(error)
+        self._wake()
+
+    def _close(self) -> None:
+        if self._open:
+            self._open = False
+            self._bus._close_feed(self._number, Unsubscribe(self._number) if self._error is None else None)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,73 @@
+"""A shorter account of the same past: what a protocol kept, without what nobody will ask for any more.
+
+The records of VCube-PS grow by one a delivery. Once every member has delivered a message (`Stable`), nobody asks for
+it, and to depend on it is to depend on nothing. So a prefix of the records in which all messages are stable can be
+replaced by the counts it led to (`Began`), this node's memberships, and its own last message (which keeps its number).
+"""
+
+from collections.abc import Iterable
+
+from antecede.core import Message
+from antecede.protocols.vcube_diagnosis import Life
+from antecede.protocols.vcube_ps.records import Began, Delivered, Published, Registered, Stable
+
+
+def compact(records: Iterable[object], node: int) -> list[object]:
+    """Records that restore the same node. Those of several topics are shortened topic by topic."""
+    kept = list(records)
+    stable: dict[tuple[str, int], int] = {}
+    for record in kept:
+        if isinstance(record, Stable):
+            key = (record.topic, record.source)
+            stable[key] = max(record.seq, stable.get(key, 0))
+    cut = _cut(kept, stable)
+    if cut == 0:
+        return kept
+    return [*_summary(kept[:cut], node), *kept[cut:]]
+
+
+def _message(record: object) -> Message | None:
+    return record.message if isinstance(record, Published | Delivered) else None
+
+
+def _cut(kept: list[object], stable: dict[tuple[str, int], int]) -> int:
+    """How many records from the beginning speak only of messages that are stable."""
+    for index, record in enumerate(kept):
+        message = _message(record)
+        if message is not None and message.seq > stable.get((message.topic, message.source), 0):
+            return index
+    return len(kept)
+
+
+def _summary(records: list[object], node: int) -> list[object]:
+    lives: list[Life] = []
+    registers: dict[tuple[str, int], Registered] = {}
+    floors: dict[str, dict[int, int]] = {}
+    own: dict[str, Published] = {}
+    began: dict[str, Began] = {}
+    stable: dict[tuple[str, int], Stable] = {}
+    for record in records:
+        message = _message(record)
+        if message is not None:
+            floors.setdefault(message.topic, {})[message.source] = message.seq
+            if isinstance(record, Published):
+                own[message.topic] = record
+        elif isinstance(record, Life):
+            lives = [record]
+        elif isinstance(record, Registered):
+            registers[record.topic, record.node] = record
+            if record.node == node:
+                began.pop(record.topic, None)
+        elif isinstance(record, Began):
+            began[record.topic] = record
+            counts = floors.setdefault(record.topic, {})
+            for source, count in record.floors:
+                counts[source] = max(count, counts.get(source, 0))
+        elif isinstance(record, Stable):
+            stable[record.topic, record.source] = record
+    # Memberships first, in the order in which a node joins: others' registers, its own, and then its session.
+    summary: list[object] = [*lives, *[one for one in registers.values() if one.node != node]]
+    summary += [one for one in registers.values() if one.node == node]
+    for topic, session in began.items():
+        summary.append(Began(topic, session.register, tuple(floors.get(topic, {}).items())))
+    return [*summary, *own.values(), *stable.values()]

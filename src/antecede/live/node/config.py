@@ -1,0 +1,109 @@
+"""What a node is told: every setting with its default and its reason; from Python or from a TOML file."""
+
+import os
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from antecede.core import UsageError
+from antecede.live.listener import is_loopback
+
+#: Where clients and nodes look when no port is named.
+PORT_DEFAULT = 7400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """A node's settings."""
+
+    #: Tells the nodes of a cluster apart, across restarts. By default the host's name and the port.
+    name: str = ""
+    #: Both ends of every connection must name the same one.
+    cluster: str = "antecede"
+    host: str = "127.0.0.1"
+    #: 0: any free one.
+    port: int = PORT_DEFAULT
+    #: Where others reach it, if that is not `host`: for nodes behind a translated address.
+    advertise: str = ""
+    #: host:port of nodes through which to join. Without any, or as the first of them, a node founds a cluster.
+    seeds: tuple[str, ...] = ()
+    #: Places in the cube: the most nodes the cluster will ever have had. All nodes must agree. Empty places cost one
+    #: failed test now and then.
+    slots: int = 16
+    #: The node's directory: its journal, its place. None: it forgets everything when it stops.
+    directory: Path | None = None
+    #: Against what an acknowledged message is safe: the end of the process, or of the machine's power.
+    durability: Literal["process", "power"] = "process"
+    #: Bounds of the journal; None: none.
+    retain_s: float | None = None
+    retain_bytes: int | None = None
+    #: Deliveries kept in memory for readers, and their bytes; beyond that readers are served from the journal.
+    recent_messages: int = 32_768
+    recent_bytes: int = 64 * 1024 * 1024
+    #: Messages of this node under way to the others: a longer line of them hides a longer round trip.
+    window: int = 4096
+    #: The failure detector's round, and how long it waits for an answer.
+    round_s: float = 1.0
+    timeout_s: float = 0.8
+    #: A directory made by `antecede cert init`, and whose certificate in it is this node's.
+    tls: Path | None = None
+    certificate: str = "node"
+    #: A file made by `antecede token`: clients and what each may do. None: everybody may do everything, on loopback.
+    tokens: Path | None = None
+    #: Health and metrics over HTTP on the same host; None: none. 0: any free port.
+    http_port: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.slots <= 1 << 16:
+            raise UsageError("slots", self.slots, "is out of range", "use 1 … 65536")
+        if not 0 < self.timeout_s < self.round_s:
+            raise UsageError("timeout_s", self.timeout_s, "must be within a round", f"use less than {self.round_s:g}")
+        for seed in self.seeds:
+            split_address(seed)
+        if self.tokens is None and not is_loopback(self.host):
+            raise UsageError("tokens", None, f"anybody could publish at {self.host}", "make some with `antecede token`")
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """host:port, or host alone."""
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        host, port = text, str(PORT_DEFAULT)
+    if not host or not port.isdecimal() or not int(port) < 1 << 16:
+        raise UsageError("address", text, "is not host:port", f"write for example 127.0.0.1:{PORT_DEFAULT}")
+    return host, int(port)
+
+
+def load_config(path: Path, **overrides: Any) -> NodeConfig:
+    """Read a TOML file that gives the names above values. Paths count from the file's directory.
+
+    `overrides` replace what the file says, except where they are None.
+    """
+    try:
+        found = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError("config", str(path), f"cannot be read ({error.strerror})", "check the path") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError("config", str(path), f"is not TOML ({error})", "correct it") from None
+    known = {one.name for one in fields(NodeConfig)}
+    for name in found:
+        if name not in known:
+            raise UsageError("config", f"{path}: {name}", "is not a setting", f"use one of {', '.join(sorted(known))}")
+    found |= {name: value for name, value in overrides.items() if value is not None}
+    return make_config(found, path.parent)
+
+
+def make_config(found: dict[str, Any], base: Path | None = None) -> NodeConfig:
+    """Settings as plain values. Paths count from `base`."""
+    values = dict(found)
+    for name in ("directory", "tls", "tokens"):
+        if values.get(name) is not None:
+            path = Path(os.path.expanduser(values[name]))
+            values[name] = path if base is None else base / path
+    if "seeds" in values:
+        values["seeds"] = tuple(values["seeds"])
+    try:
+        return NodeConfig(**values)
+    except TypeError as error:
+        raise UsageError("config", ", ".join(values), f"does not fit ({error})", "see `antecede node --help`") from None

@@ -1,0 +1,238 @@
+"""One subscription of one client, seen from the node: a position, a credit, and what to do when the reader lags.
+
+A feed is *live* while it has taken everything its filters match. Without room (the client's credit is used up, or its
+socket is full) the policy decides:
+
+  block        it falls behind and catches up from memory and journal. Nothing is lost; the node holds no queue for it.
+  drop_oldest  the newest `window` messages wait for room; older ones are dropped and counted, and the client is told.
+  disconnect   as many wait; one more ends the feed.
+
+Replay is the state of being behind, so a feed that starts at a cursor has no seam where it becomes live: it reads until
+its position is the node's, within one turn of the loop.
+"""
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from antecede.live.client.records import Begun, Ended, Subscribe
+from antecede.live.errors import GapError, JournalError, StoppedError
+from antecede.live.node.history import Entry
+from antecede.live.topics import TopicFilter
+
+if TYPE_CHECKING:
+    from antecede.live.node.hub import Hub
+    from antecede.live.node.session import Session
+
+#: Entries looked at before others get a turn, and messages put into one record.
+_STEP: Final = 512
+_ITEMS_BYTES_FULL: Final = 64 * 1024
+
+
+class Feed:
+    """Made by a session, told of deliveries by the hub."""
+
+    def __init__(self, session: "Session", hub: "Hub", wanted: Subscribe) -> None:
+        self.session = session
+        self.hub = hub
+        self.number = wanted.feed
+        self.patterns = wanted.filters
+        self.order = wanted.order
+        self.policy = wanted.policy
+        self.credit = wanted.credit
+        self.window = wanted.credit
+        #: Everything up to here was given, or did not match.
+        self.position = hub.position if wanted.since < 0 else wanted.since
+        self.live = False
+        self.closed = False
+        self.dropped = 0
+        #: Messages given ahead of their turn, on feeds that asked for less than causal order.
+        self.early: set[tuple[int, int]] = set()
+        self._matchers = [TopicFilter(pattern).matches for pattern in wanted.filters]
+        self._seen = dict(wanted.seen)
+        self._checked: set[int] = set()
+        self._roaming = bool(wanted.seen)
+        self._queue: deque[Entry] = deque()
+        self._outgoing: list[bytes] = []
+        self._outgoing_bytes = 0
+        self._reading: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        if self.position > self.hub.position:
+            self.end("usage", f"cursor {self.position} is ahead of the node, which is at {self.hub.position}")
+            return
+        now = self.position == self.hub.position
+        self.session.send(Begun(self.number, self.position, tuple(self.hub.delivered.items()) if now else ()))
+        self.catch_up()
+
+    def takes(self, topic: str) -> bool:
+        return any(matches(topic) for matches in self._matchers)
+
+    # -- deliveries ----------------------------------------------------------------------------------------------------
+
+    def offer(self, entry: Entry) -> None:
+        """A delivery that matches, in order; only while live."""
+        if entry.position <= self.position or self.closed:
+            return
+        if self.early and self._was_early(entry):
+            self.position = entry.position
+        elif self.credit > 0 and self.session.can_write and not self._queue:
+            self._put(entry)
+        elif self.policy == "block":
+            self.position = entry.position - 1  # everything before was looked at
+            self._fall_behind()
+        else:
+            self._queue.append(entry)
+            if len(self._queue) > self.window:
+                self._overflow()
+
+    def offer_early(self, entry: Entry) -> None:
+        """A message that is not deliverable yet, for feeds that do not mind. Without room it comes in its turn."""
+        key = (entry.message.source, entry.message.seq)
+        if self.live and not self.closed and self.credit > 0 and self.session.can_write and key not in self.early:
+            self.early.add(key)
+            position = self.position
+            self._put(entry)
+            self.position = position
+
+    def room(self) -> None:
+        """The client gave credit, or its socket takes more."""
+        if self._queue:
+            while self._queue and self.credit > 0 and self.session.can_write:
+                self._put(self._queue.popleft())
+            self.flush()
+        elif not self.live:
+            self.catch_up()
+
+    def flush(self) -> None:
+        """Hand what gathered to the session, as one record."""
+        if self._outgoing:
+            self.session.send_items(self.number, self._outgoing, self.dropped)
+            self._outgoing = []
+            self._outgoing_bytes = 0
+            self.dropped = 0
+
+    # -- catching up ---------------------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Read from memory as far as there is room; from the journal in a task of its own."""
+        history = self.hub.history
+        steps = 0
+        while not self.closed and self._reading is None and self.credit > 0 and self.session.can_write:
+            if self.position >= self.hub.position:
+                self._become_live()
+                break
+            entries = None if self._roaming else history.recent(self.position, _STEP)
+            if entries is None:
+                self._reading = asyncio.get_running_loop().create_task(self._read_journal())
+                break
+            self._give(entries, entries[-1].position)
+            steps += 1
+            if steps == 8:  # let others have a turn
+                asyncio.get_running_loop().call_soon(self.room)
+                break
+        self.flush()
+
+    async def _read_journal(self) -> None:
+        try:
+            while not self.closed and self.credit > 0 and self.session.can_write and self.position < self.hub.position:
+                if self._roaming:
+                    entries, reached = await self._unseen()
+                else:
+                    if self.hub.history.recent(self.position, 1) is not None:
+                        break
+                    entries, reached = await self.hub.history.older(self.position, self.takes)
+                self._give(entries, reached)
+                self.flush()
+        except GapError as gap:
+            self.end("gap", str(gap), gap.after, gap.first)
+        except (JournalError, StoppedError) as error:
+            self.end("stopped", str(error))
+        finally:
+            self._reading = None
+        self.catch_up()
+
+    async def _unseen(self) -> tuple[list[Entry], int]:
+        """The reader comes from another node: what is here that it has not read, by the sources' own numbers."""
+        history = self.hub.history
+        entries = history.recent(self.position, _STEP)
+        if entries is None and history.journal is None and self.position < history.oldest:
+            entries, reached = [], history.oldest  # whether that is a gap, the numbers that follow tell
+        elif entries is None:
+            removed = history.oldest
+            entries, reached = await history.older(max(self.position, removed), lambda _: True)
+        else:
+            reached = entries[-1].position if entries else self.position
+        unseen = []
+        for entry in entries:
+            source, seq = entry.message.source, entry.message.seq
+            last = self._seen.get(source, 0)
+            if source not in self._checked:
+                # A source's numbers have no holes: if its first message here is not above the next, nothing is missing.
+                if seq > last + 1:
+                    raise GapError(0, entry.position)
+                self._checked.add(source)
+            if seq > last:
+                unseen.append(entry)
+        return unseen, reached
+
+    def _give(self, entries: list[Entry], reached: int) -> None:
+        for entry in entries:
+            if entry.position > self.position and entry.topic is not None and self.takes(entry.topic):
+                if self.credit <= 0 or not self.session.can_write:
+                    self.position = max(self.position, entry.position - 1)
+                    return
+                self._put(entry)
+        self.position = max(self.position, reached)
+
+    def _become_live(self) -> None:
+        self.live = True
+        self._roaming = False
+        self.hub.caught_up(self)
+
+    def _fall_behind(self) -> None:
+        self.live = False
+        self.hub.fell_behind(self)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def end(self, kind: str, text: str, after: int = 0, first: int = 0) -> None:
+        """Tell the client that this feed is over, and why."""
+        if not self.closed:
+            self.flush()
+            self.session.send(Ended(self.number, kind, text, after, first))
+            self.close()
+
+    def close(self) -> None:
+        self.closed = True
+        self._queue.clear()
+        if self._reading is not None:
+            self._reading.cancel()
+        self.hub.drop(self)
+        self.session.feeds.pop(self.number, None)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _put(self, entry: Entry) -> None:
+        raw = entry.raw()
+        if self._outgoing_bytes + len(raw) > _ITEMS_BYTES_FULL and self._outgoing:
+            self.flush()
+        self._outgoing.append(raw)
+        self._outgoing_bytes += len(raw)
+        self.credit -= 1
+        self.position = max(self.position, entry.position)
+
+    def _was_early(self, entry: Entry) -> bool:
+        key = (entry.message.source, entry.message.seq)
+        if key in self.early:
+            self.early.discard(key)
+            return True
+        return False
+
+    def _overflow(self) -> None:
+        if self.policy == "drop_oldest":
+            self._queue.popleft()
+            self.dropped += 1
+            self.hub.counts.dropped += 1
+        else:
+            self.end("slow", f"the reader is more than {self.window} messages behind")

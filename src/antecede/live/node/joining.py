@@ -1,0 +1,220 @@
+"""Taking a place: asking those who are there, claiming, and being accepted by all who can be reached.
+
+One short conversation at a time, over the port that nodes and clients use (role "roster"): the caller sends its claim,
+if it has one, and its table; the other merges both and answers with its own. A claim that did not prevail is not in the
+answer, and its owner chooses again.
+
+A node without seeds founds a cluster. With seeds, only the first of them founds one, and only when no other answers:
+the others wait. So a cluster that starts all at once comes up as one.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from antecede.core import ProtocolError, UsageError
+from antecede.live.codec import Hello, RecordCodec, Welcome
+from antecede.live.errors import RefusedError, UnreachableError
+from antecede.live.frames import FrameConnection, Owner
+from antecede.live.handshake import greet
+from antecede.live.node.config import split_address
+from antecede.live.node.roster import Member, Roster
+from antecede.live.transport import Reason
+
+log = logging.getLogger("antecede.live")
+
+ROLE: Final = "roster"
+SPEAKS: Final = "roster/1"
+_BYTES_MAX: Final = 8 * 1024 * 1024
+_WAIT_S: Final = 5.0
+
+_Members = Annotated[tuple[Member, ...], Meta(max_length=1 << 16)]
+
+
+class Table(msgspec.Struct, frozen=True, array_like=True, tag="table", forbid_unknown_fields=True):
+    """What one side knows. `slots`: how large it takes the cube to be."""
+
+    slots: int
+    members: _Members
+
+
+CODEC: Final = RecordCodec[Table]((Table,), frame_bytes_max=_BYTES_MAX)
+
+
+class RosterService:
+    """Answers tables with tables."""
+
+    def __init__(self, roster: Roster, slots: int, heard: Callable[[list[Member]], None], *, secured: bool) -> None:
+        """`secured`: only who shows the certificate of a node may speak."""
+        self._roster = roster
+        self._secured = secured
+        self._slots = slots
+        self._heard = heard
+
+    def judge(self, connection: FrameConnection, hello: Hello) -> Callable[[], Owner]:
+        if hello.speaks != SPEAKS:
+            raise RefusedError(connection.host, Reason.PACKETS, f"we speak {SPEAKS}")
+        if self._secured:
+            from antecede.live.security.tls import holder  # noqa: PLC0415 - cryptography is slow to load
+
+            shown = holder(connection.certificate())
+            if shown is None or shown.role != "node":
+                raise RefusedError(connection.host, Reason.UNTRUSTED, "only a node of this cluster may claim a place")
+        return lambda: self
+
+    def frame(self, connection: FrameConnection, body: memoryview) -> None:
+        for table in CODEC.decode(body):
+            if table.slots != self._slots:
+                raise ProtocolError(f"a cube of {table.slots} places, ours has {self._slots}")
+            news = self._roster.merge(table.members)
+            if news:
+                self._heard(news)
+        connection.write(CODEC.frame(Table(self._slots, tuple(self._roster.members.values()))))
+
+    def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
+        log.warning("a node at %s: %s", connection.host, error)
+
+    def writable(self, connection: FrameConnection) -> None:
+        """Tables are small."""
+
+    def closed(self, connection: FrameConnection) -> None:
+        """Nothing to tidy."""
+
+
+class _Asker:
+    """Owns the connection of one question."""
+
+    def __init__(self, answered: "asyncio.Future[Table]") -> None:
+        self.answered = answered
+
+    def frame(self, connection: FrameConnection, body: memoryview) -> None:
+        for table in CODEC.decode(body):
+            if not self.answered.done():
+                self.answered.set_result(table)
+
+    def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
+        self._fail(str(error))
+
+    def writable(self, connection: FrameConnection) -> None:
+        """Tables are small."""
+
+    def closed(self, connection: FrameConnection) -> None:
+        self._fail("it closed the connection; do both agree on the number of slots?")
+
+    def _fail(self, why: str) -> None:
+        if not self.answered.done():
+            self.answered.set_exception(UnreachableError("a node", why))
+
+
+class Introduction:
+    """This node's side of it."""
+
+    def __init__(
+        self, roster: Roster, *, cluster: str, slots: int, name: str, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self.roster = roster
+        self._cluster = cluster
+        self._slots = slots
+        self._name = name
+        self._tls = tls
+
+    async def ask(self, address: str, claim: Member | None = None) -> list[Member]:
+        """Swap tables with whoever is at `address`; what was new. Raises `RefusedError` or `UnreachableError`."""
+        host, port = split_address(address)
+        answered: asyncio.Future[Table] = asyncio.get_running_loop().create_future()
+
+        def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
+            return _Asker(answered)
+
+        hello = Hello(
+            cluster=self._cluster,
+            speaks=SPEAKS,
+            role=ROLE,
+            name=self._name,
+            node=-1 if claim is None else claim.slot,
+        )
+        connection = await greet(host, port, hello, adopt, tls=self._tls, timeout_s=_WAIT_S, bytes_max=_BYTES_MAX)
+        try:
+            mine = self.roster.members
+            members = tuple((mine if claim is None else mine | {claim.slot: claim}).values())
+            connection.write(CODEC.frame(Table(self._slots, members)))
+            async with asyncio.timeout(_WAIT_S):
+                table = await answered
+        except TimeoutError:
+            raise UnreachableError(address, "it did not answer") from None
+        finally:
+            connection.close()
+        return self.roster.merge(table.members)
+
+    async def ask_all(self, addresses: set[str], claim: Member | None = None) -> tuple[set[str], list[Exception]]:
+        """Ask everybody, those included whom others tell of. Who answered, and what went wrong with the rest."""
+        asked: set[str] = set()
+        reached: set[str] = set()
+        problems: list[Exception] = []
+        while addresses - asked:
+            todo = sorted(addresses - asked)
+            asked.update(todo)
+            for address, answer in zip(
+                todo, await asyncio.gather(*[self.ask(one, claim) for one in todo], return_exceptions=True), strict=True
+            ):
+                if isinstance(answer, RefusedError | UnreachableError):
+                    problems.append(answer)
+                elif isinstance(answer, BaseException):
+                    raise answer
+                else:
+                    reached.add(address)
+            addresses = addresses | {member.address for member in self.roster.others() if member.address}
+        return reached, problems
+
+    async def take_place(
+        self, seeds: tuple[str, ...], own: str, incarnation: int, pause: Callable[[float], Awaitable[None]]
+    ) -> Member:
+        """This node's settled claim. Waits, with growing pauses, for a seed to answer."""
+        failures = 0
+        while True:
+            kept = self.roster.mine()
+            known = {member.address for member in self.roster.others() if member.address}
+            reached, problems = await self.ask_all((set(seeds) | known) - {own})
+            refusal = next((one for one in problems if isinstance(one, RefusedError) and _final(one)), None)
+            if refusal is not None and not reached:
+                raise refusal
+            if kept is not None and kept.settled:  # it was accepted once, and is ours
+                return msgspec.structs.replace(kept, incarnation=incarnation, address="")
+            if not reached and seeds and own != seeds[0]:
+                if failures in (0, 5):
+                    log.warning("no seed answers yet (%s); waiting", "; ".join(map(str, problems)))
+                failures += 1
+                await pause(min(2.0, 0.1 * 2 ** min(failures, 5)))
+                continue
+            claim = await self._claim(reached, incarnation)
+            if claim is not None:
+                return claim
+
+    async def _claim(self, addresses: set[str], incarnation: int) -> Member | None:
+        """One attempt at the lowest free place. None: somebody was quicker."""
+        mine = self.roster.mine()
+        slot = mine.slot if mine is not None else self.roster.free(self._slots)
+        if slot < 0:
+            remedy = "start the cluster with more slots"
+            raise UsageError("slots", self._slots, "all places of the cube are or were taken", remedy)
+        claim = Member(slot=slot, name=self._name, key=self.roster.key, incarnation=incarnation)
+        await self.ask_all(set(addresses), claim)
+        winner = self.roster.members.get(slot)
+        if winner is not None and winner.key != self.roster.key:
+            return None
+        settled = msgspec.structs.replace(claim, settled=True)
+        await self.ask_all(set(addresses), settled)
+        winner = self.roster.members.get(slot)
+        if winner is not None and winner.key != self.roster.key:
+            return None
+        self.roster.merge([settled])
+        return settled
+
+
+def _final(error: RefusedError) -> bool:
+    return error.reason in (Reason.CLUSTER, Reason.VERSION, Reason.UNTRUSTED, Reason.PACKETS)

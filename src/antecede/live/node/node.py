@@ -1,0 +1,429 @@
+"""A full node: a place in the cube, a journal, a port; and an application's way in.
+
+    async with antecede.Node(directory="n0", seeds=["10.0.0.1:7400"]) as node:
+        async with node.connect() as bus: ...
+
+Start: open the journal (who am I, what do I remember), take a place (`joining`), run the protocol (`protocol`) over the
+transport, join the domain, then let clients in. Stop: the other way round. A node that is killed does none of it and
+starts again from what it kept; one that *leaves* first sees to it that everybody has its messages, then gives its
+membership up for good.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from antecede.core import Message, UsageError
+from antecede.live.batch import Batch
+from antecede.live.client.bus import Bus
+from antecede.live.client.dialler import Dialler
+from antecede.live.client.pipe import pipe
+from antecede.live.client.records import ROLE as CLIENT
+from antecede.live.client.records import SPEAKS as CLIENT_SPEAKS
+from antecede.live.codec import Hello, Welcome
+from antecede.live.errors import RefusedError, StoppedError
+from antecede.live.frames import FrameConnection, Owner
+from antecede.live.journal import Journal, Retention
+from antecede.live.listener import Listener, Tls
+from antecede.live.memory import MemoryNetwork
+from antecede.live.node.compact import compact
+from antecede.live.node.config import NodeConfig, make_config
+from antecede.live.node.driving import NodeDriver, Replicas
+from antecede.live.node.history import History
+from antecede.live.node.http import HttpServer
+from antecede.live.node.hub import Hub
+from antecede.live.node.joining import ROLE as ROSTER
+from antecede.live.node.joining import Introduction
+from antecede.live.node.membership import Neighbours
+from antecede.live.node.protocol import CODEC, KEPT, make_process
+from antecede.live.node.roster import Member, Roster
+from antecede.live.node.session import Session
+from antecede.live.node.status import node_status
+from antecede.live.security.tokens import ANYBODY, Grants, TokenFile
+from antecede.live.tcp import TcpTransport
+from antecede.live.transport import Counts, Reason, Transport
+
+log = logging.getLogger("antecede.live")
+
+#: The one causal domain. Topics of applications are labels inside it.
+DOMAIN: Final = "main"
+
+#: Publications that the protocol has not numbered yet; beyond it clients wait.
+_UNSTAMPED_MAX: Final = 16_384
+
+
+class Node:
+    """Settings as in `NodeConfig`; `async with` runs it."""
+
+    def __init__(self, config: NodeConfig | None = None, **settings: Any) -> None:
+        if config is not None and settings:
+            raise UsageError("settings", ", ".join(settings), "come beside a config", "put them into it")
+        self.config = config or make_config(settings)
+        self.domain = DOMAIN
+        self.slot = -1
+        self.name = self.config.name
+        #: Changes with every life of a node that remembers nothing.
+        self.memory = 0
+        self.sessions: set[Session] = set()
+        #: Bytes to and from clients.
+        self.counts_edge = Counts()
+        self.started_s = time.time()
+        self.transport: Transport
+        self.listener: Listener
+        self.driver: NodeDriver
+        self.hub: Hub
+        self.roster: Roster
+        self.http: HttpServer | None = None
+        self.journal: Journal | None = None
+        self._network: MemoryNetwork | None = None
+        self._tls: Tls | None = None
+        self._tokens: TokenFile | None = None
+        self._ready = False
+        self._closed = False
+        self._taking: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unstamped = 0
+        self._waiting: list[Callable[[], None]] = []
+
+    @classmethod
+    def embedded(cls, name: str = "memory") -> "Node":
+        """A node alone, without port or journal: what `memory://` connects to."""
+        node = cls(NodeConfig(name=name, slots=1, port=0))
+        node._network = MemoryNetwork()
+        return node
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> "Node":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Return when the node is part of its cluster and open to clients."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._give_up()
+            raise
+
+    async def _start(self) -> None:
+        config = self.config
+        incarnation = await self._open_journal()
+        if config.tls is not None:
+            from antecede.live.security import CertificateSet, node_tls  # noqa: PLC0415 - cryptography is slow to load
+
+            self._tls = node_tls(CertificateSet.of(config.tls, config.certificate))
+        self._tokens = None if config.tokens is None else TokenFile.read(config.tokens)
+        own = config.advertise or f"{config.host}:{config.port}"
+        self.name = self.name or own
+        if self._network is None:
+            context = None if self._tls is None else self._tls.client
+            introduction = Introduction(
+                self.roster, cluster=config.cluster, slots=config.slots, name=self.name, tls=context
+            )
+            me = await introduction.take_place(config.seeds, own, incarnation, asyncio.sleep)
+        else:
+            me = Member(slot=0, name=self.name, key=self.roster.key, settled=True)
+        self.slot = me.slot
+        self.roster.merge([me])
+        self.roster.save()
+        if self.journal is not None and self.journal.identity.node != me.slot:
+            await self.journal.set_node(me.slot)
+        await self._run(incarnation)
+        if self._network is None:
+            self._announce(introduction, me)
+        if config.http_port is not None:
+            self.http = HttpServer(self)
+            await self.http.start(config.host, config.http_port)
+        self._ready = True
+        log.info("node %d (%s) of %s at %s", self.slot, self.name, config.cluster, self.url)
+
+    async def _open_journal(self) -> int:
+        """The incarnation of this life."""
+        directory = self.config.directory
+        key = secrets.randbits(63)
+        if directory is None:
+            self.memory = secrets.randbits(62) | 1
+            self.roster = Roster(key)
+            return int(time.time())
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            problem = f"cannot be made ({error.strerror})"
+            raise UsageError("directory", str(directory), problem, "choose another") from None
+        self.journal = await Journal.open(
+            directory / "journal.db", cluster=self.config.cluster, kept=KEPT, durability=self.config.durability
+        )
+        self.roster = Roster.load(directory / "roster.json", key)
+        kept = await self.journal.kept()
+        shorter = compact(kept, self.journal.identity.node)
+        if len(shorter) < len(kept):
+            await self.journal.replace_kept(shorter)
+        return self.journal.identity.incarnation
+
+    async def _run(self, incarnation: int) -> None:
+        config = self.config
+        process = make_process(
+            self.slot, config.slots, window=config.window, round_s=config.round_s, timeout_s=config.timeout_s
+        )
+        if self._network is None:
+            transport = TcpTransport(
+                self.slot,
+                CODEC,
+                cluster=config.cluster,
+                incarnation=incarnation,
+                host=config.host,
+                port=config.port,
+                tls=self._tls,
+            )
+            self.transport, self.listener = transport, transport.listener
+        else:
+            self.transport = self._network.transport(self.slot, incarnation=incarnation)
+            self.listener = Listener(
+                lambda: Welcome(node=self.slot, incarnation=incarnation), cluster=config.cluster, host="memory", port=0
+            )
+        history = History(
+            self.journal,
+            0 if self.journal is None else self.journal.position,
+            entries_max=config.recent_messages,
+            bytes_max=config.recent_bytes,
+        )
+        self.hub = Hub(self.domain, history, {})
+        self.hub.on_jam = self._jammed
+        self.neighbours = Neighbours(self)
+        self.driver = NodeDriver(
+            process, self.transport, self._deliver, journal=self.journal, on_link=self.neighbours.link
+        )
+        self.process = process
+        self.vcube_ps = process.inner
+        self.neighbours.begin()
+        self.listener.serve(CLIENT, self._answer)
+        self.listener.serve(ROSTER, self.neighbours.service(self._tls is not None).judge)
+        self._taking = asyncio.get_running_loop().create_future()
+        await self.driver.start()
+        self.hub.delivered.update(process.inner.delivered(self.domain))
+        self.driver.hub = self.hub
+        self.driver.replicas = Replicas(self.domain, self.slot)
+        if not process.inner.takes(self.domain):
+            if not process.inner.wants(self.domain):
+                self.driver.subscribe(self.domain)
+            async with asyncio.timeout(60 + 20 * config.round_s):
+                await self._taking
+            self.hub.delivered.update(process.inner.delivered(self.domain))
+        self._task(self._upkeep())
+
+    def _announce(self, introduction: Introduction, me: Member) -> None:
+        """Now there is an address: tell everybody, and go on comparing notes."""
+        self.neighbours.introduce(introduction, me)
+        self._task(self.neighbours.keep_in_touch())
+
+    async def leave(self) -> None:
+        """Give the membership up for good: what this node published reaches everybody first. Then stop."""
+        if self._ready:
+            self._ready = False
+            self._taking = asyncio.get_running_loop().create_future()
+            self.driver.unsubscribe(self.domain)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(30):
+                    await self._taking
+            await self.neighbours.farewell()
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Stop, to come back later (with a journal) with everything."""
+        if self._closed:
+            return
+        self._closed = True
+        self._ready = False
+        for session in list(self.sessions):
+            session.say_goodbye()
+        if self.http is not None:
+            await self.http.close()
+        with contextlib.suppress(StoppedError):
+            await self.driver.close()
+        self.driver.replicas = None
+        await self._give_up()
+
+    def abort(self) -> None:
+        """Stop as a crash would, for tests: nothing is said, nothing more is written."""
+        self._closed = True
+        self.driver.abort()
+        self.listener.abort()
+        for task in self._tasks:
+            task.cancel()
+        if self.journal is not None:
+            self.journal.abort()
+
+    async def _give_up(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if hasattr(self, "listener"):
+            self.listener.abort()
+            self.transport.abort()
+        if self.journal is not None:
+            with contextlib.suppress(StoppedError):
+                await self.journal.close()
+
+    async def stopped(self) -> None:
+        """Return when the node has stopped; raises what stopped it, if it was not asked to."""
+        await asyncio.shield(self.driver.stopped)
+
+    # -- ways in -------------------------------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        host, port = self.listener.address
+        return "memory://" if self._network is not None else f"antecede://{host}:{port}"
+
+    @property
+    def address(self) -> str:
+        """Where others reach it, as host:port."""
+        host, port = self.listener.address
+        return self.config.advertise or f"{host}:{port}"
+
+    def connect(self, name: str = "", *, token: str = "") -> Bus:
+        """A client within the process, without a socket. `async with` it."""
+
+        async def dial(connection: FrameConnection) -> None:
+            pipe(connection, self.listener.incoming())
+
+        return Bus(Dialler((("memory", 0),), cluster=self.config.cluster, name=name, token=token, dial=dial))
+
+    def publish_payload(self, payload: bytes, level: int) -> "Message | asyncio.Future[Message]":
+        """Publish an envelope. The message itself when that is all that was asked for, else its future."""
+        if level < 0:
+            level = 0 if self.journal is None else 1
+        if level >= 1 and self.journal is None:
+            raise UsageError(
+                "durability", "disk", "the node has no journal", 'start it with a directory, or use "memory"'
+            )
+        if level > self.config.slots:
+            raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")
+        promise: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        message = self.driver.publish(self.domain, payload, promise)
+        self.hub.counts.published += 1
+        if message is None:
+            self._unstamped += 1
+            promise.add_done_callback(self._stamped)
+        elif level == 0:
+            promise.add_done_callback(_heard)
+            return message
+        if level > 1:
+            return asyncio.ensure_future(self._replicated(promise, level - 1))
+        return promise
+
+    async def _replicated(self, promise: "asyncio.Future[Message]", copies: int) -> Message:
+        message = await promise
+        if self.driver.replicas is None:
+            raise StoppedError("the node stopped before the copies were confirmed")
+        return await self.driver.replicas.wait(message, copies)
+
+    @property
+    def busy(self) -> bool:
+        """Must publications wait?"""
+        return self.hub.jammed or self._unstamped >= _UNSTAMPED_MAX or self.transport.congested
+
+    def when_free(self, do: Callable[[], None]) -> None:
+        if not self._waiting:
+            self._task(self._free())
+        self._waiting.append(do)
+
+    async def _free(self) -> None:
+        while self.busy:
+            await self.hub.relieved()
+            await self.transport.relieved()
+            if self._unstamped >= _UNSTAMPED_MAX:
+                await asyncio.sleep(0.005)
+        waiting, self._waiting = self._waiting, []
+        for do in waiting:
+            do()
+
+    def status(self) -> dict[str, Any]:
+        """What there is to know, as plain values."""
+        return node_status(self)
+
+    def refused(self, connection: FrameConnection, reason: str, detail: str) -> None:
+        self.listener.refused(connection, reason, detail)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _answer(self, connection: FrameConnection, hello: Hello) -> Callable[[], Owner]:
+        """A client dialled us."""
+        if not self._ready:
+            raise RefusedError(connection.host, Reason.BUSY, "the node is starting or stopping")
+        if hello.speaks != CLIENT_SPEAKS:
+            raise RefusedError(connection.host, Reason.PACKETS, f"we speak {CLIENT_SPEAKS}")
+        grant = self._grant(connection, hello.token)
+
+        def begin() -> Owner:
+            session = Session(self, connection, hello.name or connection.host, grant)
+            self.sessions.add(session)
+            return session
+
+        return begin
+
+    def _grant(self, connection: FrameConnection, token: str) -> Grants:
+        if self._tokens is None:
+            return ANYBODY
+        found = self._tokens.find(token)
+        if found is None:
+            raise RefusedError(connection.host, Reason.UNTRUSTED, "the token is not known here")
+        return found
+
+    def _deliver(self, batch: Batch) -> None:
+        for change in batch.changes:
+            ours = change.what != "publish" and change.topic == self.domain
+            if ours and self._taking is not None and not self._taking.done():
+                self._taking.set_result(None)
+        self.hub.deliver(batch)
+
+    def _jammed(self, jammed: bool) -> None:
+        """Our own readers lag, and there is no journal to serve them from: take nothing more from peers for now."""
+        if jammed:
+            self.transport.pause()
+        else:
+            self.transport.resume()
+
+    def _stamped(self, done: "asyncio.Future[Message]") -> None:
+        self._unstamped -= 1
+        _heard(done)
+
+    async def _upkeep(self) -> None:
+        """Retention."""
+        wanted = Retention(
+            age_us=None if self.config.retain_s is None else int(self.config.retain_s * 1_000_000),
+            bytes_max=self.config.retain_bytes,
+        )
+        if self.journal is None or (wanted.age_us is None and wanted.bytes_max is None):
+            return
+        while True:
+            await asyncio.sleep(5.0)
+            await self.journal.retain(wanted)
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _heard(done: "asyncio.Future[Message]") -> None:
+    """Whoever published with durability "memory" was answered at stamping, and is not told of the rest."""
+    if not done.cancelled():
+        done.exception()
+
+
+def journal_path(directory: Path) -> Path:
+    return directory / "journal.db"

@@ -1,0 +1,108 @@
+"""Who has which place in the cube, and where to reach them.
+
+A place is claimed once and for ever: messages are numbered by it, so it is not given to another node even when its
+owner has left. A claim is *tentative* until every node that could be reached has accepted it, and *settled* then. Rules
+for two claims on one place, the same at every node, so that all come to the same answer whatever they hear first:
+a settled one beats a tentative one; of two tentative ones the lower key wins; two settled ones (two clusters were
+founded apart and then met) cannot be reconciled: the higher key must stop, with an error that says so.
+
+Tables merge entry by entry, in any order, any number of times. Each node keeps its own beside its journal.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from antecede.core.message import Source
+from antecede.live.errors import JournalError
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim on a place."""
+
+    slot: Source
+    name: Annotated[str, Meta(max_length=256)]
+    #: Drawn at random by the node when it was new: its identity.
+    key: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+    #: Where it listens; empty until it does.
+    address: Annotated[str, Meta(max_length=256)] = ""
+    #: Counts its starts, so that a newer address replaces an older one.
+    incarnation: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
+    settled: bool = False
+    #: It has left for good.
+    left: bool = False
+
+
+class _File(msgspec.Struct, kw_only=True):
+    key: int
+    members: list[Member]
+
+
+class Roster:
+    """One node's table."""
+
+    def __init__(self, key: int, path: Path | None = None) -> None:
+        self.key = key
+        self.members: dict[int, Member] = {}
+        #: Somebody with a lower key has settled on our place.
+        self.clash: Member | None = None
+        self._path = path
+
+    @classmethod
+    def load(cls, path: Path, key_if_new: int) -> "Roster":
+        if not path.exists():
+            return cls(key_if_new, path)
+        try:
+            found = msgspec.json.decode(path.read_bytes(), type=_File)
+        except (OSError, msgspec.DecodeError) as error:
+            raise JournalError(str(path), f"cannot be read ({error})", "restore a copy, it names this node") from None
+        roster = cls(found.key, path)
+        roster.members = {member.slot: member for member in found.members}
+        return roster
+
+    def save(self) -> None:
+        """All or nothing, on the disk when this returns."""
+        if self._path is None:
+            return
+        beside = self._path.with_suffix(".new")
+        data = msgspec.json.encode(_File(key=self.key, members=list(self.members.values())))
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)
+
+    def merge(self, members: Iterable[Member]) -> list[Member]:
+        """Take what is news; what that was."""
+        news = []
+        for member in members:
+            mine = self.members.get(member.slot)
+            if mine is None or _beats(member, mine):
+                if mine is not None and mine.key == self.key != member.key and mine.settled:
+                    self.clash = member
+                self.members[member.slot] = member
+                news.append(member)
+        return news
+
+    def mine(self) -> Member | None:
+        return next((member for member in self.members.values() if member.key == self.key), None)
+
+    def free(self, slots: int) -> int:
+        """The lowest place nobody ever claimed; −1: none."""
+        return next((slot for slot in range(slots) if slot not in self.members), -1)
+
+    def others(self) -> list[Member]:
+        return [member for member in self.members.values() if member.key != self.key and not member.left]
+
+
+def _beats(new: Member, old: Member) -> bool:
+    if new.key == old.key:
+        rank = (old.left, old.incarnation, old.settled, bool(old.address))
+        return (new.left, new.incarnation, new.settled, bool(new.address)) > rank
+    if new.settled != old.settled:
+        return new.settled
+    return new.key < old.key
