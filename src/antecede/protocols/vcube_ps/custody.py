@@ -15,7 +15,7 @@ while they change, hence the rule on which joins depend (`membership`):
 If it knew more, or less, the two compare views first. So nothing becomes stable behind the back of a joiner that any of
 those who report has heard of.
 
-`safe` is the same among members that are up: it opens the window of a publisher, and lets it leave.
+What has *arrived* at all members that are up opens the window of a publisher, and lets it leave.
 """
 
 from collections.abc import Callable, Iterable
@@ -128,8 +128,8 @@ class Custody:
         """The tree has changed: send down the new one what not everybody is known to have."""
         state = self._state
         for stream in group.streams.values():
-            if stream.got > stream.safe and state.looks_after(group, stream.source):
-                for message in stream.held(range(stream.safe + 1, stream.got + 1)):
+            if stream.got > stream.arrived and state.looks_after(group, stream.source):
+                for message in stream.held(range(stream.arrived + 1, stream.got + 1)):
                     packet = Pub((message,), AGAIN, stream.stable)
                     for hop in group.view.near[state.dimension]:
                         state.out.send(hop, packet)
@@ -160,10 +160,13 @@ class Custody:
                 self._fetch(group, stream, node, theirs)
         for node in behind:
             position = stream.positions.get(node)
-            if position is None or position.got >= stream.got:
+            if position is not None and aged <= position.got < stream.got:
+                continue  # what it lacks is young
+            lacked = [] if position is None else self._lacked_by(stream, position, aged)
+            if lacked:
+                self._send(node, stream, lacked)
+            else:
                 state.out.send(node, Probe(group.name, stream.source))
-            elif position.got < aged:
-                self._send(node, stream, self._lacked_by(stream, position, aged))
         self._arm(stream, group)
 
     def _arm(self, stream: Stream, group: Group) -> None:
@@ -238,7 +241,7 @@ class Custody:
         if old is None or packet.got > old.got or done > old.done:
             stream.attempts = 0
         position = Position(packet.got, packet.beyond, done)
-        complete = stream.place(sender, position)
+        complete = stream.place(sender, position, member=sender in group.view)
         stream.heard.add(sender)
         if not agrees:
             self._differs(group, sender)
@@ -259,7 +262,7 @@ class Custody:
     def on_pull(self, sender: int, packet: Pull) -> None:
         stream = self._state.group(packet.topic).stream(packet.source)
         self._send(sender, stream, stream.held(packet.numbers)[: self._state.timing.burst])
-        gone = [seq for seq in packet.numbers if seq <= stream.stable and seq not in stream.log]
+        gone = [seq for seq in packet.numbers if seq < stream.low and seq not in stream.log]
         if gone:
             self._state.out.send(sender, Gone(packet.topic, packet.source, max(gone)))
 

@@ -9,6 +9,10 @@ source is the joiner's floor. It waits for messages above its floors and drops w
 * *What is above the floors comes.* Nobody who answered had delivered it when he heard of the joiner. So every later
   report of its delivery comes with a view that holds the joiner, and it does not become stable, hence is not forgotten,
   before the joiner has delivered it (`custody`). No tree needs to be right for that.
+* *What is below the floors is not lost to others.* A joiner first fetches what is below its floors and not stable. It
+  does not deliver it; but it will deliver messages that depend on it, and whoever delivers a message must be able to
+  give all that came before it to those who still wait, even if everyone else who had it is gone. If one who answered
+  goes down before the joiner has it all, the joiner asks everybody again.
 
 Nodes that are suspected are not waited for. One that comes back compares views with everybody before it publishes
 again; one that was suspected wrongly does so when the suspicion ends. Should it have published meanwhile, all by
@@ -23,7 +27,7 @@ Views are compared by digest with every acknowledgement; where they differ, entr
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from antecede.protocols.vcube_ps.packets import Sub, SubAck, Uns, Views
+from antecede.protocols.vcube_ps.packets import NUMBERS_MAX, Pull, Sub, SubAck, Uns, Views
 from antecede.protocols.vcube_ps.records import Registered
 from antecede.protocols.vcube_ps.state import Gathering, Group, Roll, State
 
@@ -84,8 +88,8 @@ class Membership:
         group.roll = Roll(register, set(range(state.nodes)) - state.down - {state.node})
         # The wave takes its time to go down the tree of all nodes and come back.
         state.out.wake_after(state.timing.retry_us * max(1, state.dimension // 4), (ROLL, group.name, register))
-        if not group.roll.waits_for:
-            self._answered(group, ())
+        if not group.roll.waits_for:  # alone
+            self.complete(group)
 
     def ask_again(self, group: Group) -> None:
         """Ask those who have not answered, one by one."""
@@ -93,6 +97,8 @@ class Membership:
         if roll is not None:
             for node in sorted(roll.waits_for):
                 self._ask(group, roll, node)
+            if not roll.waits_for:
+                self._fetch(group, roll)
 
     def tick(self, group: Group, register: int) -> None:
         """The timer went off."""
@@ -107,17 +113,56 @@ class Membership:
 
     def _ask(self, group: Group, roll: Roll, node: int) -> None:
         if group.joining:
-            self._state.out.send(node, Sub(group.name, self._state.node, roll.register, True))
+            self._state.out.send(node, Sub(group.name, self._state.node, roll.register, roll.asked + 1))
         else:
             self._state.out.send(node, self._views(group, asks=True))
 
     def _answered(self, group: Group, nodes: Iterable[int]) -> None:
         roll = group.roll
-        if roll is not None:
+        if roll is not None and roll.waits_for:
             roll.waits_for.difference_update(nodes)
             if not roll.waits_for:
-                group.roll = None
-                self._heard_all(group, roll)
+                roll.attempts = 0
+                self._fetch(group, roll)
+                self.complete(group)
+
+    def complete(self, group: Group) -> None:
+        """If everybody has answered and nothing is left to fetch, go on."""
+        roll = group.roll
+        if roll is not None and not roll.waits_for and not self._to_fetch(group, roll):
+            group.roll = None
+            self._heard_all(group, roll)
+
+    def _to_fetch(self, group: Group, roll: Roll) -> dict[int, list[int]]:
+        """By source: what a joiner must hold for others before it begins, and does not."""
+        found = {}
+        for source, count in roll.counts.items():
+            stream = group.stream(source)
+            first = max(roll.stable.get(source, 0) + 1, stream.low)
+            lacking = [
+                seq for seq in range(first, count + 1) if seq not in stream.log and (source, seq) not in group.early
+            ]
+            if lacking:
+                found[source] = lacking
+        return found
+
+    def _fetch(self, group: Group, roll: Roll) -> None:
+        """Ask the custodian of each stream; if that does not help, one node after the other."""
+        state = self._state
+        for source, numbers in self._to_fetch(group, roll).items():
+            to = state.custodian(group, source)
+            if roll.attempts or to in (-1, state.node):
+                up = [node for node in range(state.nodes) if node not in state.down and node != state.node]
+                if not up:
+                    return
+                to = up[roll.attempts % len(up)]
+            state.out.send(to, Pull(group.name, source, tuple(numbers[:NUMBERS_MAX])))
+
+    def gone(self, group: Group, source: int, upto: int) -> None:
+        """What a joiner asked for is history."""
+        if group.roll is not None:
+            _raise_to(group.roll.stable, ((source, upto),))
+            self.complete(group)
 
     # -- suspicions ---------------------------------------------------------------------------------------------
 
@@ -126,9 +171,18 @@ class Membership:
         group.waves.pop(node, None)
         for joiner, (register, gathering) in list(group.waves.items()):
             if node in gathering.waits_for:
-                gathering.skipped.add(node)
+                gathering.skipped.update(self._cluster(node))
                 self._came_up(group, joiner, register, gathering, node)
-        self._answered(group, (node,))
+        roll = group.roll
+        if roll is not None and group.joining and node not in roll.waits_for:
+            # It has answered, and what it had perhaps nobody else has: start from what the others say.
+            roll.asked += 1
+            roll.counts.clear()
+            roll.waits_for.update(set(range(self._state.nodes)) - self._state.down - {self._state.node})
+            self.ask_again(group)
+            self.complete(group)
+        else:
+            self._answered(group, (node,))
 
     def up(self, group: Group, node: int) -> None:
         roll = group.roll
@@ -161,19 +215,18 @@ class Membership:
         state = self._state
         group = state.group(packet.topic)
         self.learn(group, ((packet.node, packet.register),))
-        mine = group.view.register(state.node)
-        view = {state.node: mine} if mine else {}
-        counts = self._delivered(group)
-        if packet.direct:
-            known_here = (tuple(view.items()), tuple(counts.items()))
-            state.out.send(sender, SubAck(packet.topic, packet.node, packet.register, *known_here, direct=True))
+        if packet.asked:
+            gathering = Gathering(sender, set())
+            self._add_mine(group, gathering)
+            self._send_up(group, packet.node, packet.register, gathering, packet.asked)
             return
         known = group.waves.get(packet.node)
         if known is not None and known[0] >= packet.register:
             return  # a repetition: whoever misses the answer asks directly
         height = state.height(sender)
         hops = state.everyone.near[height]
-        gathering = Gathering(sender, set(hops), view, counts)
+        gathering = Gathering(sender, set(hops))
+        self._add_mine(group, gathering)
         gathering.skipped = {node for node in state.down if (node ^ state.node).bit_length() <= height}
         group.waves[packet.node] = (packet.register, gathering)
         for hop in hops:
@@ -184,16 +237,21 @@ class Membership:
         group = self._state.group(packet.topic)
         if packet.node == self._state.node:
             roll = group.roll
-            if roll is not None and group.joining and roll.register == packet.register:
+            if roll is not None and group.joining and roll.expects(packet.register, packet.asked):
+                speakers = self._spoken_for(sender, packet)
+                if speakers & self._state.down:
+                    return  # late, and maybe of things that are gone with the speaker; the others are asked one by one
                 _raise_to(roll.counts, packet.counts)
+                _raise_to(roll.stable, packet.stable)
                 self.learn(group, packet.view)
-                self._answered(group, self._spoken_for(group, sender, packet))
+                self._answered(group, speakers)
             return
         wave = group.waves.get(packet.node)
         if wave is not None and wave[0] == packet.register:
             register, gathering = wave
             _raise_to(gathering.view, packet.view)
             _raise_to(gathering.counts, packet.counts)
+            _raise_to(gathering.stable, packet.stable)
             gathering.skipped.update(packet.skipped)
             self._came_up(group, packet.node, register, gathering, sender)
 
@@ -207,27 +265,46 @@ class Membership:
         """`child` has answered; when all have, so does this node."""
         gathering.waits_for.discard(child)
         if not gathering.waits_for and gathering.parent >= 0:
-            view, counts = tuple(gathering.view.items()), tuple(gathering.counts.items())
-            answer = SubAck(group.name, joiner, register, view, counts, tuple(sorted(gathering.skipped)))
-            self._state.out.send(gathering.parent, answer)
+            self._send_up(group, joiner, register, gathering)
             gathering.parent = -1
 
-    def _spoken_for(self, group: Group, sender: int, packet: SubAck) -> set[int]:
-        """Whom an answer speaks for: the sender's whole cluster, if it came up the tree."""
-        if packet.direct or group.roll is None:
-            return {sender}
-        cluster = (sender ^ self._state.node).bit_length()
-        waits_for = group.roll.waits_for
-        return {node for node in waits_for if (node ^ self._state.node).bit_length() == cluster} - set(packet.skipped)
+    def _send_up(self, group: Group, joiner: int, register: int, gathering: Gathering, asked: int = 0) -> None:
+        answer = SubAck(
+            group.name,
+            joiner,
+            register,
+            tuple(gathering.view.items()),
+            tuple(gathering.counts.items()),
+            tuple(gathering.stable.items()),
+            tuple(sorted(gathering.skipped)),
+            asked,
+        )
+        self._state.out.send(gathering.parent, answer)
 
-    def _delivered(self, group: Group) -> dict[int, int]:
-        """By source: how far this node is. Down-closed: what came before any of it is among it."""
-        counts = {}
-        for source in group.streams:
+    def _spoken_for(self, sender: int, packet: SubAck) -> set[int]:
+        """Whom an answer speaks for: the sender's whole cluster, if it came up the tree."""
+        return {sender} if packet.asked else self._cluster(sender) - set(packet.skipped)
+
+    def _cluster(self, node: int) -> set[int]:
+        """The cluster of this node that `node` is in."""
+        first = self._state.node ^ (1 << ((node ^ self._state.node).bit_length() - 1))
+        size = 1 << ((node ^ self._state.node).bit_length() - 1)
+        return {first ^ k for k in range(size) if first ^ k < self._state.nodes}
+
+    def _add_mine(self, group: Group, gathering: Gathering) -> None:
+        """What this node itself has to say: its register, and by source how far it is.
+
+        The latter is down-closed: what came before any of it is among it.
+        """
+        register = group.view.register(self._state.node)
+        if register:
+            gathering.view[self._state.node] = register
+        for source, stream in group.streams.items():
             done = group.order.reached(group.name, source)
             if done:
-                counts[source] = done
-        return counts
+                gathering.counts[source] = done
+                if stream.stable:
+                    gathering.stable[source] = stream.stable
 
 
 def _raise_to(counts: dict[int, int], news: Iterable[tuple[int, int]]) -> None:

@@ -53,8 +53,8 @@ class Sub(Packet, frozen=True, gc=False, tag="vps.sub"):
     topic: Topic
     node: Source
     register: Register
-    #: To one node, which answers for itself; else it goes down the tree.
-    direct: bool = False
+    #: Down the tree (0); or the n-th time asked of one node, which answers for itself.
+    asked: Count = 0
 
 
 class SubAck(Packet, frozen=True, gc=False, tag="vps.suback"):
@@ -64,11 +64,13 @@ class SubAck(Packet, frozen=True, gc=False, tag="vps.suback"):
     node: Source
     register: Register
     view: Registers = ()
-    #: Pipelined: by source, how far its messages were delivered below the sender, and who there was not asked.
+    #: Pipelined: by source, how far its messages were delivered below the sender, and up to where that is history;
+    #: and who there was not asked.
     counts: Counts = ()
+    stable: Counts = ()
     skipped: Annotated[tuple[Source, ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)] = ()
-    #: The sender speaks for itself only.
-    direct: bool = False
+    #: As in the question.
+    asked: Count = 0
 
 
 class Act(Packet, frozen=True, gc=False, tag="vps.act"):

@@ -35,7 +35,7 @@ from antecede.protocols.vcube_ps.packets import (
     Uns,
     Views,
 )
-from antecede.protocols.vcube_ps.records import Began, Delivered, Published, Registered, Stable
+from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
 from antecede.protocols.vcube_ps.sizes import Sizes
 from antecede.protocols.vcube_ps.state import Group, Roll, State, Timing
 
@@ -175,6 +175,28 @@ class VCubePs(Process):
         """Was this node last asked to take `topic`? After a crash: had it begun to?"""
         return self._state.group(topic).wants
 
+    def delivered(self, topic: str) -> dict[int, int]:
+        """By source: how far this node has delivered `topic`, what was before its time included."""
+        group = self._state.group(topic)
+        return {source: done for source in group.streams if (done := group.order.reached(topic, source))}
+
+    def takes(self, topic: str) -> bool:
+        """Does it take `topic` by now, and is it free to publish on it?"""
+        return self._state.group(topic).takes
+
+    def children(self, topic: str) -> tuple[int, ...]:
+        """Whom this node sends its own messages on `topic` to."""
+        return self._state.group(topic).view.near[self._state.dimension]
+
+    def members(self, topic: str) -> int:
+        """Who takes `topic`, as bits."""
+        return self._state.group(topic).view.members
+
+    @property
+    def down(self) -> frozenset[int]:
+        """The nodes taken for down."""
+        return frozenset(self._state.down)
+
     def unfinished(self) -> list[str]:
         """What is still under way here, in words; nothing once the system has come to rest."""
         found = []
@@ -190,7 +212,7 @@ class VCubePs(Process):
         if not group.takes or group.roll is not None:
             return False
         own = group.streams.get(self.node)
-        return own is None or group.seq - own.safe < self._window
+        return own is None or group.seq - own.arrived < self._window
 
     def _broadcast(self, group: Group, payload: bytes, *, late: bool) -> Message:
         group.seq += 1
@@ -201,6 +223,8 @@ class VCubePs(Process):
         self.out.deliver(message)
         stream = group.stream(self.node)
         stream.take(message)
+        if len(stream.log) > self._state.timing.retain:
+            stream.forget(group.seq - self._state.timing.retain)
         packet = Pub((message,), ONCE, stream.stable)
         for hop in group.view.near[self._state.dimension]:
             self.out.send(hop, packet)
@@ -219,12 +243,15 @@ class VCubePs(Process):
                     fresh = True
                     self._deliver(group.order.offer(message))
                 self._custody.received(group, stream)
+            if len(stream.log) > self._state.timing.retain:
+                stream.forget(stream.got - self._state.timing.retain)
             self._custody.stable(group, stream, packet.stable)
             if fresh and group.order.held:
                 self._custody.watch()
         elif group.joining:
             for message in packet.messages:
                 group.early[message.source, message.seq] = message
+            self._membership.complete(group)
         if packet.spread == AGAIN or (packet.spread == ONCE and fresh):
             for hop in group.view.near[self._state.height(sender)]:
                 self.out.send(hop, packet)
@@ -239,7 +266,9 @@ class VCubePs(Process):
     def _gone(self, packet: Gone) -> None:
         """What we miss is not kept any more. We leave, visibly, and join again from where the others are."""
         group = self._state.group(packet.topic)
-        if group.takes and group.order.reached(packet.topic, packet.source) < packet.upto:
+        if group.joining:
+            self._membership.gone(group, packet.source, packet.upto)
+        elif group.takes and group.order.reached(packet.topic, packet.source) < packet.upto:
             self._leave(group)
             self._membership.join(group, group.view.register(self.node) + 2)
 
@@ -260,7 +289,7 @@ class VCubePs(Process):
                 self._membership.join(group, group.view.register(self.node) + 1)
             else:
                 own = group.streams.get(self.node)
-                if group.roll is not None or (own is not None and own.safe < group.seq):
+                if group.roll is not None or (own is not None and own.arrived < group.seq):
                     return  # what this node published reaches everybody before it leaves
                 queue.popleft()
                 self._leave(group)
@@ -270,6 +299,8 @@ class VCubePs(Process):
         group.takes = False
         self.out.left(group.name)
         self._deliver(group.order.leave(group.name))
+        for stream in group.streams.values():
+            stream.rewind(group.order.reached(group.name, stream.source))
 
     def _heard_all(self, group: Group, roll: Roll) -> None:
         """Everybody who is up has answered."""
@@ -281,11 +312,16 @@ class VCubePs(Process):
             self.out.joined(group.name)
             self._begin(group, floors)
             self._deliver(group.order.floors(group.name, floors))
+            for source, stable in roll.stable.items():
+                self._custody.stable(group, group.stream(source), stable)
             early, group.early = group.early, {}
             for message in early.values():
                 stream = group.stream(message.source)
                 if stream.take(message):
                     self._deliver(group.order.offer(message))
+                elif stream.low <= message.seq <= roll.counts.get(message.source, 0):
+                    stream.hold(message)
+                    self.out.keep(Held(message))
             for stream in group.streams.values():
                 self._custody.owes(group, stream)
             if group.order.held:
@@ -321,6 +357,8 @@ class VCubePs(Process):
                     stream.begin_after(message.seq)
                     if message.source == self.node:
                         group.seq = message.seq
+                case Held(message):
+                    self._state.group(message.topic).stream(message.source).hold(message)
                 case Registered(topic, node, register):
                     group = self._state.group(topic)
                     group.view.learn(node, register)

@@ -29,6 +29,12 @@ class Delivered(Record, frozen=True, gc=False, tag="vps.delivered"):
     message: Message
 
 
+class Held(Record, frozen=True, gc=False, tag="vps.held"):
+    """A message from before this node's time, held for others."""
+
+    message: Message
+
+
 class Registered(Record, frozen=True, gc=False, tag="vps.registered"):
     """`node` has come or gone, `register` times by now."""
 
@@ -53,4 +59,4 @@ class Stable(Record, frozen=True, gc=False, tag="vps.stable"):
     seq: Seq
 
 
-Kept: TypeAlias = Published | Delivered | Registered | Began | Stable
+Kept: TypeAlias = Published | Delivered | Held | Registered | Began | Stable

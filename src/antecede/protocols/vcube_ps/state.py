@@ -27,6 +27,8 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     attempts_max: int = 40
     #: Messages sent again at once to one node.
     burst: int = 64
+    #: Messages of one source held for members that are down. One that stayed away for longer joins anew.
+    retain: int = 100_000
 
     def pause_us(self, attempts: int) -> int:
         return self.retry_us * min(self.backoff_max, 1 << min(attempts, 10))
@@ -35,26 +37,34 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 class Roll:
     """Nodes that must be heard before a node may go on: a joiner asks all, and so does one that comes back."""
 
-    __slots__ = ("attempts", "counts", "register", "waits_for")
+    __slots__ = ("asked", "attempts", "counts", "register", "stable", "waits_for")
 
     def __init__(self, register: int, waits_for: set[int]) -> None:
         self.register = register
         self.waits_for = waits_for
-        #: By source: how far the slowest start may be, from the answers so far.
+        #: How often it began again; 0: the question is going down the tree. Answers to an earlier one do not count.
+        self.asked = 0
+        #: By source, of a joiner: up to where messages are before its time, and up to where nobody needs them.
         self.counts: dict[int, int] = {}
+        self.stable: dict[int, int] = {}
         self.attempts = 0
+
+    def expects(self, register: int, asked: int) -> bool:
+        """Is this an answer to the present question?"""
+        return register == self.register and asked == (self.asked + 1 if asked or self.asked else 0)
 
 
 class Gathering:
     """A SUB passed on here: whom to answer, whose answers are missing, and what came up so far."""
 
-    __slots__ = ("counts", "parent", "skipped", "view", "waits_for")
+    __slots__ = ("counts", "parent", "skipped", "stable", "view", "waits_for")
 
-    def __init__(self, parent: int, waits_for: set[int], view: dict[int, int], counts: dict[int, int]) -> None:
+    def __init__(self, parent: int, waits_for: set[int]) -> None:
         self.parent = parent
         self.waits_for = waits_for
-        self.view = view
-        self.counts = counts
+        self.view: dict[int, int] = {}
+        self.counts: dict[int, int] = {}
+        self.stable: dict[int, int] = {}
         self.skipped: set[int] = set()
 
 

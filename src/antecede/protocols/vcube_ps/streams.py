@@ -20,24 +20,41 @@ class Position(NamedTuple):
     done: int
 
 
+class _Round:
+    """How many are short of a goal. Everybody is looked at when a round begins; then it is a matter of counting."""
+
+    __slots__ = ("goal", "short")
+
+    def __init__(self) -> None:
+        self.goal = 0
+        self.short = 0
+
+    def moved(self, old: int, new: int) -> bool:
+        """Somebody moved. True when nobody is short any more."""
+        if old < self.goal <= new and self.short:
+            self.short -= 1
+            return not self.short
+        return False
+
+
 class Stream:
     """One source on one topic."""
 
     __slots__ = (
-        "_low",
-        "_short",
+        "_arrival",
+        "_delivery",
         "_unknown",
         "aged",
         "ahead",
         "announced",
         "armed",
+        "arrived",
         "attempts",
-        "goal",
         "got",
         "heard",
         "log",
+        "low",
         "positions",
-        "safe",
         "source",
         "stable",
         "unacknowledged",
@@ -53,7 +70,8 @@ class Stream:
         self.ahead: set[int] = set()
         #: Every member has delivered up to here, those that are down included.
         self.stable = 0
-        self._low = 1
+        #: The lowest number that may be here. What is below is stable, or was too much to hold.
+        self.low = 1
         #: Received since the last acknowledgement.
         self.unacknowledged = 0
 
@@ -62,11 +80,10 @@ class Stream:
         self.positions: dict[int, Position] = {}
         #: Nodes that have answered since we took the stream over.
         self.heard: set[int] = set()
-        #: Every member that is up and known to follow has delivered up to here.
-        self.safe = 0
-        #: What the present round waits for, and how many members are short of it.
-        self.goal = 0
-        self._short = 0
+        #: Every member that is up and known to follow has received up to here.
+        self.arrived = 0
+        self._arrival = _Round()
+        self._delivery = _Round()
         self._unknown = 0
         #: What was there at the last look: younger messages may simply be under way.
         self.aged = 0
@@ -85,6 +102,20 @@ class Stream:
         else:
             self.ahead.add(seq)
         return True
+
+    def hold(self, message: Message) -> None:
+        """Hold a message from before our time, for others."""
+        if message.seq >= self.low:
+            self.log[message.seq] = message
+
+    def rewind(self, done: int) -> None:
+        """What was received and not delivered counts as never received: this node leaves."""
+        for seq in range(done + 1, self.got + 1):
+            self.log.pop(seq, None)
+        for seq in self.ahead:
+            self.log.pop(seq, None)
+        self.ahead.clear()
+        self.got = done
 
     def begin_after(self, floor: int) -> None:
         """What is at or below `floor` was before our time, or is done."""
@@ -110,48 +141,49 @@ class Stream:
 
     def forget(self, until: int) -> None:
         """Nobody will ask for what is at or below `until`."""
-        for seq in range(self._low, until + 1):
+        for seq in range(self.low, until + 1):
             self.log.pop(seq, None)
-        self._low = max(self._low, until + 1)
+        self.low = max(self.low, until + 1)
 
-    def place(self, node: int, position: Position) -> bool:
+    def place(self, node: int, position: Position, *, member: bool) -> bool:
         """`node` says how far it is. True when the round may be complete, and `settle` has something to look at."""
         old = self.positions.get(node)
         self.positions[node] = position
+        if not member:
+            return False
         if old is None:
             self._unknown -= 1
-            if position.done < self.goal:
-                self._short += 1
-                self.safe = min(self.safe, position.done)
+            self._arrival.short += position.got < self._arrival.goal
+            self._delivery.short += position.done < self._delivery.goal
+            self.arrived = min(self.arrived, position.got)
             return self._unknown <= 0
-        if old.done < self.goal <= position.done and self._short:
-            self._short -= 1
-            return not self._short
-        return False
+        arrived = self._arrival.moved(old.got, position.got)
+        return self._delivery.moved(old.done, position.done) or arrived
 
-    def settle(self, mine: int, members: Iterable[int], down: Container[int]) -> None:
-        """Look at everybody: how far are all, how far are those that are up, and who is short of `mine`?"""
-        safe = stable = mine
-        short = unknown = 0
+    def settle(self, done: int, members: Iterable[int], down: Container[int]) -> None:
+        """Look at everybody. `done` is how far this node itself has delivered."""
+        arrived, stable = self.got, done
+        behind = late = unknown = 0
         for node in members:
             position = self.positions.get(node)
             if position is None:
                 unknown += 1
                 stable = 0
                 continue
-            done = position.done
-            if done < stable:
-                stable = done
+            if position.done < stable:
+                stable = position.done
             if node not in down:
-                short += done < mine
-                if done < safe:
-                    safe = done
-        self.safe = safe
-        self.goal = mine
-        self._short, self._unknown = short, unknown
+                behind += position.got < self.got
+                late += position.done < done
+                if position.got < arrived:
+                    arrived = position.got
+        self.arrived = arrived
+        self._arrival.goal, self._arrival.short = self.got, behind
+        self._delivery.goal, self._delivery.short = done, late
+        self._unknown = unknown
         self.stable = max(self.stable, stable)
 
     @property
     def settled(self) -> bool:
-        """Has everybody who is up and known to follow reached the goal?"""
-        return not self._short
+        """Has everybody who is up and known to follow got everything there was when we last looked?"""
+        return not self._arrival.short
