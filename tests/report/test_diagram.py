@@ -99,6 +99,16 @@ def test_everything_that_can_happen_has_its_sign() -> None:
         assert any(part in one for one in words), part
 
 
+def test_a_copy_that_comes_later_is_not_held() -> None:
+    story = Story(2)
+    story.publish(10, 0)
+    story.send(10, 0, 1, (0, 1), arrive=20)
+    story.deliver(20, 1, 0, 1)
+    story.send(30, 0, 1, (0, 1), arrive=40)
+    story.send(30, 1, 0, (0, 1), arrive=40)
+    assert not shapes(drawn(space_time(story.done())), "st-held-open")
+
+
 def test_the_legend_tells_what_occurs_and_nothing_else() -> None:
     def legend(rows: list[Row]) -> set[str]:
         return {one.text or "" for one in drawn(space_time(rows)).iter() if one.get("class") == "st-key"}

@@ -45,8 +45,9 @@ def test_a_sweep_becomes_a_page(swept: Path) -> None:
     assert "Table 4.1" in page(contents)
 
 
-def test_small_traced_runs_are_drawn(swept: Path) -> None:
-    (picture,) = load(swept).pictures
+def test_the_smallest_traced_run_is_drawn_after_the_idea_in_small(swept: Path) -> None:
+    small, picture = load(swept).pictures
+    assert "8 nodes, not one of the runs above" in small.caption
     assert "16 nodes, seed 1" in picture.caption
     assert picture.svg.count("st-dot") == 17  # and one in the legend
 
@@ -84,7 +85,7 @@ def test_verdicts_are_read_and_a_violation_is_explained(tmp_path: Path) -> None:
     violation = contents.audit[1].example
     assert violation is not None
     assert violation.messages == (("all", 2, 1), ("all", 5, 1))
-    (picture,) = contents.pictures
+    picture = contents.pictures[0]
     assert picture.title == "A violation of causal"
     assert "32 nodes" in picture.caption
     assert "A promise of order was broken in 1 of 1 audited run." in page(contents)

@@ -33,7 +33,7 @@ _FACTS: Final = {
     "pyarrow": "PyArrow",
     "master": "Spark master",
     "system": "system",
-    "machine": "processor",
+    "machine": "architecture",
     "cores": "cores",
     "byteorder": "byte order",
 }
@@ -76,7 +76,7 @@ def _text(name: str) -> ExperimentText:
 def _title(names: Sequence[str]) -> str:
     if len(names) == 1:
         return _text(names[0]).title
-    return f"{count(len(names), 'experiment')}, ours beside the papers'"
+    return f"{count(len(names), 'experiment')}, ours beside the papers’"
 
 
 def _failed(run: RunRow) -> FailedRun:

@@ -1,7 +1,8 @@
 """Chooses the runs a page shows as space-time diagrams.
 
-First what went wrong: a run the audit found at fault, narrowed to what explains it. Then small runs of the sweep whose
-trace was kept. Where there is neither, the first experiment is shown in small: eight nodes, its own protocols and load.
+First what went wrong: runs the audit found at fault, narrowed to what explains it. Then the idea in small, eight nodes
+under the load and the protocols of the first experiment, for the papers' own sizes rarely fit a page. Last the smallest
+run of the sweep whose trace was kept, if it can be drawn at all.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ from antecede.spark.manifest import RunRow
 from antecede.trace import Row
 from antecede.trace.files import table_rows
 
-#: A page is read, not searched.
+#: Of each kind. A page is read, not searched.
 PICTURES_MAX: Final = 3
 #: What fits a page without scrolling far.
 NODES_MAX: Final = 16
@@ -34,16 +35,14 @@ _SEEDS: Final = range(1, 9)
 
 def pictures(out: Path, runs: Sequence[RunRow], audited: Sequence[AuditRow]) -> list[Picture]:
     """`out`: the sweep's directory, where the runs' traces are."""
-    found = [picture for run, row in _broken(runs, audited) if (picture := _explained(out, run, row))]
+    broken = [picture for run, row in _broken(runs, audited) if (picture := _explained(out, run, row))]
     traced = sorted(
         (run for run in runs if run.trace is not None), key=lambda run: (run.nodes, run.experiment, run.seed)
     )
-    shown: set[str] = set()
-    for run in traced:
-        if len(found) < PICTURES_MAX and run.nodes <= NODES_MAX and run.experiment not in shown:
-            shown.add(run.experiment)
-            found += _small(out, run)
-    return found or list(_illustrations(list(dict.fromkeys(run.experiment for run in runs))))
+    kept = [picture for run in traced[:1] if run.nodes <= NODES_MAX for picture in _small(out, run)]
+    if kept and traced[0].nodes <= _SMALL_NODES:
+        return [*broken, *kept]
+    return [*broken, *_illustrations(list(dict.fromkeys(run.experiment for run in runs))), *kept]
 
 
 def _broken(runs: Sequence[RunRow], audited: Sequence[AuditRow]) -> list[tuple[RunRow, AuditRow]]:

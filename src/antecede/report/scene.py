@@ -125,6 +125,7 @@ class _Reader:
         self.nodes: set[int] = set()
         self.packets: dict[object, _Packet] = {}
         self.received: dict[tuple[int, Key], tuple[int, int]] = {}
+        self.taken: set[tuple[int, Key]] = set()
         self.subscriptions: dict[int, set[str]] = {}
         self.down: dict[int, int] = {}
         self.first_us: int | None = None
@@ -139,12 +140,14 @@ class _Reader:
         match row.event:
             case Event.SEND | Event.RECEIVE | Event.DROP:
                 self._packet(row, key)
-                if row.event is Event.RECEIVE and row.source >= 0:
+                if row.event is Event.RECEIVE and row.source >= 0 and (row.node, key) not in self.taken:
                     self.received.setdefault((row.node, key), (index, row.time_us))
             case Event.PUBLISH:
+                self.taken.add((row.node, key))
                 self.scene.publications.append(Publication(index, row.node, row.time_us, key, row.deps))
             case Event.DELIVER:
                 self.received.pop((row.node, key), None)
+                self.taken.add((row.node, key))
                 since = row.time_us - max(0, row.held_us)
                 given = Delivery(index, row.node, since, row.time_us, True, key, row.hops, row.note)
                 self.scene.deliveries.append(given)
