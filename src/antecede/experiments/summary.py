@@ -57,7 +57,7 @@ def summarise(experiment: Experiment, measured: Iterable[tuple[str, Value]]) -> 
                 spread=stdev(values) if len(values) > 1 else None,
                 seeds=len(values),
                 published=row.value if row else None,
-                unit=units.get(metric, ""),
+                unit=row.unit if row else units.get(metric, ""),
             )
         )
     return lines
