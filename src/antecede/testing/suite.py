@@ -1,0 +1,81 @@
+"""Playing a scenario in a world, and having it judged by the independent audit."""
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+from antecede.audit import Report, audit
+from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.registry import GroupOptions, MakeProcess, options
+from antecede.protocols.vcube_ps import PACKETS as VCUBE_PS_PACKETS
+from antecede.protocols.vcube_ps import records as vcube_ps_records
+from antecede.sim.network import Network
+from antecede.testing.scenarios import SCENARIOS, Scenario
+from antecede.testing.world import TOPIC, ConformanceError, Subject, World
+
+#: Makes the world of a scenario: (protocol, number of nodes, network).
+MakeWorld: TypeAlias = Callable[[Subject, int, Network], World]
+
+_RULES: Final = ("causal", "fifo", "exactly-once", "no-invention", "complete", "agreement")
+
+
+def _vcube_ps(nodes: int) -> MakeProcess:
+    chosen = options("vcube-ps", {"ack": 0.002, "retry": 0.05})  # a unit of time is a second in live worlds
+    assert isinstance(chosen, GroupOptions)
+    return chosen.build_groups(nodes, {TOPIC: range(nodes)})
+
+
+SUBJECTS: Final = {
+    "causal-aggregation": Subject(
+        name="causal-aggregation",
+        build=lambda nodes: options("causal-aggregation", {}).build(nodes),
+        packets=(Bundle,),
+        tolerates=frozenset({"duplicates"}),
+    ),
+    "vcube-ps": Subject(
+        name="vcube-ps",
+        build=_vcube_ps,
+        packets=VCUBE_PS_PACKETS,
+        kept=tuple(
+            kind
+            for kind in vars(vcube_ps_records).values()
+            if isinstance(kind, type)
+            and issubclass(kind, vcube_ps_records.Record)
+            and kind is not vcube_ps_records.Record
+        ),
+        tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
+    ),
+}
+
+
+def fair_pairs() -> Iterator[tuple[Scenario, Subject]]:
+    """Every scenario with every protocol that copes with it: what a complete run consists of."""
+    for scenario in SCENARIOS.values():
+        for subject in SUBJECTS.values():
+            if scenario.needs <= subject.tolerates:
+                yield scenario, subject
+
+
+async def play(scenario: Scenario, subject: Subject, make_world: MakeWorld, *, seed: int = 1) -> Report:
+    """Play it, judge it. Raises `ConformanceError` unless everything promised was kept; the report otherwise."""
+    if not scenario.needs <= subject.tolerates:
+        missing = ", ".join(sorted(scenario.needs - subject.tolerates))
+        raise ConformanceError(f"{subject.name} does not claim to cope with {missing}: {scenario.name} is not for it")
+    rng = random.Random(f"{seed}/{scenario.name}/{subject.name}")
+    world = make_world(subject, scenario.nodes, scenario.network(rng))
+    if "crash" in scenario.needs and not world.crashes:
+        raise ConformanceError(f"nodes cannot crash in this world: {scenario.name} needs one with journals")
+    where = f"{scenario.name} with {subject.name} in {type(world).__name__}, seed {seed}"
+    await world.start()
+    try:
+        await scenario.play(world)
+    except ConformanceError as error:
+        raise ConformanceError(f"{where}: {error}") from None
+    finally:
+        await world.stop()
+    report = audit(world.rows(), rules=_RULES, broadcast_to=range(scenario.nodes))
+    if not report.ok:
+        raise ConformanceError(f"{where}: the audit says\n{report}")
+    if not report.deliveries:
+        raise ConformanceError(f"{where}: nothing was delivered")
+    return report
