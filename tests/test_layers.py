@@ -36,6 +36,8 @@ def _table() -> dict[str, set[str]]:
             # The judge is for those who run things and look at them, not for what is judged.
             table[package] = left | ({"trace"} if rank > 0 else set()) | ({"audit"} if rank > 3 else set())
         left = left.union(packages)
+    # Live links meet the simulator's own faults (`live.weather`): the functions, not the engine.
+    table["live"] |= {"sim.network", "sim.faults"}
     table["trace"] = {"core"}
     table["audit"] = {"core.errors", "trace"}
     table["testing"] = {"core", "overlay", "protocols", "sim", "live", "trace", "audit"}
