@@ -9,7 +9,7 @@ import sys
 import typer
 from rich.console import Console
 
-from antecede.cli import demo, experiments, explain, report, simulate
+from antecede.cli import demo, experiments, explain, pipeline, report, simulate
 from antecede.core import AntecedeError
 
 app = typer.Typer(
@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate.simulate_command)
 app.command("demo")(demo.demo_command)
+app.command("audit")(pipeline.audit_command)
+app.command("metrics")(pipeline.metrics_command)
 app.command("report")(report.report_command)
 app.command("diagram")(report.diagram_command)
 app.add_typer(experiments.app, name="experiments")

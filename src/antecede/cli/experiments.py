@@ -4,9 +4,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from antecede.cli import pipeline
 from antecede.experiments import EXPERIMENTS
 
 app = typer.Typer(help="The papers' tables and figures, ours beside theirs.", no_args_is_help=True)
+app.command("run")(pipeline.run_command)
 
 
 @app.command("list")

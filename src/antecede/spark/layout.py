@@ -242,14 +242,15 @@ def find_traces(path: Path) -> list[Path]:
     found: list[Path] = []
     for directory, names, files in os.walk(path):
         here = Path(directory)
-        names[:] = sorted(name for name in names if not name.startswith((".", "runs", "_")))
+        sweep = is_sweep(here)
+        names[:] = sorted(name for name in names if not name.startswith((".", "_")) and not (sweep and name == "runs"))
         parquet = sorted(name for name in files if name.endswith(".parquet") and not name.startswith("."))
         if EVENTS in parquet:
             found.append(here)
             names.clear()
         elif parquet and any(name.partition("-")[0] in BUCKETED for name in parquet):
             raise UsageError("trace", str(here / EVENTS), "is missing beside its buckets", "run it again")
-        elif not is_sweep(here):
+        elif not sweep:
             found += [here / name for name in parquet]
     return found
 

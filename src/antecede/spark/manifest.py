@@ -50,11 +50,13 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(self.metrics or "{}", type=dict[str, object])
 
 
+#: On disk the experiment is the directory's name, as Spark and Arrow read partitions.
 _ARROW = {str: pa.string(), str | None: pa.string(), int: pa.int64(), float: pa.float64()}
 RUNS_SCHEMA = pa.schema(
     [
         pa.field(field.name, _ARROW[field.type], nullable=field.type == str | None)
         for field in msgspec.structs.fields(RunRow)
+        if field.name != "experiment"
     ],
     metadata={"antecede.runs": "1"},
 )
@@ -69,7 +71,7 @@ class Manifest:
         self._journal = layout.journal_path(out, experiment)
         self.rows: dict[str, RunRow] = {}
         if self._path.exists():
-            self.rows.update((row.key, row) for row in _read_runs(self._path))
+            self.rows.update((row.key, row) for row in _read_runs(self._path, experiment))
         self.rows.update((row.key, row) for row in _read_journal(self._journal))
 
     def add(self, row: RunRow) -> None:
@@ -96,7 +98,7 @@ def load_runs(out: Path) -> list[RunRow]:
     return [row for name in names for row in Manifest(out, name).rows.values()]
 
 
-def _read_runs(path: Path) -> Iterable[RunRow]:
+def _read_runs(path: Path, experiment: str) -> Iterable[RunRow]:
     try:
         table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
@@ -104,7 +106,7 @@ def _read_runs(path: Path) -> Iterable[RunRow]:
         raise UsageError("runs", str(path), problem, "remove it to run these again") from None
     if not table.schema.equals(RUNS_SCHEMA, check_metadata=True):
         raise UsageError("runs", str(path), "is not a table of runs", "remove it to run these again")
-    return [RunRow(**row) for row in table.to_pylist()]
+    return [RunRow(experiment=experiment, **row) for row in table.to_pylist()]
 
 
 def _read_journal(path: Path) -> Iterable[RunRow]:

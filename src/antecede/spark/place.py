@@ -37,9 +37,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, Any] = {}
 
 
-@contextmanager
-def claim(out: Path, *, resume: bool) -> Iterator[None]:
-    """Make sure `out` is ours to write: new, empty, or a sweep to continue; and nobody else's meanwhile."""
+def check_place(out: Path, *, resume: bool) -> None:
+    """Make sure `out` is ours to write: new, empty, or a sweep to continue."""
     if out.exists() and not out.is_dir():
         raise UsageError("--out", str(out), "is a file", "name a directory")
     there = out.is_dir() and any(name.name != ".lock" for name in out.iterdir())
@@ -49,6 +48,12 @@ def claim(out: Path, *, resume: bool) -> Iterator[None]:
         raise UsageError("--out", str(out), "already holds results", "continue it with --resume, or name another")
     if there:
         read_asked(out)
+
+
+@contextmanager
+def claim(out: Path, *, resume: bool) -> Iterator[None]:
+    """`out` is ours to write (`check_place`), and nobody else's meanwhile."""
+    check_place(out, resume=resume)
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock = (out / ".lock").open("wb")

@@ -1,0 +1,289 @@
+"""`antecede experiments run`, `antecede audit`, `antecede metrics`: the pipeline's commands.
+
+Spark is imported by the commands that need it, not by `--help`.
+"""
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from antecede.audit import ALL_RULES, DEFAULT_RULES
+from antecede.core import UsageError
+from antecede.experiments import EXPERIMENTS, Experiment, find
+
+if TYPE_CHECKING:
+    from antecede.experiments.summary import Line
+    from antecede.spark.audit import RunVerdict
+    from antecede.spark.sweep import SweepResult
+
+_MASTER = Annotated[
+    str | None,
+    typer.Option(help="Spark master. Default: an active session, $SPARK_MASTER, or all cores of this machine."),
+]
+_JSON = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
+_PATHS = Annotated[list[Path], typer.Argument(help="A sweep's directory, trace directories, or trace files.")]
+
+
+def run_command(
+    names: Annotated[list[str], typer.Argument(help="Experiments (see `antecede experiments list`), or all.")],
+    out: Annotated[Path, typer.Option(help="Directory for results.")] = Path("out"),
+    seeds: Annotated[int, typer.Option(min=1, help="Repeat every run with so many seeds.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue what is in the directory.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Keep every run's trace.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The largest sizes too: hours instead of minutes.")] = False,
+    master: _MASTER = None,
+    as_json: _JSON = False,
+) -> None:
+    """Run experiments and put what they measure beside what was published.
+
+    Every run is one task; a run that fails is reported with the command that repeats it, and the others go on. Exit
+    code 1 says that some did.
+
+    Examples:
+
+        antecede experiments run thesis-table-4.1 --seeds 10 --out results
+
+        antecede experiments run all --seeds 30 --out results --resume --master spark://host:7077
+    """
+    from antecede.cli.progress import SweepProgress  # noqa: PLC0415
+    from antecede.spark.place import check_place  # noqa: PLC0415
+    from antecede.spark.session import spark_session  # noqa: PLC0415
+    from antecede.spark.sweep import sweep  # noqa: PLC0415
+
+    experiments = _experiments(names)
+    check_place(out, resume=resume)  # before Spark starts, which takes a while
+    session = spark_session(master, short=True)
+    with SweepProgress(quiet=as_json) as progress:
+        result = sweep(
+            session,
+            experiments,
+            range(1, seeds + 1),
+            out,
+            trace=trace,
+            full=full,
+            resume=resume,
+            command=_command(names, out, seeds, trace=trace, full=full, master=master),
+            on_plan=progress.planned,
+            on_row=progress.row,
+        )
+    if as_json:
+        typer.echo(msgspec.json.encode({"lines": result.lines, "failed": result.failed, "done": result.done}))
+    else:
+        _show_lines(result.lines)
+        _show_failures(result)
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def audit_command(
+    paths: _PATHS,
+    rule: Annotated[
+        list[str] | None, typer.Option(help=f"Judge by this rule; may be repeated. Of {', '.join(ALL_RULES)}.")
+    ] = None,
+    within_topics: Annotated[
+        bool | None,
+        typer.Option(
+            "--within-topics/--across-topics",
+            help="Whether causal order stops at the topic. Default: as a sweep's runs promise; else across.",
+        ),
+    ] = None,
+    master: _MASTER = None,
+    as_json: _JSON = False,
+) -> None:
+    """Judge traces: causal order, per-source order, loss, agreement, duplicates, invention, each with an example.
+
+    Runs of a sweep that kept no trace are simulated again, which gives the same. Exit code 1 says that a rule was
+    violated or a trace could not be judged.
+
+    Examples:
+
+        antecede audit results
+
+        antecede audit run.parquet --rule total --rule causal
+    """
+    from antecede.cli.progress import AuditProgress  # noqa: PLC0415
+    from antecede.spark.audit import judge, verdict_table  # noqa: PLC0415
+    from antecede.spark.judging.verdict import Question  # noqa: PLC0415
+    from antecede.spark.layout import is_sweep, write_table, write_whole  # noqa: PLC0415
+    from antecede.spark.session import spark_session  # noqa: PLC0415
+    from antecede.spark.subjects import find_subjects  # noqa: PLC0415
+
+    asked = Question(across_topics=within_topics is not True, rules=tuple(rule) if rule else DEFAULT_RULES)
+    asked.check()
+    subjects = find_subjects(paths)
+    session = spark_session(master, short=True)
+    with AuditProgress(len(subjects), quiet=as_json) as progress:
+        across = None if within_topics is None else not within_topics
+        verdicts = judge(session, subjects, asked, across_topics=across, on_done=progress.done)
+    text = json.dumps([verdict.to_dict() for verdict in verdicts], indent=2)
+    if len(paths) == 1 and is_sweep(paths[0]):
+        write_table(paths[0] / "audit.parquet", verdict_table(verdicts))
+        write_whole(paths[0] / "audit.json", text.encode() + b"\n")
+    if as_json:
+        typer.echo(text)
+    else:
+        _show_verdicts(verdicts)
+    if not all(verdict.ok for verdict in verdicts):
+        raise typer.Exit(1)
+
+
+def metrics_command(
+    paths: _PATHS,
+    metric: Annotated[
+        str, typer.Option(help="Which figures; a wrong name is answered with all there are.")
+    ] = "overview",
+    master: _MASTER = None,
+    as_json: _JSON = False,
+) -> None:
+    """Measure traces: packets, bytes, latencies, buffers, hops, relays, barriers, load.
+
+    Examples:
+
+        antecede metrics results
+
+        antecede metrics run.parquet --metric delivery-latency
+    """
+    from antecede.spark.frames import read_traces  # noqa: PLC0415
+    from antecede.spark.metrics import METRICS  # noqa: PLC0415
+    from antecede.spark.session import spark_session  # noqa: PLC0415
+    from antecede.spark.trouble import reading  # noqa: PLC0415
+
+    measure = METRICS.get(metric)
+    if measure is None:
+        raise UsageError("--metric", metric, "is not known", f"choose one of {', '.join(METRICS)}")
+    session = spark_session(master)
+    with reading():
+        rows = [row.asDict(recursive=True) for row in measure(read_traces(session, *paths)).collect()]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        _show_rows(rows)
+
+
+def _experiments(names: list[str]) -> list[Experiment]:
+    if "all" in names:
+        return list(EXPERIMENTS.values())
+    return [find(name) for name in dict.fromkeys(names)]
+
+
+def _command(names: list[str], out: Path, seeds: int, *, trace: bool, full: bool, master: str | None) -> str:
+    words = ["antecede", "experiments", "run", *names, "--seeds", str(seeds), "--out", str(out)]
+    words += ["--trace"] if trace else []
+    words += ["--full"] if full else []
+    words += ["--master", master] if master else []
+    return shlex.join(words)
+
+
+# -- showing ----------------------------------------------------------------------------------------------------------
+
+
+def _show_lines(lines: "list[Line]") -> None:
+    console = Console()
+    for name in dict.fromkeys(line.experiment for line in lines):
+        table = Table(title=name, title_justify="left", box=None, pad_edge=False)
+        for column in ("setting", "protocol", "nodes", "metric", "ours", "±", "published", "difference"):
+            table.add_column(column, justify="right" if column in ("nodes", "ours", "±", "published") else "left")
+        for line in lines:
+            if line.experiment == name:
+                table.add_row(
+                    line.setting,
+                    line.protocol,
+                    str(line.nodes) if line.nodes else "",
+                    line.metric,
+                    _number(line.ours),
+                    "" if line.spread is None else _number(line.spread),
+                    "" if line.published is None else _number(line.published),
+                    _difference(line),
+                )
+        console.print(table)
+        console.print()
+
+
+def _difference(line: "Line") -> str:
+    if line.published is None:
+        return ""
+    if line.unit == "percent":
+        return f"{line.ours - line.published:+.1f} points"
+    return f"{100 * (line.ours / line.published - 1):+.1f} %" if line.published else ""
+
+
+def _show_failures(result: "SweepResult") -> None:
+    console = Console(soft_wrap=True)
+    done = f"{result.done} runs done"
+    before = f", {result.complete} were complete" if result.complete else ""
+    console.print(f"{done}{before}, {len(result.failed)} failed. Results: {result.out}", highlight=False)
+    for row in result.failed:
+        console.print(f"failed: {row.error}", style="red", markup=False, highlight=False)
+        console.print(f"  again: {row.command}", markup=False, highlight=False)
+
+
+def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
+    console = Console(soft_wrap=True)
+    totals: dict[str, list[int]] = {}
+    for verdict in verdicts:
+        report = verdict.outcome.report
+        for rule in report.rules if report else ():
+            sums = totals.setdefault(rule.name, [0, 0, 0, 0])
+            sums[0] += 1 if rule.checked else 0
+            sums[1] += rule.checked
+            sums[2] += rule.violations
+            sums[3] += 1 if rule.violations else 0
+    table = Table(box=None, pad_edge=False)
+    for column in ("rule", "runs judged", "checked", "violations", "runs violated"):
+        table.add_column(column, justify="left" if column == "rule" else "right")
+    for name, sums in totals.items():
+        style = "bold red" if sums[2] else "" if sums[0] else "dim"
+        table.add_row(name, *(f"{value:,}" for value in sums), style=style)
+    console.print(table)
+    for verdict in verdicts:
+        where = " ".join(part for part in (verdict.subject.experiment, verdict.subject.name) if part)
+        report = verdict.outcome.report
+        if verdict.outcome.refused is not None:
+            console.print(f"{where}: {verdict.outcome.refused}", style="red", markup=False, highlight=False)
+        for rule in report.rules if report else ():
+            if rule.example is not None:
+                words = f"{where}: {rule.name} violated: {rule.example.words}"
+                console.print(words, style="red", markup=False, highlight=False)
+                if verdict.subject.command:
+                    console.print(f"  again: {verdict.subject.command}", markup=False, highlight=False)
+    bad = sum(not verdict.ok for verdict in verdicts)
+    again = sum(verdict.subject.spec is not None for verdict in verdicts)
+    replayed = f" ({again} simulated again, they kept no trace)" if again else ""
+    said = f"{bad} of {len(verdicts)} runs violate a rule" if bad else f"no violation in {len(verdicts)} runs"
+    console.print(f"{said}{replayed}", style="bold red" if bad else "green", highlight=False)
+
+
+def _show_rows(rows: list[dict[str, Any]]) -> None:
+    console = Console()
+    if len(rows) == 1:  # one run, many figures: read downwards
+        table = Table(show_header=False, box=None, pad_edge=False)
+        table.add_column(style="dim")
+        table.add_column(justify="right")
+        for name, value in rows[0].items():
+            table.add_row(name, _text(value))
+        console.print(table)
+        return
+    table = Table(box=None, pad_edge=False)
+    for name in rows[0] if rows else ():
+        table.add_column(name, justify="left" if name in ("experiment", "run") else "right")
+    for row in rows:
+        table.add_row(*(_text(value) for value in row.values()))
+    console.print(table)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return _number(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10_000 or value == int(value) else f"{value:,.2f}"

@@ -1,0 +1,73 @@
+"""Progress on a terminal: how many are done, how many failed, how fast, how long still. Silent elsewhere."""
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from antecede.spark.manifest import RunRow
+from antecede.spark.plan import Plan
+
+
+class _Rate(ProgressColumn):
+    """Runs a second since the first."""
+
+    def render(self, task: Task) -> Text:
+        elapsed = task.elapsed or 0.0
+        return Text(f"{task.fields['done'] / elapsed:.1f}/s" if elapsed > 0 else "")
+
+
+class _Bar:
+    def __init__(self, *, quiet: bool) -> None:
+        self._progress = Progress(
+            TextColumn("{task.fields[done]}/{task.fields[runs]} runs"),
+            BarColumn(),
+            TextColumn("{task.fields[failed]} failed"),
+            _Rate(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=Console(stderr=True),
+            disable=quiet or not Console(stderr=True).is_terminal,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=None, done=0, runs=0, failed=0)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+
+class SweepProgress(_Bar):
+    """The bar of a sweep. Its length is the work done, not the runs: the longest come first."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
+        self._done = self._failed = 0
+
+    def planned(self, plan: Plan) -> None:
+        runs = sum(len(task.experiments) for task in plan.tasks)
+        self._progress.update(self._task, total=sum(task.cost for task in plan.tasks) or 1, runs=runs)
+
+    def row(self, row: RunRow, cost: float) -> None:
+        self._done += 1
+        self._failed += row.error is not None
+        self._progress.update(self._task, advance=cost, done=self._done, failed=self._failed)
+
+
+class AuditProgress(_Bar):
+    """The bar of an audit."""
+
+    def __init__(self, runs: int, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
+        self._done = 0
+        self._progress.update(self._task, total=runs, runs=runs)
+
+    def done(self, runs: int) -> None:
+        self._done += runs
+        self._progress.update(self._task, advance=runs, done=self._done)

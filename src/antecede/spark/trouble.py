@@ -1,0 +1,25 @@
+"""What Spark says of a damaged file, in a line that names it."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import unquote
+
+from antecede.core import UsageError
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turns Spark's errors about a Parquet file into ours. Others pass."""
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        said = str(error)
+        found = re.search(r"file:(?://)?(/[^\s,;'\"]+\.parquet)", said)
+        if found is None:
+            raise
+        reasons = re.findall(r"(?:Caused by: )?[\w.$]+(?:Exception|Error): ([^\n]+)", said)
+        problem = f"cannot be read ({reasons[-1].strip() if reasons else said.splitlines()[0]})"
+        raise UsageError("trace", unquote(found[1]), problem, "the file is damaged; write it again") from None
