@@ -60,4 +60,4 @@ def make_archive() -> Path:
 
 
 if __name__ == "__main__":
-    print(make_archive())
+    sys.stdout.write(f"{make_archive()}\n")
