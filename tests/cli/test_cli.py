@@ -64,7 +64,7 @@ def test_experiments_list_names_every_figure_of_chapter_4() -> None:
 
 
 def test_demo_shows_both_sides() -> None:
-    done = antecede("demo")
+    done = antecede("demo", "--quick")
     assert done.returncode == 0, done.stderr
     assert "one by one" in done.stdout
     assert "clean" in done.stdout
