@@ -1,8 +1,9 @@
-"""Taking a place: asking those who are there, claiming, and being accepted by all who can be reached.
+"""Taking a place: swapping tables with those who are there, and asking one of them for a place.
 
-One short conversation at a time, over the port that nodes and clients use (role "roster"): the caller sends its claim,
-if it has one, and its table; the other merges both and answers with its own. A claim that did not prevail is not in the
-answer, and its owner chooses again.
+One short conversation at a time, over the port that nodes and clients use (role "roster"): the caller sends its table
+and perhaps a wish for a place; the other merges, fulfils the wish, and answers with its own table. A newcomer asks
+everybody it can reach, so that it knows all, and has its place from the lowest among them: so places are given by one
+node, as long as newcomers see the same nodes.
 
 A node without seeds founds a cluster. With seeds, only the first of them founds one, and only when no other answers:
 the others wait. So a cluster that starts all at once comes up as one.
@@ -11,7 +12,7 @@ the others wait. So a cluster that starts all at once comes up as one.
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Annotated, Final
 
 import msgspec
@@ -36,11 +37,19 @@ _WAIT_S: Final = 5.0
 _Members = Annotated[tuple[Member, ...], Meta(max_length=1 << 16)]
 
 
+class Wish(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Give me a place."""
+
+    name: Annotated[str, Meta(max_length=256)]
+    key: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
 class Table(msgspec.Struct, frozen=True, array_like=True, tag="table", forbid_unknown_fields=True):
     """What one side knows. `slots`: how large it takes the cube to be."""
 
     slots: int
     members: _Members
+    wish: Wish | None = None
 
 
 CODEC: Final = RecordCodec[Table]((Table,), frame_bytes_max=_BYTES_MAX)
@@ -72,6 +81,9 @@ class RosterService:
             if table.slots != self._slots:
                 raise ProtocolError(f"a cube of {table.slots} places, ours has {self._slots}")
             news = self._roster.merge(table.members)
+            if table.wish is not None:
+                given = self._roster.give(table.wish.key, table.wish.name, self._slots)
+                news += [] if given is None else [given]
             if news:
                 self._heard(news)
         connection.write(CODEC.frame(Table(self._slots, tuple(self._roster.members.values()))))
@@ -123,7 +135,7 @@ class Introduction:
         self._name = name
         self._tls = tls
 
-    async def ask(self, address: str, claim: Member | None = None) -> list[Member]:
+    async def ask(self, address: str, *, me: Member | None = None, wish: Wish | None = None) -> list[Member]:
         """Swap tables with whoever is at `address`; what was new. Raises `RefusedError` or `UnreachableError`."""
         host, port = split_address(address)
         answered: asyncio.Future[Table] = asyncio.get_running_loop().create_future()
@@ -131,27 +143,22 @@ class Introduction:
         def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
             return _Asker(answered)
 
-        hello = Hello(
-            cluster=self._cluster,
-            speaks=SPEAKS,
-            role=ROLE,
-            name=self._name,
-            node=-1 if claim is None else claim.slot,
-        )
+        hello = Hello(cluster=self._cluster, speaks=SPEAKS, role=ROLE, name=self._name)
         connection = await greet(host, port, hello, adopt, tls=self._tls, timeout_s=_WAIT_S, bytes_max=_BYTES_MAX)
         try:
             mine = self.roster.members
-            members = tuple((mine if claim is None else mine | {claim.slot: claim}).values())
-            connection.write(CODEC.frame(Table(self._slots, members)))
+            members = tuple((mine if me is None else mine | {me.slot: me}).values())
+            connection.write(CODEC.frame(Table(self._slots, members, wish)))
             async with asyncio.timeout(_WAIT_S):
                 table = await answered
         except TimeoutError:
             raise UnreachableError(address, "it did not answer") from None
         finally:
+            answered.cancel()
             connection.close()
         return self.roster.merge(table.members)
 
-    async def ask_all(self, addresses: set[str], claim: Member | None = None) -> tuple[set[str], list[Exception]]:
+    async def ask_all(self, addresses: set[str], *, me: Member | None = None) -> tuple[set[str], list[Exception]]:
         """Ask everybody, those included whom others tell of. Who answered, and what went wrong with the rest."""
         asked: set[str] = set()
         reached: set[str] = set()
@@ -159,61 +166,54 @@ class Introduction:
         while addresses - asked:
             todo = sorted(addresses - asked)
             asked.update(todo)
-            for address, answer in zip(
-                todo, await asyncio.gather(*[self.ask(one, claim) for one in todo], return_exceptions=True), strict=True
-            ):
+            answers = await asyncio.gather(*[self.ask(one, me=me) for one in todo], return_exceptions=True)
+            for address, answer in zip(todo, answers, strict=True):
                 if isinstance(answer, RefusedError | UnreachableError):
                     problems.append(answer)
                 elif isinstance(answer, BaseException):
                     raise answer
                 else:
                     reached.add(address)
-            addresses = addresses | {member.address for member in self.roster.others() if member.address}
+            addresses = addresses | self._known()
         return reached, problems
 
-    async def take_place(
-        self, seeds: tuple[str, ...], own: str, incarnation: int, pause: Callable[[float], Awaitable[None]]
-    ) -> Member:
-        """This node's settled claim. Waits, with growing pauses, for a seed to answer."""
+    async def take_place(self, seeds: tuple[str, ...], own: str, incarnation: int) -> Member:
+        """This node's place. Waits, with growing pauses, for a seed to answer."""
         failures = 0
         while True:
-            kept = self.roster.mine()
-            known = {member.address for member in self.roster.others() if member.address}
-            reached, problems = await self.ask_all((set(seeds) | known) - {own})
+            reached, problems = await self.ask_all((set(seeds) | self._known()) - {own})
             refusal = next((one for one in problems if isinstance(one, RefusedError) and _final(one)), None)
             if refusal is not None and not reached:
                 raise refusal
-            if kept is not None and kept.settled:  # it was accepted once, and is ours
-                return msgspec.structs.replace(kept, incarnation=incarnation, address="")
-            if not reached and seeds and own != seeds[0]:
-                if failures in (0, 5):
-                    log.warning("no seed answers yet (%s); waiting", "; ".join(map(str, problems)))
-                failures += 1
-                await pause(min(2.0, 0.1 * 2 ** min(failures, 5)))
-                continue
-            claim = await self._claim(reached, incarnation)
-            if claim is not None:
-                return claim
+            place = self.roster.mine()
+            if place is None and not reached and (not seeds or own == seeds[0]):
+                place = self.roster.give(self.roster.key, self._name, self._slots)
+            elif place is None and reached:
+                place = await self._wish(reached)
+            if place is not None:
+                return msgspec.structs.replace(place, name=self._name, incarnation=incarnation, address="")
+            if failures in (0, 5) and not reached:
+                log.warning("no seed answers yet (%s); waiting", "; ".join(map(str, problems)))
+            failures += 1
+            await asyncio.sleep(min(2.0, 0.1 * 2 ** min(failures, 5)))
 
-    async def _claim(self, addresses: set[str], incarnation: int) -> Member | None:
-        """One attempt at the lowest free place. None: somebody was quicker."""
-        mine = self.roster.mine()
-        slot = mine.slot if mine is not None else self.roster.free(self._slots)
-        if slot < 0:
+    async def _wish(self, reached: set[str]) -> Member | None:
+        """Have a place from the lowest node there is. None: it did not answer, look again."""
+        givers = sorted([member for member in self.roster.others() if member.address in reached], key=lambda m: m.slot)
+        if not givers:
+            return None  # they are starting themselves
+        try:
+            await self.ask(givers[0].address, wish=Wish(self._name, self.roster.key))
+        except UnreachableError:
+            return None
+        place = self.roster.mine()
+        if place is None:
             remedy = "start the cluster with more slots"
             raise UsageError("slots", self._slots, "all places of the cube are or were taken", remedy)
-        claim = Member(slot=slot, name=self._name, key=self.roster.key, incarnation=incarnation)
-        await self.ask_all(set(addresses), claim)
-        winner = self.roster.members.get(slot)
-        if winner is not None and winner.key != self.roster.key:
-            return None
-        settled = msgspec.structs.replace(claim, settled=True)
-        await self.ask_all(set(addresses), settled)
-        winner = self.roster.members.get(slot)
-        if winner is not None and winner.key != self.roster.key:
-            return None
-        self.roster.merge([settled])
-        return settled
+        return place
+
+    def _known(self) -> set[str]:
+        return {member.address for member in self.roster.others() if member.address}
 
 
 def _final(error: RefusedError) -> bool:

@@ -55,7 +55,7 @@ class Neighbours:
 
     def introduce(self, introduction: Introduction, me: Member) -> None:
         self._introduction = introduction
-        self._me = msgspec.structs.replace(me, address=self._node.address, settled=True)
+        self._me = msgspec.structs.replace(me, address=self._node.address)
         self._node.roster.merge([self._me])
         self._node.roster.save()
 
@@ -87,13 +87,13 @@ class Neighbours:
         rng = random.Random(self._node.roster.key)
         everybody = {member.address for member in self._node.roster.others() if member.address}
         with contextlib.suppress(RefusedError, UnreachableError):
-            await self._introduction.ask_all(everybody, self._me)
+            await self._introduction.ask_all(everybody, me=self._me)
         while True:
             await asyncio.sleep(_PAUSE_S * rng.uniform(0.5, 1.5))
             others = [member for member in self._node.roster.others() if member.address]
             if others:
                 with contextlib.suppress(RefusedError, UnreachableError):
-                    news = await self._introduction.ask(rng.choice(others).address, self._me)
+                    news = await self._introduction.ask(rng.choice(others).address, me=self._me)
                     if news:
                         self.heard(news)
 
@@ -106,7 +106,7 @@ class Neighbours:
         self._node.roster.save()
         everybody = {member.address for member in self._node.roster.others() if member.address}
         with contextlib.suppress(RefusedError, UnreachableError):
-            await self._introduction.ask_all(everybody, self._me)
+            await self._introduction.ask_all(everybody, me=self._me)
 
     def _appeared(self, slot: int) -> None:
         if slot in self.absent:

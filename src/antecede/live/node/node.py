@@ -132,9 +132,9 @@ class Node:
             introduction = Introduction(
                 self.roster, cluster=config.cluster, slots=config.slots, name=self.name, tls=context
             )
-            me = await introduction.take_place(config.seeds, own, incarnation, asyncio.sleep)
+            me = await introduction.take_place(config.seeds, own, incarnation)
         else:
-            me = Member(slot=0, name=self.name, key=self.roster.key, settled=True)
+            me = Member(slot=0, name=self.name, key=self.roster.key)
         self.slot = me.slot
         self.roster.merge([me])
         self.roster.save()

@@ -1,10 +1,9 @@
 """Who has which place in the cube, and where to reach them.
 
-A place is claimed once and for ever: messages are numbered by it, so it is not given to another node even when its
-owner has left. A claim is *tentative* until every node that could be reached has accepted it, and *settled* then. Rules
-for two claims on one place, the same at every node, so that all come to the same answer whatever they hear first:
-a settled one beats a tentative one; of two tentative ones the lower key wins; two settled ones (two clusters were
-founded apart and then met) cannot be reconciled: the higher key must stop, with an error that says so.
+A place is given once and for ever: messages are numbered by it, so it is not given to another node even when its owner
+has left. One node gives it (`joining`), so two newcomers do not get the same. Should two have one place all the same
+(two clusters were founded apart, or the network was cut in two while nodes joined on both sides), every node decides
+alike: the lower key keeps it, and the other must stop, with an error that says so.
 
 Tables merge entry by entry, in any order, any number of times. Each node keeps its own beside its journal.
 """
@@ -22,7 +21,7 @@ from antecede.live.errors import JournalError
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim on a place."""
+    """A place and its owner."""
 
     slot: Source
     name: Annotated[str, Meta(max_length=256)]
@@ -32,7 +31,6 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     address: Annotated[str, Meta(max_length=256)] = ""
     #: Counts its starts, so that a newer address replaces an older one.
     incarnation: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
-    settled: bool = False
     #: It has left for good.
     left: bool = False
 
@@ -48,7 +46,7 @@ class Roster:
     def __init__(self, key: int, path: Path | None = None) -> None:
         self.key = key
         self.members: dict[int, Member] = {}
-        #: Somebody with a lower key has settled on our place.
+        #: Somebody with a lower key has our place.
         self.clash: Member | None = None
         self._path = path
 
@@ -82,7 +80,7 @@ class Roster:
         for member in members:
             mine = self.members.get(member.slot)
             if mine is None or _beats(member, mine):
-                if mine is not None and mine.key == self.key != member.key and mine.settled:
+                if mine is not None and mine.key == self.key != member.key:
                     self.clash = member
                 self.members[member.slot] = member
                 news.append(member)
@@ -95,14 +93,22 @@ class Roster:
         """The lowest place nobody ever claimed; −1: none."""
         return next((slot for slot in range(slots) if slot not in self.members), -1)
 
+    def give(self, key: int, name: str, slots: int) -> Member | None:
+        """The place of the node with `key`: the one it has, or a new one. None: there is none left."""
+        known = next((member for member in self.members.values() if member.key == key), None)
+        if known is not None:
+            return known
+        slot = self.free(slots)
+        if slot < 0:
+            return None
+        self.members[slot] = Member(slot=slot, name=name, key=key)
+        return self.members[slot]
+
     def others(self) -> list[Member]:
         return [member for member in self.members.values() if member.key != self.key and not member.left]
 
 
 def _beats(new: Member, old: Member) -> bool:
     if new.key == old.key:
-        rank = (old.left, old.incarnation, old.settled, bool(old.address))
-        return (new.left, new.incarnation, new.settled, bool(new.address)) > rank
-    if new.settled != old.settled:
-        return new.settled
+        return (new.left, new.incarnation, bool(new.address)) > (old.left, old.incarnation, bool(old.address))
     return new.key < old.key
