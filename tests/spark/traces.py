@@ -127,9 +127,14 @@ def senseless(random: Random, rows: list[Row]) -> list[Row]:
     if not rows:
         return rows
     rows = list(rows)
-    place = random.randrange(len(rows))
+    kind = random.randrange(6)
+    # Dependencies mean something on publish rows only, and are not looked at elsewhere.
+    places = [place for place, row in enumerate(rows) if kind != 4 or row.event is Event.PUBLISH]
+    if not places:
+        return rows
+    place = random.choice(places)
     row = rows[place]
-    match random.randrange(6):
+    match kind:
         case 0:
             rows[place] = row._replace(node=-3)
         case 1:

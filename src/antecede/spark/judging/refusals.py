@@ -1,7 +1,7 @@
 """Refuses rows that cannot mean anything: the same rows, in the same words, as `antecede.audit.well_formed`.
 
 What is refused depends only on the row and on earlier rows of its node. So buckets look on their own, and the run's
-refusal is the one with the lowest row.
+refusal is the one with the lowest row. Dependencies are looked at on publish rows, where alone they mean something.
 """
 
 from typing import NamedTuple
