@@ -66,6 +66,8 @@ class _Caller:
 
     def __init__(self, who: str, welcomed: "asyncio.Future[None]", adopt: Adopt, bytes_max: int) -> None:
         self.welcomed = welcomed
+        # Whoever waited may have given up by the time the answer is known.
+        welcomed.add_done_callback(lambda future: future.cancelled() or future.exception())
         self._who = who
         self._adopt = adopt
         self._bytes_max = bytes_max
