@@ -110,6 +110,10 @@ class DomainFrontier:
     def __len__(self) -> int:
         return sum(map(len, self._ahead.values()))
 
+    def ahead(self, topic: str) -> tuple[Dependency, ...]:
+        """The maximal elements on `topic` of what this node has seen, taken or passed on."""
+        return tuple(self._ahead.get(topic, {}).items())
+
     def stamp(self, topic: str, seq: int) -> tuple[tuple[Dependency, ...], tuple[tuple[str, int, int], ...]]:
         """What the message published now, `seq` of this node on `topic`, depends on: on its topic, and across."""
         node = self._node

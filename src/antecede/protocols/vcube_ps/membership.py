@@ -11,28 +11,24 @@ source is the joiner's floor. It waits for messages above its floors and drops w
   before the joiner has delivered it (`custody`). No tree needs to be right for that.
 * *What is below the floors is not lost to others.* A joiner first fetches what is below its floors and not stable. It
   does not deliver it; but it will deliver messages that depend on it, and whoever delivers a message must be able to
-  give all that came before it to those who still wait, even if everyone else who had it is gone. If one who answered
-  goes down before the joiner has it all, the joiner asks everybody again.
+  give all that came before it to those who still wait, even if everyone else who had it is gone.
 
 Nodes that are suspected are not waited for. One that comes back compares views with everybody before it publishes
 again; one that was suspected wrongly does so when the suspicion ends. Should it have published meanwhile, all by
 itself, what is then gone for the joiner, the joiner is told (`Gone`) and joins anew, visibly: it left, and it joined.
 
 If SUB is lost on the way, or a node dies that should have answered for others, the joiner asks those it has not heard
-from one by one. UNS is said once, to everybody: who misses it learns from the next comparison of views.
+from one by one (`rollcall`). UNS is said once, to everybody: who misses it learns from the next comparison of views.
 
 Views are compared by digest with every acknowledgement; where they differ, entries are exchanged, and both merge them.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
-from antecede.protocols.vcube_ps.packets import NUMBERS_MAX, Pull, Sub, SubAck, Uns, Views
+from antecede.protocols.vcube_ps.packets import Sub, SubAck, Uns, Views
 from antecede.protocols.vcube_ps.records import Registered
+from antecede.protocols.vcube_ps.rollcall import RollCall, raise_to
 from antecede.protocols.vcube_ps.state import Gathering, Group, Roll, State
-
-#: Timer: ask again those who have not answered.
-ROLL: Final = "roll"
 
 
 class Membership:
@@ -44,7 +40,7 @@ class Membership:
     def __init__(self, state: State, moved: Callable[[Group], None], heard_all: Callable[[Group, Roll], None]) -> None:
         self._state = state
         self._moved = moved
-        self._heard_all = heard_all
+        self.roll_call = RollCall(state, self._ask, heard_all)
 
     # -- coming and going ---------------------------------------------------------------------------------------
 
@@ -54,14 +50,16 @@ class Membership:
         group.joining = True
         self.learn(group, ((state.node, register),))
         group.order.enter(group.name)
-        self._call(group, register)
+        self.roll_call.begin(group, register)
         for hop in state.everyone.near[state.dimension]:
             state.out.send(hop, Sub(group.name, state.node, register))
+        self.roll_call.look(group)  # alone, there is nobody to hear
 
     def resume(self, group: Group) -> None:
         """This node was down: what has changed? Until everybody has said, it publishes nothing on the topic."""
-        self._call(group, group.view.register(self._state.node))
-        self.ask_again(group)
+        roll = self.roll_call.begin(group, group.view.register(self._state.node))
+        self.roll_call.ask_again(group, roll)
+        self.roll_call.look(group)
 
     def leave(self, group: Group) -> None:
         state = self._state
@@ -81,88 +79,12 @@ class Membership:
             self._moved(group)
         return news
 
-    # -- hearing everybody --------------------------------------------------------------------------------------
-
-    def _call(self, group: Group, register: int) -> None:
-        state = self._state
-        group.roll = Roll(register, set(range(state.nodes)) - state.down - {state.node})
-        # The wave takes its time to go down the tree of all nodes and come back.
-        state.out.wake_after(state.timing.retry_us * max(1, state.dimension // 4), (ROLL, group.name, register))
-        if not group.roll.waits_for:  # alone
-            self.complete(group)
-
-    def ask_again(self, group: Group) -> None:
-        """Ask those who have not answered, one by one."""
-        roll = group.roll
-        if roll is not None:
-            for node in sorted(roll.waits_for):
-                self._ask(group, roll, node)
-            if not roll.waits_for:
-                self._fetch(group, roll)
-
-    def tick(self, group: Group, register: int) -> None:
-        """The timer went off."""
-        roll = group.roll
-        if roll is None or roll.register != register:
-            return
-        timing = self._state.timing
-        roll.attempts += 1
-        if roll.attempts <= timing.attempts_max:
-            self.ask_again(group)
-            self._state.out.wake_after(timing.pause_us(roll.attempts), (ROLL, group.name, register))
-
     def _ask(self, group: Group, roll: Roll, node: int) -> None:
+        """The question of a roll call, to one node."""
         if group.joining:
             self._state.out.send(node, Sub(group.name, self._state.node, roll.register, roll.asked + 1))
         else:
             self._state.out.send(node, self._views(group, asks=True))
-
-    def _answered(self, group: Group, nodes: Iterable[int]) -> None:
-        roll = group.roll
-        if roll is not None and roll.waits_for:
-            roll.waits_for.difference_update(nodes)
-            if not roll.waits_for:
-                roll.attempts = 0
-                self._fetch(group, roll)
-                self.complete(group)
-
-    def complete(self, group: Group) -> None:
-        """If everybody has answered and nothing is left to fetch, go on."""
-        roll = group.roll
-        if roll is not None and not roll.waits_for and not self._to_fetch(group, roll):
-            group.roll = None
-            self._heard_all(group, roll)
-
-    def _to_fetch(self, group: Group, roll: Roll) -> dict[int, list[int]]:
-        """By source: what a joiner must hold for others before it begins, and does not."""
-        found = {}
-        for source, count in roll.counts.items():
-            stream = group.stream(source)
-            first = max(roll.stable.get(source, 0) + 1, stream.low)
-            lacking = [
-                seq for seq in range(first, count + 1) if seq not in stream.log and (source, seq) not in group.early
-            ]
-            if lacking:
-                found[source] = lacking
-        return found
-
-    def _fetch(self, group: Group, roll: Roll) -> None:
-        """Ask the custodian of each stream; if that does not help, one node after the other."""
-        state = self._state
-        for source, numbers in self._to_fetch(group, roll).items():
-            to = state.custodian(group, source)
-            if roll.attempts or to in (-1, state.node):
-                up = [node for node in range(state.nodes) if node not in state.down and node != state.node]
-                if not up:
-                    return
-                to = up[roll.attempts % len(up)]
-            state.out.send(to, Pull(group.name, source, tuple(numbers[:NUMBERS_MAX])))
-
-    def gone(self, group: Group, source: int, upto: int) -> None:
-        """What a joiner asked for is history."""
-        if group.roll is not None:
-            _raise_to(group.roll.stable, ((source, upto),))
-            self.complete(group)
 
     # -- suspicions ---------------------------------------------------------------------------------------------
 
@@ -173,22 +95,11 @@ class Membership:
             if node in gathering.waits_for:
                 gathering.skipped.update(self._cluster(node))
                 self._came_up(group, joiner, register, gathering, node)
-        roll = group.roll
-        if roll is not None and group.joining and node not in roll.waits_for:
-            # It has answered, and what it had perhaps nobody else has: start from what the others say.
-            roll.asked += 1
-            roll.counts.clear()
-            roll.waits_for.update(set(range(self._state.nodes)) - self._state.down - {self._state.node})
-            self.ask_again(group)
-            self.complete(group)
-        else:
-            self._answered(group, (node,))
+        self.roll_call.down(group, node)
 
     def up(self, group: Group, node: int) -> None:
-        roll = group.roll
-        if roll is not None:
-            roll.waits_for.add(node)
-            self._ask(group, roll, node)
+        if group.roll is not None:
+            self.roll_call.up(group, node)
         elif group.takes:
             self.compare(group, node)
 
@@ -207,7 +118,7 @@ class Membership:
         if packet.asks or group.view.digest != packet.digest:
             self.compare(group, sender)
         if not packet.asks and not group.joining:
-            self._answered(group, (sender,))
+            self.roll_call.answered(group, (sender,))
 
     # -- SUB and UNS on their way -------------------------------------------------------------------------------
 
@@ -241,17 +152,17 @@ class Membership:
                 speakers = self._spoken_for(sender, packet)
                 if speakers & self._state.down:
                     return  # late, and maybe of things that are gone with the speaker; the others are asked one by one
-                _raise_to(roll.counts, packet.counts)
-                _raise_to(roll.stable, packet.stable)
+                raise_to(roll.counts, packet.counts)
+                raise_to(roll.stable, packet.stable)
                 self.learn(group, packet.view)
-                self._answered(group, speakers)
+                self.roll_call.answered(group, speakers)
             return
         wave = group.waves.get(packet.node)
         if wave is not None and wave[0] == packet.register:
             register, gathering = wave
-            _raise_to(gathering.view, packet.view)
-            _raise_to(gathering.counts, packet.counts)
-            _raise_to(gathering.stable, packet.stable)
+            raise_to(gathering.view, packet.view)
+            raise_to(gathering.counts, packet.counts)
+            raise_to(gathering.stable, packet.stable)
             gathering.skipped.update(packet.skipped)
             self._came_up(group, packet.node, register, gathering, sender)
 
@@ -305,9 +216,3 @@ class Membership:
                 gathering.counts[source] = done
                 if stream.stable:
                     gathering.stable[source] = stream.stable
-
-
-def _raise_to(counts: dict[int, int], news: Iterable[tuple[int, int]]) -> None:
-    for node, count in news:
-        if counts.get(node, 0) < count:
-            counts[node] = count

@@ -16,6 +16,7 @@ from antecede.core import Frontier, Gate, LimitError, Message, MessageId, Verdic
 from antecede.core.clocks import DomainFrontier, UnprunedFrontier
 from antecede.core.gate import Stream
 from antecede.core.limits import HELD_MESSAGES_MAX
+from antecede.core.message import Dependency
 
 _NONE: tuple[Message, ...] = ()
 
@@ -29,6 +30,10 @@ class Order(Protocol):
     def reached(self, topic: str, source: int) -> int: ...
     def missing(self, topic: str) -> dict[tuple[str, int], int]:
         """By (topic, source): up to where something that is held waits for it. A domain tells of all its topics."""
+        ...
+
+    def known(self, topic: str) -> tuple[Dependency, ...]:
+        """The last messages on `topic` that what this node has delivered on any topic depends on."""
         ...
 
     def replay(self, message: Message) -> None:
@@ -75,6 +80,9 @@ class TopicOrder:
 
     def missing(self, topic: str) -> dict[tuple[str, int], int]:
         return {(topic, _source(stream)): awaited for stream, awaited in self._gate.missing().items()}
+
+    def known(self, topic: str) -> tuple[Dependency, ...]:
+        return ()  # all of it was delivered here, or was before our time
 
     def replay(self, message: Message) -> None:
         self._gate.floor(message.source, message.seq)
@@ -141,6 +149,9 @@ class Domain:
 
     def missing(self, topic: str) -> dict[tuple[str, int], int]:
         return {_topic_and_source(stream): awaited for stream, awaited in self._gate.missing().items()}
+
+    def known(self, topic: str) -> tuple[Dependency, ...]:
+        return self._frontier.ahead(topic)
 
     def replay(self, message: Message) -> None:
         stream = (message.topic, message.source)

@@ -17,7 +17,7 @@ delivered that is not stable, and no idea how far others are: it asks.
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
-from antecede.core import Message, Packet, Process, ProtocolError, UsageError
+from antecede.core import Message, MessageId, Packet, Process, ProtocolError, UsageError
 from antecede.protocols.vcube_ps.custody import Custody
 from antecede.protocols.vcube_ps.membership import Membership
 from antecede.protocols.vcube_ps.order import Order
@@ -66,7 +66,10 @@ class VCubePs(Process):
         self._restored = False
         self._state = State(node, nodes, self.out, timing, make_order)
         self._membership = Membership(self._state, self._moved, self._heard_all)
-        self._custody = Custody(self._state, self._membership.compare, self._advance)
+        self._custody = Custody(self._state, self._membership.compare, self._freed)
+        #: Groups whose queue may go on when the present input is dealt with. Never in the middle of it: what is
+        #: published then must come after all that it delivers.
+        self._to_advance: list[Group] = []
         for topic, members in founders.items():
             self._state.group(topic, members)
 
@@ -87,7 +90,8 @@ class VCubePs(Process):
         if not group.wants:
             group.wants = True
             group.queue.append(_SUB)
-            self._advance(group)
+            self._freed(group)
+            self._advance_all()
 
     def unsubscribe(self, topic: str) -> None:
         """Ask to leave, after everything asked before. Nothing happens where this was asked already."""
@@ -95,7 +99,8 @@ class VCubePs(Process):
         if group.wants:
             group.wants = False
             group.queue.append(_UNS)
-            self._advance(group)
+            self._freed(group)
+            self._advance_all()
 
     # -- packets, timers, suspicions ----------------------------------------------------------------------------
 
@@ -123,6 +128,7 @@ class VCubePs(Process):
                 self._membership.on_uns(sender, packet)
             case _:
                 raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}: not for this mode")
+        self._advance_all()
 
     def wake(self, timer: Hashable) -> None:
         match timer:
@@ -134,7 +140,8 @@ class VCubePs(Process):
                 group = self._state.group(topic)
                 self._custody.care(group, group.stream(source))
             case ("roll", str(topic), int(register)):
-                self._membership.tick(self._state.group(topic), register)
+                self._membership.roll_call.tick(self._state.group(topic), register)
+        self._advance_all()
 
     def peer_down(self, node: int) -> None:
         state = self._state
@@ -149,6 +156,7 @@ class VCubePs(Process):
             if group.takes:
                 self._custody.repair(group)
                 self._take_over(group)
+        self._advance_all()
 
     def peer_up(self, node: int) -> None:
         state = self._state
@@ -161,6 +169,7 @@ class VCubePs(Process):
             self._custody.lost_touch(group, node)
             self._membership.up(group, node)
             self._custody.review(group)
+        self._advance_all()
 
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet)
@@ -170,6 +179,17 @@ class VCubePs(Process):
         groups = self._state.groups.values()
         orders = {id(group.order): group.order for group in groups}
         return sum(order.held for order in orders.values()) + sum(len(group.early) for group in groups)
+
+    def holding(self) -> list[MessageId]:
+        """The messages received and not delivered."""
+        return [
+            message.id
+            for group in self._state.groups.values()
+            if group.takes
+            for stream in group.streams.values()
+            for seq, message in stream.log.items()
+            if seq > group.order.reached(group.name, stream.source)
+        ]
 
     def wants(self, topic: str) -> bool:
         """Was this node last asked to take `topic`? After a crash: had it begun to?"""
@@ -251,7 +271,8 @@ class VCubePs(Process):
         elif group.joining:
             for message in packet.messages:
                 group.early[message.source, message.seq] = message
-            self._membership.complete(group)
+            for message in packet.messages:  # the last of them may be what a join waited for
+                self._membership.roll_call.came(group, message.source, message.seq)
         if packet.spread == AGAIN or (packet.spread == ONCE and fresh):
             for hop in group.view.near[self._state.height(sender)]:
                 self.out.send(hop, packet)
@@ -260,6 +281,7 @@ class VCubePs(Process):
         for message in messages:
             self.out.keep(Delivered(message))
             self.out.deliver(message)
+        for message in messages:  # only now: what this frees to be published comes after all of them
             group = self._state.group(message.topic)
             self._custody.received(group, group.stream(message.source))
 
@@ -267,12 +289,21 @@ class VCubePs(Process):
         """What we miss is not kept any more. We leave, visibly, and join again from where the others are."""
         group = self._state.group(packet.topic)
         if group.joining:
-            self._membership.gone(group, packet.source, packet.upto)
+            self._membership.roll_call.gone(group, packet.source, packet.upto)
         elif group.takes and group.order.reached(packet.topic, packet.source) < packet.upto:
             self._leave(group)
             self._membership.join(group, group.view.register(self.node) + 2)
 
     # -- comings and goings -------------------------------------------------------------------------------------
+
+    def _freed(self, group: Group) -> None:
+        """Something the queue may have waited for has happened."""
+        if group.queue:
+            self._to_advance.append(group)
+
+    def _advance_all(self) -> None:
+        while self._to_advance:
+            self._advance(self._to_advance.pop())
 
     def _advance(self, group: Group) -> None:
         """Take the next things from the queue, as far as what is under way allows."""
@@ -328,7 +359,7 @@ class VCubePs(Process):
                 self._custody.watch()
         self._custody.review(group)
         self._take_over(group)
-        self._advance(group)
+        self._freed(group)
 
     def _begin(self, group: Group, floors: Iterable[tuple[int, int]]) -> None:
         for source, count in floors:
@@ -392,3 +423,4 @@ class VCubePs(Process):
                 for stream in group.streams.values():
                     self._custody.owes(group, stream)
             self._custody.review(group)
+        self._advance_all()

@@ -37,7 +37,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 class Roll:
     """Nodes that must be heard before a node may go on: a joiner asks all, and so does one that comes back."""
 
-    __slots__ = ("asked", "attempts", "counts", "register", "stable", "waits_for")
+    __slots__ = ("armed", "asked", "attempts", "counts", "lacking", "register", "stable", "waits_for")
 
     def __init__(self, register: int, waits_for: set[int]) -> None:
         self.register = register
@@ -47,7 +47,10 @@ class Roll:
         #: By source, of a joiner: up to where messages are before its time, and up to where nobody needs them.
         self.counts: dict[int, int] = {}
         self.stable: dict[int, int] = {}
+        #: What a joiner has still to fetch: (source, seq) each.
+        self.lacking: set[tuple[int, int]] = set()
         self.attempts = 0
+        self.armed = False
 
     def expects(self, register: int, asked: int) -> bool:
         """Is this an answer to the present question?"""
