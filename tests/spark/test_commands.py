@@ -1,0 +1,133 @@
+"""The pipeline's commands: what they print, write and exit with."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from pyspark.sql import SparkSession
+
+from antecede.cli import main
+from antecede.experiments import EXPERIMENTS
+from antecede.spark.results import load_summary
+from antecede.trace import Event, Row
+from antecede.trace.files import write_trace
+
+from .small import Faulty, Small
+from .traces import table
+
+Antecede: TypeAlias = Callable[..., "Run"]
+
+
+class Run:
+    """What a command did."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
+        monkeypatch.setattr("sys.argv", ["antecede", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", "160")
+        with pytest.raises(SystemExit) as caught:
+            main()
+        self.code = caught.value.code or 0
+        said = capsys.readouterr()
+        self.out, self.err = said.out, said.err
+
+
+@pytest.fixture
+def antecede(spark: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Antecede:
+    for experiment in (Small(), Faulty()):
+        monkeypatch.setitem(EXPERIMENTS, experiment.name, experiment)
+    return lambda *words: Run(capsys, monkeypatch, *words)
+
+
+def test_run_audit_metrics(antecede: Antecede, tmp_path: Path) -> None:
+    """The way of a result: measured, judged, measured again from its traces."""
+    out = tmp_path / "out"
+    ran = antecede("experiments", "run", "small", "--seeds", 2, "--out", out, "--trace")
+    assert ran.code == 0
+    assert "8 runs done, 0 failed" in ran.out
+    assert "causal" in ran.out
+    judged = antecede("audit", out)
+    assert judged.code == 0
+    assert "no violation in 8 runs" in judged.out
+    assert json.loads((out / "audit.json").read_text())[0]["ok"]
+    assert (out / "audit.parquet").exists()
+    measured = antecede("metrics", out, "--metric", "packets", "--json")
+    assert measured.code == 0
+    rows = json.loads(measured.out)
+    assert len(rows) == 8
+    in_table = sum(line.ours * line.seeds for line in load_summary(out))
+    assert in_table == sum(row["packets"] for row in rows)
+
+
+def test_a_second_run_needs_resume(antecede: Antecede, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert antecede("experiments", "run", "small", "--out", out).code == 0
+    again = antecede("experiments", "run", "small", "--out", out)
+    assert again.code == 2
+    assert again.err.startswith("error: --out")
+    assert "--resume" in again.err
+    resumed = antecede("experiments", "run", "small", "--out", out, "--resume", "--json")
+    assert resumed.code == 0
+    assert json.loads(resumed.out)["done"] == 0
+
+
+def test_failed_runs_are_told_and_counted(antecede: Antecede, tmp_path: Path) -> None:
+    ran = antecede("experiments", "run", "faulty", "--seeds", 2, "--out", tmp_path / "out")
+    assert ran.code == 1
+    assert "2 failed" in ran.out
+    assert "failed: ValueError: no luck" in ran.out
+    assert "again: antecede simulate causal-aggregation --nodes 8 --seed 2" in ran.out
+
+
+def test_a_violation_is_told_and_counted(antecede: Antecede, tmp_path: Path) -> None:
+    twice = [
+        Row(0, Event.PUBLISH, 0, topic="t", source=0, seq=1),
+        Row(1, Event.DELIVER, 1, topic="t", source=0, seq=1),
+        Row(2, Event.DELIVER, 1, topic="t", source=0, seq=1),
+    ]
+    write_trace(table(twice), tmp_path / "twice.parquet")
+    judged = antecede("audit", tmp_path)
+    assert judged.code == 1
+    assert "exactly-once violated: node 1 delivered t/0.1 twice" in judged.out
+    assert "1 of 1 runs violate a rule" in judged.out
+    assert antecede("audit", tmp_path / "twice.parquet", "--rule", "causal").code == 0
+    as_json = antecede("audit", tmp_path, "--json")
+    assert as_json.code == 1
+    assert not json.loads(as_json.out)[0]["ok"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("experiments", "run", "nonsense"), "experiment 'nonsense': is not known"),
+        (("audit", "/nowhere"), "path '/nowhere': there is no such file or directory"),
+        (("audit", ".", "--rule", "fairness"), "rules 'fairness': there is no such rule"),
+        (("metrics", ".", "--metric", "beauty"), "--metric 'beauty': is not known; choose one of overview"),
+    ],
+)
+def test_mistakes_take_one_line(antecede: Antecede, words: tuple[str, ...], said: str) -> None:
+    run = antecede(*words)
+    assert run.code == 2
+    assert run.err.startswith(f"error: {said}")
+    assert run.err.count("\n") == 1
+
+
+def test_damaged_files_are_named_and_left_alone(antecede: Antecede, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(b"PAR1 and then nothing")
+    for command in ("audit", "metrics"):
+        run = antecede(command, tmp_path)
+        assert run.code == 2
+        assert str(bad) in run.err
+        assert run.err.count("\n") == 1
+    assert bad.read_bytes() == b"PAR1 and then nothing"
+    assert list(tmp_path.iterdir()) == [bad]
+
+
+def test_metrics_of_a_sweep_without_traces(antecede: Antecede, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    antecede("experiments", "run", "small", "--out", out)
+    run = antecede("metrics", out)
+    assert run.code == 2
+    assert "--trace --resume" in run.err
