@@ -9,7 +9,7 @@ import sys
 import typer
 from rich.console import Console
 
-from antecede.cli import demo, experiments, explain, pipeline, report, simulate
+from antecede.cli import demo, experiments, explain, live, live_cluster, live_security, pipeline, report, simulate
 from antecede.core import AntecedeError
 
 app = typer.Typer(
@@ -26,6 +26,13 @@ app.command("audit")(pipeline.audit_command)
 app.command("metrics")(pipeline.metrics_command)
 app.command("report")(report.report_command)
 app.command("diagram")(report.diagram_command)
+app.command("node")(live.node_command)
+app.command("cluster")(live_cluster.cluster_command)
+app.command("pub")(live.pub_command)
+app.command("sub")(live.sub_command)
+app.command("status")(live.status_command)
+app.command("token")(live_security.token_command)
+app.add_typer(live_security.app, name="cert")
 app.add_typer(experiments.app, name="experiments")
 app.add_typer(explain.app, name="explain")
 

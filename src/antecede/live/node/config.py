@@ -31,6 +31,8 @@ class NodeConfig:
     #: Places in the cube: the most nodes the cluster will ever have had. All nodes must agree. Empty places cost one
     #: failed test now and then.
     slots: int = 16
+    #: The place to ask for when it joins, if that is free; −1: any.
+    place: int = -1
     #: The node's directory: its journal, its place. None: it forgets everything when it stops.
     directory: Path | None = None
     #: Against what an acknowledged message is safe: the end of the process, or of the machine's power.

@@ -42,6 +42,8 @@ class Wish(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
     name: Annotated[str, Meta(max_length=256)]
     key: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+    #: This one, if it is free; −1: any.
+    place: Annotated[int, Meta(ge=-1, lt=1 << 16)] = -1
 
 
 class Table(msgspec.Struct, frozen=True, array_like=True, tag="table", forbid_unknown_fields=True):
@@ -82,7 +84,7 @@ class RosterService:
                 raise ProtocolError(f"a cube of {table.slots} places, ours has {self._slots}")
             news = self._roster.merge(table.members)
             if table.wish is not None:
-                given = self._roster.give(table.wish.key, table.wish.name, self._slots)
+                given = self._roster.give(table.wish.key, table.wish.name, self._slots, table.wish.place)
                 news += [] if given is None else [given]
             if news:
                 self._heard(news)
@@ -127,12 +129,20 @@ class Introduction:
     """This node's side of it."""
 
     def __init__(
-        self, roster: Roster, *, cluster: str, slots: int, name: str, tls: ssl.SSLContext | None = None
+        self,
+        roster: Roster,
+        *,
+        cluster: str,
+        slots: int,
+        name: str,
+        place: int = -1,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.roster = roster
         self._cluster = cluster
         self._slots = slots
         self._name = name
+        self._place = place
         self._tls = tls
 
     async def ask(self, address: str, *, me: Member | None = None, wish: Wish | None = None) -> list[Member]:
@@ -187,7 +197,7 @@ class Introduction:
                 raise refusal
             place = self.roster.mine()
             if place is None and not reached and (not seeds or own == seeds[0]):
-                place = self.roster.give(self.roster.key, self._name, self._slots)
+                place = self.roster.give(self.roster.key, self._name, self._slots, self._place)
             elif place is None and reached:
                 place = await self._wish(reached)
             if place is not None:
@@ -203,7 +213,7 @@ class Introduction:
         if not givers:
             return None  # they are starting themselves
         try:
-            await self.ask(givers[0].address, wish=Wish(self._name, self.roster.key))
+            await self.ask(givers[0].address, wish=Wish(self._name, self.roster.key, self._place))
         except UnreachableError:
             return None
         place = self.roster.mine()

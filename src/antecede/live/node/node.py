@@ -130,7 +130,12 @@ class Node:
         if self._network is None:
             context = None if self._tls is None else self._tls.client
             introduction = Introduction(
-                self.roster, cluster=config.cluster, slots=config.slots, name=self.name, tls=context
+                self.roster,
+                cluster=config.cluster,
+                slots=config.slots,
+                name=self.name,
+                place=config.place,
+                tls=context,
             )
             me = await introduction.take_place(config.seeds, own, incarnation)
         else:

@@ -93,12 +93,15 @@ class Roster:
         """The lowest place nobody ever claimed; −1: none."""
         return next((slot for slot in range(slots) if slot not in self.members), -1)
 
-    def give(self, key: int, name: str, slots: int) -> Member | None:
-        """The place of the node with `key`: the one it has, or a new one. None: there is none left."""
+    def give(self, key: int, name: str, slots: int, wanted: int = -1) -> Member | None:
+        """The place of the node with `key`: the one it has, or a new one. None: there is none left.
+
+        `wanted` is given where it is free, else the lowest that is.
+        """
         known = next((member for member in self.members.values() if member.key == key), None)
         if known is not None:
             return known
-        slot = self.free(slots)
+        slot = wanted if 0 <= wanted < slots and wanted not in self.members else self.free(slots)
         if slot < 0:
             return None
         self.members[slot] = Member(slot=slot, name=name, key=key)

@@ -1,0 +1,95 @@
+"""`antecede cluster`: a cluster of processes on this machine, with a live table."""
+
+import asyncio
+import contextlib
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+
+from antecede.cli.live_tables import cluster_table
+from antecede.core import AntecedeError, UsageError
+from antecede.live.client.connect import connect
+from antecede.live.node.local import LocalCluster
+
+
+def cluster_command(
+    nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many.")] = 8,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", help="Where to keep journals and logs; the same again continues. Default: a new one."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="Stop after this long; 0: at Ctrl-C.")] = 0.0,
+) -> None:
+    """Run a cluster of processes on this machine until Ctrl-C, and show how it is.
+
+    Example, in three terminals:
+
+        antecede cluster --nodes 4
+
+        antecede sub '#' --url antecede://127.0.0.1:<port of one>
+
+        antecede pub rooms/1 hello --url antecede://127.0.0.1:<port of another>
+
+    Kill a node (`kill -9 <pid>`) and see the others notice.
+    """
+    if nodes < 1:
+        raise UsageError("--nodes", nodes, "is too few", "use at least 1")
+    where = directory or Path(tempfile.mkdtemp(prefix="antecede-"))
+    asyncio.run(_run(where, nodes, seconds))
+
+
+async def _run(directory: Path, nodes: int, seconds: float) -> None:
+    console = Console()
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked.set)
+    console.print(f"starting {nodes} nodes, journals and logs in {directory}")
+    async with LocalCluster(directory, nodes=nodes) as cluster:
+        for node in range(nodes):
+            console.print(f"  n{node}  pid {cluster.processes[node].pid}  {cluster.url(node)}", highlight=False)
+        deadline = loop.time() + seconds if seconds else None
+        table = _Table(cluster)
+        with Live(console=console, auto_refresh=False, transient=not console.is_terminal) as live:
+            while not asked.is_set() and (deadline is None or loop.time() < deadline):
+                live.update(await table.look(), refresh=True)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(asked.wait(), 1.0)
+        console.print("stopping")
+    console.print(f"stopped; journals are in {directory}")
+
+
+class _Table:
+    """Asks every node how it is, and reckons rates."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._before: dict[str, tuple[float, int]] = {}
+
+    async def look(self) -> Any:
+        names = [f"n{node}" for node in range(self._cluster.count)]
+        found = await asyncio.gather(*[self._ask(node) for node in range(self._cluster.count)])
+        rates: dict[str, float] = {}
+        now = time.monotonic()
+        for name, status in zip(names, found, strict=True):
+            if status is not None:
+                then, position = self._before.get(name, (now, status["position"]))
+                rates[name] = (status["position"] - position) / (now - then) if now > then else 0.0
+                self._before[name] = (now, status["position"])
+        return cluster_table(list(zip(names, found, strict=True)), rates)
+
+    async def _ask(self, node: int) -> dict[str, Any] | None:
+        try:
+            async with (
+                asyncio.timeout(3.0),
+                connect(self._cluster.url(node), name="status", cluster=self._cluster.cluster, timeout_s=2.0) as bus,
+            ):
+                return await bus.status()
+        except (AntecedeError, TimeoutError):
+            return None

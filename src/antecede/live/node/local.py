@@ -1,0 +1,161 @@
+"""A cluster of processes on this machine: for trying things out, demonstrations, and tests that kill.
+
+Each node has a directory (its journal, its config, its log) and a port of its own. `kill` is SIGKILL; `start` starts it
+again with what it kept. Everything that was started is stopped at the end, by its own process id.
+"""
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from antecede.core import UsageError
+from antecede.live.errors import UnreachableError
+
+_START_S: Final = 60.0
+_STOP_S: Final = 15.0
+
+
+class LocalCluster:
+    """`async with LocalCluster(directory, nodes=8) as cluster`."""
+
+    def __init__(self, directory: Path, *, nodes: int, cluster: str = "antecede", **settings: Any) -> None:
+        """`settings` as in `NodeConfig`, the same for all nodes."""
+        if not 1 <= nodes <= 256:
+            raise UsageError("nodes", nodes, "is out of range", "use 1 … 256")
+        self.directory = directory
+        self.cluster = cluster
+        self.processes: dict[int, asyncio.subprocess.Process] = {}
+        self.ports = self._ports(nodes)
+        self._settings = settings
+
+    @property
+    def count(self) -> int:
+        return len(self.ports)
+
+    def url(self, node: int) -> str:
+        return f"antecede://127.0.0.1:{self.ports[node]}"
+
+    @property
+    def urls(self) -> str:
+        """One URL that names all nodes."""
+        return "antecede://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    def journal(self, node: int) -> Path:
+        return self.directory / f"n{node}" / "journal.db"
+
+    def log(self, node: int) -> Path:
+        return self.directory / f"n{node}" / "log"
+
+    async def __aenter__(self) -> "LocalCluster":
+        try:
+            await self.start(0)  # the founder, so that the others need not wait for each other
+            await asyncio.gather(*[self.start(node) for node in range(1, self.count)])
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self, node: int, *, wait: bool = True) -> None:
+        """Start `node`, or start it again; return when it takes clients."""
+        home = self.directory / f"n{node}"
+        home.mkdir(parents=True, exist_ok=True)
+        config = home / "node.toml"
+        settings: dict[str, Any] = {
+            "name": f"n{node}",
+            "cluster": self.cluster,
+            "port": self.ports[node],
+            "directory": ".",
+            "place": node,
+            "seeds": [f"127.0.0.1:{port}" for port in self.ports],
+            "slots": 1 << max(1, (self.count - 1).bit_length()),
+        }
+        config.write_text(_toml(settings | self._settings))
+        with self.log(node).open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "antecede.live.node",
+                str(config),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us to pass on, in order
+            )
+        self.processes[node] = process
+        if wait:
+            await self.ready(node)
+
+    async def ready(self, node: int) -> None:
+        process = self.processes[node]
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(_START_S):
+                line = await process.stdout.readline()
+        except TimeoutError:
+            line = b""
+        if not line.startswith(b"ready"):
+            tail = self.log(node).read_text(errors="replace").strip().splitlines()[-1:]
+            raise UnreachableError(f"node {node}", f"it did not start: {' '.join(tail) or 'see its log'}")
+
+    def running(self, node: int) -> bool:
+        process = self.processes.get(node)
+        return process is not None and process.returncode is None
+
+    async def kill(self, node: int) -> None:
+        """SIGKILL: nothing is said, nothing more is written."""
+        process = self.processes[node]
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def stop(self) -> None:
+        """Ask all to stop, and see to it that they do."""
+        for process in self.processes.values():
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(signal.SIGTERM)
+        for node, process in self.processes.items():
+            try:
+                async with asyncio.timeout(_STOP_S):
+                    await process.wait()
+            except TimeoutError:
+                await self.kill(node)
+
+    def _ports(self, count: int) -> list[int]:
+        """The ports of earlier times where the directory knows them, so that nodes find each other again."""
+        remembered = self.directory / "ports.json"
+        ports: list[int] = []
+        if remembered.exists():
+            ports = [int(port) for port in json.loads(remembered.read_text())][:count]
+        ports += _free_ports(count - len(ports))
+        self.directory.mkdir(parents=True, exist_ok=True)
+        remembered.write_text(json.dumps(ports))
+        return ports
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _toml(settings: dict[str, Any]) -> str:
+    """Strings, numbers, booleans and lists of them are written in TOML as in JSON."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items() if value is not None)

@@ -1,0 +1,121 @@
+"""A cluster of processes under load while its nodes are killed: what was acknowledged, and what the journals say."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import antecede
+from antecede.audit import audit
+from antecede.audit.report import Report
+from antecede.live.journal import export_rows
+from antecede.live.node.local import LocalCluster
+
+
+class Load:
+    """A client of each node that answers what it reads, and remembers what was acknowledged."""
+
+    def __init__(self, cluster: LocalCluster, seed: int) -> None:
+        self.cluster = cluster
+        self.acknowledged: set[tuple[int, int]] = set()
+        self.uncertain = 0
+        self._rng = random.Random(seed)
+        self._stopping = False
+
+    async def run(self, node: int) -> None:
+        """A discussion: ask now and then, answer what comes."""
+        while not self._stopping:
+            try:
+                async with antecede.connect(self.cluster.url(node), patience_s=30, timeout_s=10) as bus:
+                    await self._talk(bus, node)
+            except antecede.AntecedeError:
+                await asyncio.sleep(0.2)
+
+    async def _talk(self, bus: antecede.Bus, node: int) -> None:
+        async with bus.subscribe("questions/#") as feed:
+            number = 0
+            while not self._stopping:
+                number += 1
+                try:
+                    identity = await bus.publish(f"questions/{node}", b"%d" % number, durability="disk")
+                    self.acknowledged.add(tuple(identity))
+                    async with asyncio.timeout(0.05):
+                        question = await anext(feed)
+                        answer = await bus.publish("answers", question.payload, durability="disk")
+                        self.acknowledged.add(tuple(answer))
+                except TimeoutError:
+                    pass
+                except antecede.PublishError as error:
+                    self.uncertain += error.may_arrive
+
+    def stop(self) -> None:
+        self._stopping = True
+
+
+async def kill_and_restart(cluster: LocalCluster, rng: random.Random, times: int, pause_s: float) -> list[int]:
+    """Kill nodes one after the other, each started again while the next may already be dying."""
+    killed = []
+    restarts: list[asyncio.Task[None]] = []
+    for _ in range(times):
+        await asyncio.sleep(pause_s)
+        up = [node for node in range(cluster.count) if cluster.running(node)]
+        if len(up) <= cluster.count // 2:
+            continue
+        node = rng.choice(up)
+        await cluster.kill(node)
+        killed.append(node)
+        restarts.append(asyncio.create_task(_again(cluster, node, rng.uniform(0.2, 2.0))))
+    await asyncio.gather(*restarts)
+    return killed
+
+
+async def _again(cluster: LocalCluster, node: int, pause_s: float) -> None:
+    await asyncio.sleep(pause_s)
+    while True:
+        try:
+            await cluster.start(node)
+        except antecede.AntecedeError:
+            if not cluster.running(node):
+                return  # killed while it started; whoever did that starts it again
+            raise
+        return
+
+
+async def all_agree(cluster: LocalCluster, within_s: float) -> list[dict[str, int]]:
+    """Wait until every node has delivered the same; what that is, node by node."""
+    found: list[dict[str, int]] = []
+    deadline = asyncio.get_running_loop().time() + within_s
+    while asyncio.get_running_loop().time() < deadline:
+        found = []
+        for node in range(cluster.count):
+            async with antecede.connect(cluster.url(node), timeout_s=20) as bus:
+                found.append((await bus.status())["delivered"])
+        if all(one == found[0] for one in found):
+            return found
+        await asyncio.sleep(0.5)
+    raise AssertionError(f"nodes have delivered different things: {found}")
+
+
+def judge(cluster: LocalCluster) -> tuple[Report, set[tuple[int, int]]]:
+    """The audit of all journals as one trace, and the messages every journal has."""
+    rows = list(export_rows([cluster.journal(node) for node in range(cluster.count)]))
+    delivered: dict[int, set[tuple[int, int]]] = {}
+    for row in rows:
+        if row.event.name == "DELIVER":
+            delivered.setdefault(row.node, set()).add((row.source, row.seq))
+    return audit(rows), set.intersection(*delivered.values())
+
+
+async def kill_run(
+    directory: Path, *, nodes: int, kills: int, pause_s: float, seed: int = 1
+) -> tuple[Report, Load, set[tuple[int, int]], list[int]]:
+    async with LocalCluster(directory, nodes=nodes, round_s=1.0, timeout_s=0.8) as cluster:
+        load = Load(cluster, seed)
+        clients = [asyncio.create_task(load.run(node)) for node in range(nodes)]
+        killed = await kill_and_restart(cluster, random.Random(seed), kills, pause_s)
+        load.stop()
+        await asyncio.wait(clients, timeout=60)
+        for client in clients:
+            client.cancel()
+        await all_agree(cluster, 90)
+        report, everywhere = judge(cluster)  # while all are up: what is owed is owed to the living
+    return report, load, everywhere, killed
