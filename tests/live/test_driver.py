@@ -321,6 +321,48 @@ def test_a_message_stamped_later_is_told_then_and_in_order() -> None:
     play(test)
 
 
+def test_settling_ends_under_steady_load() -> None:
+    async def test() -> None:
+        world = World(disk=True)
+        assert world.disk is not None
+        await world.driver.start()
+        await turn()
+        world.driver.received(5, [bundle(1)])
+        await turn()
+        world.driver.received(5, [bundle(2)])
+        settled = asyncio.ensure_future(world.driver.settled())
+        await turn()
+        world.disk.commit()  # the batch before: 2 is not in it
+        await turn()
+        assert not settled.done()
+        world.driver.received(5, [bundle(3)])  # more keeps coming
+        world.disk.commit()
+        await turn()
+        assert settled.done()
+        assert world.disk.under_way
+
+    play(test)
+
+
+def test_a_message_stamped_later_takes_its_wish_for_the_disk_with_it() -> None:
+    async def test() -> None:
+        world = World(disk=True)
+        assert world.disk is not None
+        await world.driver.start()
+        await turn()
+        promise = world.driver.publish_durably("t", b"later", sync=True)
+        world.driver.publish("t", b"now")
+        await turn()
+        world.disk.commit()
+        world.driver.received(5, [bundle(50)])
+        await turn()
+        world.disk.commit()
+        await promise
+        assert world.disk.synced == [False, True]
+
+    play(test)
+
+
 def test_hold_times_are_those_of_messages_that_waited() -> None:
     async def test() -> None:
         world = World()

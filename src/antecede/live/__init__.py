@@ -16,6 +16,8 @@ From the wire up:
     topics.py      names and filters with + and #
     envelope.py    what stands in a message's payload: topic, time, body, headers
     security/      certificates, TLS contexts, tokens with grants
+    node/          a whole node: joining, slots, diagnosis, sessions of clients
+    client/        the thin client: connect, publish, subscribe
     errors.py      what is raised beyond `core.errors`
 
 A node is a `Process` in a `Driver` over a `Transport`, with or without a `Journal`:

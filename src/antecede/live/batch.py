@@ -21,6 +21,10 @@ class Batch:
     changes: list[Change]
     #: How long deliveries were held here, by their index; those not named came through at once.
     held_us: dict[int, int]
+    #: Counts batches since the node started.
+    number: int = 0
+    #: Does somebody want it on the disk itself?
+    sync: bool = False
     kept: list[object] = field(default_factory=list)
     sends: list[tuple[int, Packet]] = field(default_factory=list)
     timers: list[tuple[int, Hashable]] = field(default_factory=list)
@@ -33,6 +37,14 @@ class Batch:
             place = change.after
             yield change
         yield from self.deliveries[place:]
+
+
+def merge_changes(reported: list[Change], published: list[tuple[int, Change]]) -> list[Change]:
+    """What a process reported, and what it published when asked to (each with how many reports came before it)."""
+    merged = reported.copy()
+    for before, change in reversed(published):
+        merged.insert(before, change)
+    return merged
 
 
 class Log(Protocol):

@@ -77,7 +77,9 @@ class Doorman:
             self._said[key] = None
             if len(self._said) > _REMEMBERED_MAX:
                 del self._said[next(iter(self._said))]
-            level = logging.DEBUG if reason == Reason.DUPLICATE else logging.WARNING  # two nodes dialled each other: usual
+            level = (
+                logging.DEBUG if reason == Reason.DUPLICATE else logging.WARNING
+            )  # two nodes dialled each other: usual
             log.log(level, "refused %s: %s (%s); further ones are only counted", host, reason, detail)
 
     def _tokens(self, host: str, now: float) -> float:

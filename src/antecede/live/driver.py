@@ -22,7 +22,7 @@ from typing import Literal, ParamSpec, TypeVar
 
 from antecede.core import AntecedeError, Message, Packet, Process, ProtocolError
 from antecede.core.process import Change
-from antecede.live.batch import Batch, Log
+from antecede.live.batch import Batch, Log, merge_changes
 from antecede.live.errors import StoppedError
 from antecede.live.transport import Transport
 from antecede.live.upkeep import Arrivals, Promises, Timers
@@ -51,7 +51,7 @@ class Driver:
         """
         self.process = process
         self.transport = transport
-        #: Resolved when the node stops: with None by `close`, with the error that stopped it otherwise.
+        #: Done when the node stops: with None by `close`, with the error that stopped it otherwise.
         self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.stopped.add_done_callback(_retrieve)
         #: The position of the last delivery given to the application.
@@ -66,13 +66,14 @@ class Driver:
         self._running = False
         self._due = False
         self._committing = False
-        self._sync = False
+        self._batches = 0
         # Publications stamped at once: how many changes of the outbox came before, and the change.
         self._published: list[tuple[int, Change]] = []
         self._timers = Timers(lambda timer: self._input(self.process.wake, timer))
         self._promises = Promises()
         self._arrivals = Arrivals()
-        self._waiters: list[asyncio.Future[None]] = []
+        # Who waits until a batch is carried out, by its number.
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
 
     # -- inputs ------------------------------------------------------------------------------------------------------
 
@@ -86,22 +87,28 @@ class Driver:
         self._input(self.process.start)
         await self.transport.start(self)
 
-    def publish(self, topic: str, payload: bytes, promise: "asyncio.Future[Message] | None" = None) -> Message | None:
+    def publish(
+        self, topic: str, payload: bytes, promise: "asyncio.Future[Message] | None" = None, *, sync: bool = False
+    ) -> Message | None:
         """Publish, without waiting for anything. None: the process stamps it later (see `Process.publish`).
 
-        `promise` is done when a future of `publish_durably` would be.
+        `promise` is done when the message is in the journal (if there is one) and on its way; with `sync` that commit
+        reaches the disk itself and survives the loss of power, not only of the process. A promise that fails with
+        `StoppedError` says that the message may or may not have left.
         """
-        return self._publish(topic, payload, promise)
+        self._check_running()
+        out = self.process.out
+        after, before = len(out.deliveries), len(out.changes)
+        message = self._ask(self.process.publish, topic, payload)
+        self._promises.wait(topic, payload, message, promise, sync)
+        if message is not None:
+            self._published.append((before, Change(after, "publish", topic, message)))
+        return message
 
     def publish_durably(self, topic: str, payload: bytes, *, sync: bool = False) -> "asyncio.Future[Message]":
-        """Publish; the future is done when the message is in the journal (there is one) and on its way.
-
-        `sync` has that commit reach the disk itself: it survives the loss of power, not only of the process. A future
-        that fails with `StoppedError` says that the message may or may not have left.
-        """
+        """`publish` with a promise of its own."""
         future: asyncio.Future[Message] = self._loop.create_future()
-        self._sync = self._sync or sync
-        self._publish(topic, payload, future)
+        self.publish(topic, payload, future, sync=sync)
         return future
 
     def subscribe(self, topic: str) -> None:
@@ -117,14 +124,14 @@ class Driver:
         self._input(self.process.peer_up, node)
 
     async def settled(self) -> None:
-        """Return when everything asked for so far is durable, sent and delivered."""
+        """Return when everything the process has decided so far is durable, sent and delivered."""
         if self._running and (self._due or self._committing):
             waiter = self._loop.create_future()
-            self._waiters.append(waiter)
+            self._waiters.append((self._batches + self._due, waiter))  # the batch under way, or the one that gathers
             await waiter
 
     async def close(self) -> None:
-        """Finish the batch under way, say goodbye, stop."""
+        """Finish what is under way, say goodbye, stop."""
         await self.settled()
         self._halt(None)
         await self.transport.close()
@@ -148,9 +155,9 @@ class Driver:
             raise
         except Exception as error:
             self._fail(error)
-            return
-        if self.process.held:
-            self._arrivals.note(packets, self._loop.time())
+        else:
+            if self.process.held:
+                self._arrivals.note(packets, self._loop.time())
 
     def link_up(self, node: int, incarnation: int) -> None:
         if self._on_link is not None and self._running:
@@ -177,8 +184,7 @@ class Driver:
             self._release(batch)
             return
         self._committing = True
-        sync, self._sync = self._sync, False
-        self._journal.append(batch, lambda error: self._committed(batch, error), sync=sync)
+        self._journal.append(batch, lambda error: self._committed(batch, error), sync=batch.sync)
 
     def _committed(self, batch: Batch, error: Exception | None) -> None:
         self._committing = False
@@ -196,28 +202,23 @@ class Driver:
         out = self.process.out
         now = self._loop.time()
         self._time_us = max(self._time_us, int(now * 1_000_000) + self._epoch_us)
-        self._promises.take(out.changes)
+        self._batches += 1
         batch = Batch(
+            number=self._batches,
+            sync=self._promises.take(out.changes),
             first=self._taken + 1,
             time_us=self._time_us,
             kept=out.kept.copy(),
             sends=out.sends.copy(),
             deliveries=out.deliveries.copy(),
-            changes=self._merge(out.changes),
+            changes=merge_changes(out.changes, self._published),
             timers=out.timers.copy(),
             held_us=self._arrivals.hold_times_us(out.deliveries, now, any_held=self.process.held > 0),
         )
         out.clear()
+        self._published.clear()
         self._taken += len(batch.deliveries)
         return batch
-
-    def _merge(self, changes: list[Change]) -> list[Change]:
-        """What the process reported and what it published at our asking, in the order in which they came about."""
-        merged = changes.copy()
-        for before, change in reversed(self._published):
-            merged.insert(before, change)
-        self._published.clear()
-        return merged
 
     def _release(self, batch: Batch) -> None:
         """Send, deliver and report, arm: in this order."""
@@ -236,23 +237,12 @@ class Driver:
             self._fail(error)
             return
         self._promises.keep()
-        if self._waiters and not self._due:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+        while self._waiters and self._waiters[0][0] <= batch.number:
+            waiter = self._waiters.pop(0)[1]
+            if not waiter.done():
+                waiter.set_result(None)
 
     # -- inside ------------------------------------------------------------------------------------------------------
-
-    def _publish(self, topic: str, payload: bytes, future: "asyncio.Future[Message] | None") -> Message | None:
-        self._check_running()
-        out = self.process.out
-        after, before = len(out.deliveries), len(out.changes)
-        message = self._ask(self.process.publish, topic, payload)
-        self._promises.wait(topic, payload, message, future)
-        if message is not None:
-            self._published.append((before, Change(after, "publish", topic, message)))
-        return message
 
     def _change(self, what: Literal["subscribe", "unsubscribe"], topic: str) -> None:
         self._check_running()
@@ -295,17 +285,15 @@ class Driver:
         self._running = False
         self._timers.stop()
         self._promises.break_all(f"node {self.process.node} stopped before this was known to be safe")
-        for waiter in self._waiters:
+        for _, waiter in self._waiters:
             if not waiter.done():
                 waiter.set_exception(StoppedError(f"node {self.process.node} stopped"))
-        if not self.stopped.done():
-            if error is None:
-                self.stopped.set_result(None)
-            else:
-                self.stopped.set_exception(error)
+        if error is None:
+            self.stopped.set_result(None)
+        else:
+            self.stopped.set_exception(error)
 
 
 def _retrieve(future: "asyncio.Future[None]") -> None:
     """The error was logged; nobody is obliged to ask for it."""
-    if not future.cancelled():
-        future.exception()
+    _ = future.cancelled() or future.exception()

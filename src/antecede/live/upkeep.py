@@ -61,22 +61,28 @@ class Promises:
 
     def __init__(self) -> None:
         # Messages the process has yet to stamp, by topic, with who waits for them, if anybody does.
-        self._unstamped: dict[str, deque[tuple[bytes, asyncio.Future[Message] | None]]] = {}
+        self._unstamped: dict[str, deque[tuple[bytes, asyncio.Future[Message] | None, bool]]] = {}
         # Stamped, and not yet taken into a batch; and taken, not yet kept.
         self._stamped: list[tuple[asyncio.Future[Message], Message]] = []
         self._taken: list[tuple[asyncio.Future[Message], Message]] = []
+        self._sync = False
 
     def wait(
-        self, topic: str, payload: bytes, message: Message | None, future: "asyncio.Future[Message] | None"
+        self, topic: str, payload: bytes, message: Message | None, future: "asyncio.Future[Message] | None", sync: bool
     ) -> None:
         """Something was published: as `message`, or the process will say so later."""
         if message is None:
-            self._unstamped.setdefault(topic, deque()).append((payload, future))
-        elif future is not None:
+            self._unstamped.setdefault(topic, deque()).append((payload, future, sync))
+            return
+        self._sync = self._sync or sync
+        if future is not None:
             self._stamped.append((future, message))
 
-    def take(self, changes: list[Change]) -> None:
-        """A batch is made, with what the process reported: from here on its messages' safety is under way."""
+    def take(self, changes: list[Change]) -> bool:
+        """A batch is made, with what the process reported: from here on its messages' safety is under way.
+
+        True when one of them is wanted on the disk itself.
+        """
         if self._unstamped:
             for change in changes:
                 if change.message is not None:
@@ -84,6 +90,8 @@ class Promises:
         if self._stamped:
             self._taken += self._stamped
             self._stamped = []
+        sync, self._sync = self._sync, False
+        return sync
 
     def keep(self) -> None:
         """What was taken is safe."""
@@ -94,7 +102,7 @@ class Promises:
                     future.set_result(message)
 
     def break_all(self, why: str) -> None:
-        late = [future for waiting in self._unstamped.values() for _, future in waiting if future is not None]
+        late = [future for waiting in self._unstamped.values() for _, future, _ in waiting if future is not None]
         for future in (*late, *(future for future, _ in (*self._stamped, *self._taken))):
             if not future.done():
                 future.set_exception(StoppedError(why))
@@ -103,7 +111,8 @@ class Promises:
         """Each topic keeps its order, so the message is the first that waits, or one from before a restart."""
         waiting = self._unstamped.get(message.topic)
         if waiting and waiting[0][0] == message.payload:
-            _, future = waiting.popleft()
+            _, future, sync = waiting.popleft()
+            self._sync = self._sync or sync
             if not waiting:
                 del self._unstamped[message.topic]
             if future is not None:
