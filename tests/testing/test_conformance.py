@@ -39,6 +39,17 @@ def test_tcp(scenario: Scenario, subject: Subject, tmp_path: Path) -> None:
     asyncio.run(play(scenario, subject, partial(TcpWorld, directory=directory)))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("scenario", "subject"), PAIRS, ids=name)
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_live_with_other_weather(scenario: Scenario, subject: Subject, seed: int, tmp_path: Path) -> None:
+    for kind in (MemoryWorld, TcpWorld):
+        directory = tmp_path / kind.__name__
+        directory.mkdir()
+        world = partial(kind, directory=directory) if subject.kept else kind
+        asyncio.run(play(scenario, subject, world, seed=seed))
+
+
 Pair = tuple[Transport, Transport, Callable[[], None]]
 
 

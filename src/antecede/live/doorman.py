@@ -77,9 +77,8 @@ class Doorman:
             self._said[key] = None
             if len(self._said) > _REMEMBERED_MAX:
                 del self._said[next(iter(self._said))]
-            level = (
-                logging.DEBUG if reason == Reason.DUPLICATE else logging.WARNING
-            )  # two nodes dialled each other: usual
+            # That two nodes dial each other is usual, and settled without anybody's help.
+            level = logging.DEBUG if reason == Reason.DUPLICATE else logging.WARNING
             log.log(level, "refused %s: %s (%s); further ones are only counted", host, reason, detail)
 
     def _tokens(self, host: str, now: float) -> float:
