@@ -57,43 +57,51 @@ async def test_several_filters_that_match_give_a_message_once(kind: str) -> None
 @over_both
 @awaited
 async def test_a_cursor_goes_on_right_behind_a_message_and_becomes_live_without_a_seam(kind: str) -> None:
-    async with node_url(kind) as url, antecede.connect(url) as bus:
-        async with bus.subscribe("t/#") as feed:
-            for number in range(10):
-                await bus.publish(f"t/{number % 2}", b"%d" % number)
-            third = (await take(feed, 3))[-1]
+    async with (
+        node_url(kind) as url,
+        antecede.connect(url) as bus,
+        bus.subscribe("t/#") as feed,
+    ):
+        for number in range(10):
+            await bus.publish(f"t/{number % 2}", b"%d" % number)
+        third = (await take(feed, 3))[-1]
 
-        async def publish_on() -> None:
-            for number in range(10, 300):
-                await bus.publish(f"t/{number % 2}", b"%d" % number)
+    async def publish_on() -> None:
+        for number in range(10, 300):
+            await bus.publish(f"t/{number % 2}", b"%d" % number)
 
-        publishing = asyncio.create_task(publish_on())
-        async with bus.subscribe("t/#", since=third.cursor) as feed:
-            assert bodies(await take(feed, 297)) == [b"%d" % number for number in range(3, 300)]
-        await publishing
-        async with bus.subscribe("t/1", since="0") as feed:
-            assert bodies(await take(feed, 150)) == [b"%d" % number for number in range(1, 300, 2)]
+    publishing = asyncio.create_task(publish_on())
+    async with bus.subscribe("t/#", since=third.cursor) as feed:
+        assert bodies(await take(feed, 297)) == [b"%d" % number for number in range(3, 300)]
+    await publishing
+    async with bus.subscribe("t/1", since="0") as feed:
+        assert bodies(await take(feed, 150)) == [b"%d" % number for number in range(1, 300, 2)]
 
 
 @over_both
 @awaited
 async def test_an_answer_never_precedes_its_question(kind: str) -> None:
-    async with node_url(kind) as url, antecede.connect(url) as asks, antecede.connect(url) as answers:
-        async with asks.subscribe("#") as watched, answers.subscribe("questions/#") as questions:
+    async with (
+        node_url(kind) as url,
+        antecede.connect(url) as asks,
+        antecede.connect(url) as answers,
+        asks.subscribe("#") as watched,
+        answers.subscribe("questions/#") as questions,
+    ):
 
-            async def answer() -> None:
-                async for question in questions:
-                    await answers.publish("answers/x", b"re: " + question.payload)
+        async def answer() -> None:
+            async for question in questions:
+                await answers.publish("answers/x", b"re: " + question.payload)
 
-            answering = asyncio.create_task(answer())
-            for number in range(50):
-                asks.publish_nowait("questions/x", b"%d" % number)
-            seen: set[bytes] = set()
-            for message in await take(watched, 100):
-                if message.topic.startswith("answers"):
-                    assert message.payload.removeprefix(b"re: ") in seen
-                seen.add(message.payload)
-            answering.cancel()
+        answering = asyncio.create_task(answer())
+        for number in range(50):
+            asks.publish_nowait("questions/x", b"%d" % number)
+        seen: set[bytes] = set()
+        for message in await take(watched, 100):
+            if message.topic.startswith("answers"):
+                assert message.payload.removeprefix(b"re: ") in seen
+            seen.add(message.payload)
+        answering.cancel()
 
 
 @awaited
@@ -247,46 +255,61 @@ async def _fill(bus: Bus, count: int) -> None:
 @over_both
 @awaited
 async def test_block_loses_nothing_however_slow_the_reader(kind: str) -> None:
-    async with node_url(kind) as url, antecede.connect(url) as bus, antecede.connect(url) as reader:
-        async with reader.subscribe("t", queue=4) as feed:
-            await _fill(bus, 200)
-            assert feed.waiting <= 4
-            assert bodies(await take(feed, 200)) == [b"%d" % number for number in range(200)]
+    async with (
+        node_url(kind) as url,
+        antecede.connect(url) as bus,
+        antecede.connect(url) as reader,
+        reader.subscribe("t", queue=4) as feed,
+    ):
+        await _fill(bus, 200)
+        assert feed.waiting <= 4
+        assert bodies(await take(feed, 200)) == [b"%d" % number for number in range(200)]
 
 
 @over_both
 @awaited
 async def test_drop_oldest_keeps_the_newest_and_counts(kind: str) -> None:
-    async with node_url(kind) as url, antecede.connect(url) as bus, antecede.connect(url) as reader:
-        async with reader.subscribe("t", queue=4, policy="drop_oldest") as feed:
-            await _fill(bus, 100)
-            got = bodies(await take(feed, 8))
-            assert got == [b"%d" % number for number in (0, 1, 2, 3, 96, 97, 98, 99)]
-            assert feed.dropped == 92
+    async with (
+        node_url(kind) as url,
+        antecede.connect(url) as bus,
+        antecede.connect(url) as reader,
+        reader.subscribe("t", queue=4, policy="drop_oldest") as feed,
+    ):
+        await _fill(bus, 100)
+        got = bodies(await take(feed, 8))
+        assert got == [b"%d" % number for number in (0, 1, 2, 3, 96, 97, 98, 99)]
+        assert feed.dropped == 92
 
 
 @over_both
 @awaited
 async def test_disconnect_ends_the_feed_with_what_was_queued(kind: str) -> None:
-    async with node_url(kind) as url, antecede.connect(url) as bus, antecede.connect(url) as reader:
-        async with reader.subscribe("t", queue=4, policy="disconnect") as feed:
-            await _fill(bus, 100)
-            assert bodies(await take(feed, 4)) == [b"0", b"1", b"2", b"3"]
-            with pytest.raises(antecede.SlowReaderError):
-                await take(feed, 1)
+    async with (
+        node_url(kind) as url,
+        antecede.connect(url) as bus,
+        antecede.connect(url) as reader,
+        reader.subscribe("t", queue=4, policy="disconnect") as feed,
+    ):
+        await _fill(bus, 100)
+        assert bodies(await take(feed, 4)) == [b"0", b"1", b"2", b"3"]
+        with pytest.raises(antecede.SlowReaderError):
+            await take(feed, 1)
 
 
 @awaited
 async def test_without_a_journal_publishers_wait_for_a_reader_that_blocks() -> None:
-    async with Node(port=0, recent_messages=50) as node:
-        async with antecede.connect(node.url) as bus, antecede.connect(node.url) as reader:
-            async with reader.subscribe("t", queue=4) as feed:
-                publishing = asyncio.create_task(_fill(bus, 1000))
-                await until(lambda: node.hub.jammed)
-                assert node.hub.position < 200
-                assert bodies(await take(feed, 1000)) == [b"%d" % number for number in range(1000)]
-                await publishing
-                assert not node.hub.jammed
+    async with (
+        Node(port=0, recent_messages=50) as node,
+        antecede.connect(node.url) as bus,
+        antecede.connect(node.url) as reader,
+        reader.subscribe("t", queue=4) as feed,
+    ):
+        publishing = asyncio.create_task(_fill(bus, 1000))
+        await until(lambda: node.hub.jammed)
+        assert node.hub.position < 200
+        assert bodies(await take(feed, 1000)) == [b"%d" % number for number in range(1000)]
+        await publishing
+        assert not node.hub.jammed
 
 
 @awaited
@@ -302,12 +325,15 @@ async def test_what_was_forgotten_is_a_gap_that_is_told() -> None:
 
 @awaited
 async def test_a_slow_reader_is_served_from_the_journal(tmp_path: Path) -> None:
-    async with Node(port=0, directory=tmp_path, recent_messages=50) as node:
-        async with antecede.connect(node.url) as bus, antecede.connect(node.url) as reader:
-            async with reader.subscribe("t", queue=16) as feed:
-                futures = [bus.publish_nowait("t", b"%d" % number) for number in range(2000)]
-                await asyncio.gather(*futures)
-                assert len(node.hub.history._entries) <= 2000
-                assert bodies(await take(feed, 2000)) == [b"%d" % number for number in range(2000)]
-                await bus.publish("t", b"live")
-                assert bodies(await take(feed, 1)) == [b"live"]
+    async with (
+        Node(port=0, directory=tmp_path, recent_messages=50) as node,
+        antecede.connect(node.url) as bus,
+        antecede.connect(node.url) as reader,
+        reader.subscribe("t", queue=16) as feed,
+    ):
+        futures = [bus.publish_nowait("t", b"%d" % number) for number in range(2000)]
+        await asyncio.gather(*futures)
+        assert len(node.hub.history._entries) <= 2000
+        assert bodies(await take(feed, 2000)) == [b"%d" % number for number in range(2000)]
+        await bus.publish("t", b"live")
+        assert bodies(await take(feed, 1)) == [b"live"]

@@ -54,30 +54,28 @@ class Load:
 async def kill_and_restart(cluster: LocalCluster, rng: random.Random, times: int, pause_s: float) -> list[int]:
     """Kill nodes one after the other, each started again while the next may already be dying."""
     killed = []
-    restarts: list[asyncio.Task[None]] = []
-    for _ in range(times):
-        await asyncio.sleep(pause_s)
-        up = [node for node in range(cluster.count) if cluster.running(node)]
-        if len(up) <= cluster.count // 2:
-            continue
-        node = rng.choice(up)
-        await cluster.kill(node)
-        killed.append(node)
-        restarts.append(asyncio.create_task(_again(cluster, node, rng.uniform(0.2, 2.0))))
-    await asyncio.gather(*restarts)
+    async with asyncio.TaskGroup() as restarts:
+        for _ in range(times):
+            await asyncio.sleep(pause_s)
+            up = [node for node in range(cluster.count) if cluster.running(node)]
+            if len(up) <= cluster.count // 2:
+                continue
+            node = rng.choice(up)  # perhaps one that has just begun to start
+            await cluster.kill(node)
+            killed.append(node)
+            restarts.create_task(_again(cluster, node, rng.uniform(0.2, 2.0)))
     return killed
 
 
 async def _again(cluster: LocalCluster, node: int, pause_s: float) -> None:
     await asyncio.sleep(pause_s)
-    while True:
-        try:
-            await cluster.start(node)
-        except antecede.AntecedeError:
-            if not cluster.running(node):
-                return  # killed while it started; whoever did that starts it again
+    await cluster.start(node, wait=False)
+    process = cluster.processes[node]
+    try:
+        await cluster.ready(node)
+    except antecede.AntecedeError:
+        if process.returncode != -9:  # killed while it started: whoever did that starts it again
             raise
-        return
 
 
 async def all_agree(cluster: LocalCluster, within_s: float) -> list[dict[str, int]]:

@@ -171,31 +171,33 @@ async def test_two_clusters_founded_apart_cannot_become_one(tmp_path: Path) -> N
 
 @awaited
 async def test_order_none_and_fifo_give_what_causal_order_holds_back() -> None:
-    async with cluster(3) as nodes, nodes[0].connect() as asks, nodes[1].connect() as answers:
-        async with nodes[2].connect() as reads:
-            async with (
-                reads.subscribe("#") as causal,
-                reads.subscribe("#", order="fifo") as fifo,
-                reads.subscribe("#", order="none") as none,
-                answers.subscribe("q") as questions,
-            ):
-                await asks.publish("q", b"0")
-                await answers.publish("a", b"0")
-                for feed in (causal, fifo, none):
-                    await take(feed, 2)
-                await take(questions, 1)
-                # The question is lost on its way to node 2; the answer is not.
-                real = nodes[0].transport.send
-                nodes[0].transport.send = lambda to, packet: None if to == 2 and packet.messages else real(to, packet)  # type: ignore[method-assign]
-                await asks.publish("q", b"question")
-                await take(questions, 1)
-                await answers.publish("a", b"answer")
-                assert bodies(await take(fifo, 1)) == [b"answer"]
-                assert bodies(await take(none, 1)) == [b"answer"]
-                assert causal.waiting == 0
-                nodes[0].transport.send = real  # type: ignore[method-assign]
-                held = await take(causal, 2)
-                assert bodies(held) == [b"question", b"answer"]
-                assert held[1].held_ms > 0
-                assert bodies(await take(none, 1)) == [b"question"]
-                assert bodies(await take(fifo, 1)) == [b"question"]
+    async with (
+        cluster(3) as nodes,
+        nodes[0].connect() as asks,
+        nodes[1].connect() as answers,
+        nodes[2].connect() as reads,
+        reads.subscribe("#") as causal,
+        reads.subscribe("#", order="fifo") as fifo,
+        reads.subscribe("#", order="none") as none,
+        answers.subscribe("q") as questions,
+    ):
+        await asks.publish("q", b"0")
+        await answers.publish("a", b"0")
+        for feed in (causal, fifo, none):
+            await take(feed, 2)
+        await take(questions, 1)
+        # The question is lost on its way to node 2; the answer is not.
+        real = nodes[0].transport.send
+        nodes[0].transport.send = lambda to, packet: None if to == 2 and packet.messages else real(to, packet)  # type: ignore[method-assign]
+        await asks.publish("q", b"question")
+        await take(questions, 1)
+        await answers.publish("a", b"answer")
+        assert bodies(await take(fifo, 1)) == [b"answer"]
+        assert bodies(await take(none, 1)) == [b"answer"]
+        assert causal.waiting == 0
+        nodes[0].transport.send = real  # type: ignore[method-assign]
+        held = await take(causal, 2)
+        assert bodies(held) == [b"question", b"answer"]
+        assert held[1].held_ms > 0
+        assert bodies(await take(none, 1)) == [b"question"]
+        assert bodies(await take(fifo, 1)) == [b"question"]

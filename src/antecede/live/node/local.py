@@ -33,6 +33,7 @@ class LocalCluster:
         self.processes: dict[int, asyncio.subprocess.Process] = {}
         self.ports = self._ports(nodes)
         self._settings = settings
+        self._stopped = False
 
     @property
     def count(self) -> int:
@@ -68,6 +69,8 @@ class LocalCluster:
 
     async def start(self, node: int, *, wait: bool = True) -> None:
         """Start `node`, or start it again; return when it takes clients."""
+        if self._stopped:
+            raise UsageError("cluster", str(self.directory), "was stopped", "make another one")
         home = self.directory / f"n{node}"
         home.mkdir(parents=True, exist_ok=True)
         config = home / "node.toml"
@@ -97,11 +100,14 @@ class LocalCluster:
             await self.ready(node)
 
     async def ready(self, node: int) -> None:
+        """Return when the process started last takes clients. Raises `UnreachableError` when it ends before."""
         process = self.processes[node]
         assert process.stdout is not None
         try:
             async with asyncio.timeout(_START_S):
                 line = await process.stdout.readline()
+                if not line:
+                    await process.wait()
         except TimeoutError:
             line = b""
         if not line.startswith(b"ready"):
@@ -121,7 +127,8 @@ class LocalCluster:
             await process.wait()
 
     async def stop(self) -> None:
-        """Ask all to stop, and see to it that they do."""
+        """Ask all to stop, and see to it that they do. Nothing starts after that."""
+        self._stopped = True
         for process in self.processes.values():
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):

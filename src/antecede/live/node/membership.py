@@ -44,7 +44,7 @@ class Neighbours:
     def begin(self) -> None:
         """Before the protocol starts."""
         node = self._node
-        present = {member.slot for member in node.roster.others()}
+        present = {member.slot for member in node.roster.others() if member.address}  # the rest has yet to start
         self.absent = set(range(node.config.slots)) - present - {node.slot}
         for slot in sorted(self.absent):
             node.process.inner.peer_down(slot)
@@ -86,10 +86,11 @@ class Neighbours:
         assert self._introduction is not None
         rng = random.Random(self._node.roster.key)
         everybody = {member.address for member in self._node.roster.others() if member.address}
-        with contextlib.suppress(RefusedError, UnreachableError):
-            await self._introduction.ask_all(everybody, me=self._me)
+        await self._introduction.ask_all(everybody, me=self._me)
+        self.heard(list(self._node.roster.members.values()))
         while True:
-            await asyncio.sleep(_PAUSE_S * rng.uniform(0.5, 1.5))
+            # While it starts, others may too, and not all of them know each other yet.
+            await asyncio.sleep((_PAUSE_S if self._node.ready else _PAUSE_S / 10) * rng.uniform(0.5, 1.5))
             others = [member for member in self._node.roster.others() if member.address]
             if others:
                 with contextlib.suppress(RefusedError, UnreachableError):
@@ -105,8 +106,7 @@ class Neighbours:
         self._node.roster.merge([self._me])
         self._node.roster.save()
         everybody = {member.address for member in self._node.roster.others() if member.address}
-        with contextlib.suppress(RefusedError, UnreachableError):
-            await self._introduction.ask_all(everybody, me=self._me)
+        await self._introduction.ask_all(everybody, me=self._me)
 
     def _appeared(self, slot: int) -> None:
         if slot in self.absent:

@@ -54,6 +54,9 @@ log = logging.getLogger("antecede.live")
 #: The one causal domain. Topics of applications are labels inside it.
 DOMAIN: Final = "main"
 
+#: Within this a node must have heard from everybody who is up.
+_JOIN_S: Final = 120.0
+
 #: Publications that the protocol has not numbered yet; beyond it clients wait.
 _UNSTAMPED_MAX: Final = 16_384
 
@@ -84,7 +87,8 @@ class Node:
         self._network: MemoryNetwork | None = None
         self._tls: Tls | None = None
         self._tokens: TokenFile | None = None
-        self._ready = False
+        #: Is it part of its cluster and open to clients?
+        self.ready = False
         self._closed = False
         self._taking: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -147,11 +151,13 @@ class Node:
             await self.journal.set_node(me.slot)
         await self._run(incarnation)
         if self._network is None:
-            self._announce(introduction, me)
+            self.neighbours.introduce(introduction, me)
+            self._task(self.neighbours.keep_in_touch())
+        await self._join_domain()
         if config.http_port is not None:
             self.http = HttpServer(self)
             await self.http.start(config.host, config.http_port)
-        self._ready = True
+        self.ready = True
         log.info("node %d (%s) of %s at %s", self.slot, self.name, config.cluster, self.url)
 
     async def _open_journal(self) -> int:
@@ -220,23 +226,28 @@ class Node:
         self.hub.delivered.update(process.inner.delivered(self.domain))
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.domain, self.slot)
-        if not process.inner.takes(self.domain):
-            if not process.inner.wants(self.domain):
-                self.driver.subscribe(self.domain)
-            async with asyncio.timeout(60 + 20 * config.round_s):
-                await self._taking
-            self.hub.delivered.update(process.inner.delivered(self.domain))
         self._task(self._upkeep())
 
-    def _announce(self, introduction: Introduction, me: Member) -> None:
-        """Now there is an address: tell everybody, and go on comparing notes."""
-        self.neighbours.introduce(introduction, me)
-        self._task(self.neighbours.keep_in_touch())
+    async def _join_domain(self) -> None:
+        """Return when this node takes what is published."""
+        inner = self.process.inner
+        if inner.takes(self.domain):
+            return
+        assert self._taking is not None
+        if not inner.wants(self.domain):
+            self.driver.subscribe(self.domain)
+        try:
+            async with asyncio.timeout(_JOIN_S):
+                await self._taking
+        except TimeoutError:
+            waits = "; ".join(inner.unfinished())
+            raise StoppedError(f"node {self.slot} could not join within {_JOIN_S:g} s: it {waits}") from None
+        self.hub.delivered.update(inner.delivered(self.domain))
 
     async def leave(self) -> None:
         """Give the membership up for good: what this node published reaches everybody first. Then stop."""
-        if self._ready:
-            self._ready = False
+        if self.ready:
+            self.ready = False
             self._taking = asyncio.get_running_loop().create_future()
             self.driver.unsubscribe(self.domain)
             with contextlib.suppress(TimeoutError):
@@ -250,7 +261,7 @@ class Node:
         if self._closed:
             return
         self._closed = True
-        self._ready = False
+        self.ready = False
         for session in list(self.sessions):
             session.say_goodbye()
         if self.http is not None:
@@ -367,7 +378,7 @@ class Node:
 
     def _answer(self, connection: FrameConnection, hello: Hello) -> Callable[[], Owner]:
         """A client dialled us."""
-        if not self._ready:
+        if not self.ready:
             raise RefusedError(connection.host, Reason.BUSY, "the node is starting or stopping")
         if hello.speaks != CLIENT_SPEAKS:
             raise RefusedError(connection.host, Reason.PACKETS, f"we speak {CLIENT_SPEAKS}")
