@@ -57,25 +57,22 @@ async def test_several_filters_that_match_give_a_message_once(kind: str) -> None
 @over_both
 @awaited
 async def test_a_cursor_goes_on_right_behind_a_message_and_becomes_live_without_a_seam(kind: str) -> None:
-    async with (
-        node_url(kind) as url,
-        antecede.connect(url) as bus,
-        bus.subscribe("t/#") as feed,
-    ):
-        for number in range(10):
-            await bus.publish(f"t/{number % 2}", b"%d" % number)
-        third = (await take(feed, 3))[-1]
+    async with node_url(kind) as url, antecede.connect(url) as bus:
+        async with bus.subscribe("t/#") as feed:
+            for number in range(10):
+                await bus.publish(f"t/{number % 2}", b"%d" % number)
+            third = (await take(feed, 3))[-1]
 
-    async def publish_on() -> None:
-        for number in range(10, 300):
-            await bus.publish(f"t/{number % 2}", b"%d" % number)
+        async def publish_on() -> None:
+            for number in range(10, 300):
+                await bus.publish(f"t/{number % 2}", b"%d" % number)
 
-    publishing = asyncio.create_task(publish_on())
-    async with bus.subscribe("t/#", since=third.cursor) as feed:
-        assert bodies(await take(feed, 297)) == [b"%d" % number for number in range(3, 300)]
-    await publishing
-    async with bus.subscribe("t/1", since="0") as feed:
-        assert bodies(await take(feed, 150)) == [b"%d" % number for number in range(1, 300, 2)]
+        publishing = asyncio.create_task(publish_on())
+        async with bus.subscribe("t/#", since=third.cursor) as feed:
+            assert bodies(await take(feed, 297)) == [b"%d" % number for number in range(3, 300)]
+        await publishing
+        async with bus.subscribe("t/1", since="0") as feed:
+            assert bodies(await take(feed, 150)) == [b"%d" % number for number in range(1, 300, 2)]
 
 
 @over_both

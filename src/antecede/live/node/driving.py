@@ -1,13 +1,13 @@
-"""The driver of a node: `live.driver`, with three people looking over its shoulder.
+"""The driver of a node: `live.driver`, with somebody looking over its shoulder.
 
-The hub sees messages as they arrive (for feeds that do not wait for order), and acknowledgements of peers are counted
-for publishers who asked for copies. Neither changes what the driver does.
+The hub sees messages as they arrive (for feeds that do not wait for order), acknowledgements of peers are counted for
+publishers who asked for copies, and messages in this node's name that it never published are refused.
 """
 
 import asyncio
 from collections.abc import Callable
 
-from antecede.core import Message, Packet
+from antecede.core import Message, Packet, ProtocolError
 from antecede.live.batch import Batch
 from antecede.live.driver import Driver
 from antecede.live.errors import StoppedError
@@ -74,10 +74,19 @@ class NodeDriver(Driver):
 
     def received(self, sender: int, packets: list[Packet]) -> None:
         if self.hub is not None:
+            self._check_source(packets, self.hub.delivered.get(self.process.node, 0))
             self.hub.arrived(packets)
         super().received(sender, packets)
         if self.replicas is not None:
             self.replicas.note(sender, packets)
+
+    def _check_source(self, packets: list[Packet], published: int) -> None:
+        """Nobody publishes in this node's name. (Between others, nodes of a cluster trust each other to pass on.)"""
+        node = self.process.node
+        for packet in packets:
+            for message in packet.messages:
+                if message.source == node and message.seq > published:
+                    raise ProtocolError(f"message {message.id} is said to be ours, and is not")
 
 
 Application = Callable[[Batch], None]
