@@ -125,8 +125,9 @@ def test_what_was_never_taken_does_not_hide_what_lies_behind(tmp_path: Path) -> 
 
 
 def test_small_batches_and_thinned_graphs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bounds on memory, made tiny."""
+    """The bounds on memory and on steps, made tiny."""
     monkeypatch.setattr(causal, "ENTRIES_MAX", 1)
+    monkeypatch.setattr(causal, "STEPS_MAX", 0)
     monkeypatch.setattr(graph, "_EDGES_A_MESSAGE", 0)
     monkeypatch.setattr(messages, "_SMALL", 0)
     monkeypatch.setattr(messages, "_WASTE_MAX", 0)

@@ -1,10 +1,12 @@
 """The causal rule at the nodes of a bucket.
 
 A take of m′ violates the rule when the node took, later, something that came before m′. If every edge of the graph
-into what a node took is in order and the node took every message that paths run through, all paths are in order, and
-one comparison an edge has shown it. Only nodes where that fails are looked at again, paths and all, many at once: by
-message, the latest row at which the node took it or anything before it. (One direct comparison would not do there:
-what a node never took hides what lies behind it, and after one message out of order more may be.)
+between messages a node took is in order, and the node took every message that paths run through, all paths are in
+order, and one comparison an edge has shown it. That is the usual node. Elsewhere the edges that are out of order, and
+those to what the node never took, are followed (`Graph.follow`): what was not taken hides what lies behind it, and
+after one message out of order more may be. A node where that leads far (one that joined late, or takes few topics) is
+put aside, and such nodes are judged many at once: by message, the latest row at which a node took it or anything
+before it.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -21,6 +23,8 @@ from antecede.spark.judging.tally import Offence, Tally
 if TYPE_CHECKING:
     from antecede.spark.judging.survey import Bucket
 
+#: So many steps along paths are cheaper than a pass over the whole graph.
+STEPS_MAX: Final = 1000
 #: Nodes are looked at again in batches of so many (message, node) entries, 4 or 8 bytes each.
 ENTRIES_MAX: Final = 1 << 24
 
@@ -57,10 +61,7 @@ class CausalJudge:
             src, dst = uncovered(node, self._ledger, self._topic, self._cover, across_topics=self._across_topics)
             if len(src):
                 self._extra.append((src, dst))
-        if not self._plainly_in_order(rows[: self._graph.count]):
-            self._again.append((node.node, rows[: self._graph.count]))
-            if len(self._again) * self._graph.count >= ENTRIES_MAX:
-                self._look_again()
+        self._judge(node.node, rows[: self._graph.count])
 
     def result(self) -> Tally:
         """The tally. Its example, if there is one, still lacks what was overtaken: that takes the whole run."""
@@ -77,28 +78,43 @@ class CausalJudge:
         edges[0][edges[0] >= known] = known + number
         return edges, [bucket.key(message) for message in strangers.tolist()]
 
-    def _plainly_in_order(self, rows: Ints) -> bool:
+    def _judge(self, node: int, rows: Ints) -> None:
         graph = self._graph
-        if graph.point is not None:
-            return False
-        if len(graph.inner) and (rows[graph.inner] == NEVER).any():
-            return False
-        never = rows == NEVER
-        late = np.where(never, np.iinfo(rows.dtype).max, rows) if never.any() else rows
-        return not (rows.take(graph.src) > late.take(graph.dst)).any()
+        if graph.point is None:
+            never = rows == NEVER
+            if never.any():
+                # What was never taken is judged as if taken first of all: every edge to it leads on.
+                late = np.where(never, NEVER, rows)
+                late[~graph.is_inner & never] = np.iinfo(rows.dtype).max
+            else:
+                late = rows
+            bad = np.flatnonzero(rows.take(graph.src) > late.take(graph.dst))
+            if not len(bad):
+                return
+            wrong = graph.follow(rows, bad, STEPS_MAX)
+            if wrong is not None:
+                self._count(node, rows, np.array(wrong, np.int64))
+                return
+        self._again.append((node, rows))
+        if len(self._again) * graph.count >= ENTRIES_MAX:
+            self._look_again()
 
     def _look_again(self) -> None:
         if not self._again:
             return
         taken = np.stack([rows for _, rows in self._again], axis=1)
         wrong = (taken != NEVER) & (self._graph.latest_of_the_past(taken) > taken)
-        self._tally.violations += int(wrong.sum())
         for column, (node, rows) in enumerate(self._again):
-            messages = np.flatnonzero(wrong[:, column])
-            if len(messages):
-                message = int(messages[np.argmin(rows[messages])])
-                row = int(rows[message])
-                if self._tally.comes_first(row):
-                    unexplained = Example(words="", nodes=(node,), messages=(), rows=(row,))
-                    self._tally.offence(Offence(order=(row, node, message), example=unexplained))
+            self._count(node, rows, np.flatnonzero(wrong[:, column]))
         self._again.clear()
+
+    def _count(self, node: int, rows: Ints, wrong: Ints) -> None:
+        """Messages in `wrong` were taken too early."""
+        if not len(wrong):
+            return
+        self._tally.violations += len(wrong)
+        message = int(wrong[np.argmin(rows[wrong])])
+        row = int(rows[message])
+        if self._tally.comes_first(row):
+            unexplained = Example(words="", nodes=(node,), messages=(), rows=(row,))
+            self._tally.offence(Offence(order=(row, node, message), example=unexplained))

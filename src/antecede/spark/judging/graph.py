@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from antecede.spark.judging.columns import Ints
+from antecede.spark.judging.columns import Bools, Ints
 from antecede.spark.judging.ledger import Ledger
 from antecede.spark.judging.scc import points_of
 from antecede.spark.judging.thin import thin
@@ -43,10 +43,11 @@ class Graph:
         has_past, has_future = np.zeros(points, bool), np.zeros(points, bool)
         has_past[self.dst] = True
         has_future[self.src] = True
-        #: Points through which something passes: who never takes one must look behind it.
-        self.inner: Ints = np.flatnonzero(has_past & has_future)
+        #: By point: does anything pass through it? Who never takes it must look behind it.
+        self.is_inner: Bools = has_past & has_future
         self._points = points
         self._levels: list[tuple[Ints, Ints, Ints]] | None = None
+        self._out: tuple[Ints, Ints] | None = None
 
     def latest_of_the_past(self, taken: Ints) -> Ints:
         """By message and node: the highest row at which the node took it or anything that came before it.
@@ -61,6 +62,34 @@ class Graph:
         for src, starts, dst in self._by_level():
             latest[dst] = np.maximum(latest[dst], np.maximum.reduceat(latest[src], starts, axis=0))
         return latest if self.point is None else latest[self.point]
+
+    def follow(self, rows: Ints, bad: Ints, steps_max: int) -> list[int] | None:
+        """The messages a node took too early, found from its bad edges on; None if that takes more than `steps_max`.
+
+        `rows`: by message, when the node took it, or −1. `bad`: edges (by place) from what it took to what it took
+        earlier or never took. A late row is carried along paths as long as what they meet was taken before it, or
+        never: beyond anything taken after it, that is the later row, and does all the carrying there is to do.
+        """
+        begin, after = self._outward()
+        carried: dict[int, int] = {}
+        todo = [(int(self.dst[edge]), int(rows[self.src[edge]])) for edge in bad.tolist()]
+        while todo:
+            here, row = todo.pop()
+            if carried.get(here, -1) >= row:
+                continue
+            steps_max -= 1
+            if steps_max < 0:
+                return None
+            carried[here] = row
+            todo += [(there, row) for there in after[begin[here] : begin[here + 1]].tolist() if rows[there] < row]
+        return [message for message in carried if rows[message] >= 0]
+
+    def _outward(self) -> tuple[Ints, Ints]:
+        """The edges by where they lead from: `after[begin[m] : begin[m + 1]]` come after m."""
+        if self._out is None:
+            order = np.argsort(self.src, kind="stable")
+            self._out = np.searchsorted(self.src[order], np.arange(self._points + 1)), self.dst[order]
+        return self._out
 
     def past(self, message: int) -> Ints:
         """Every message that came before `message` (itself too, in a circle)."""
