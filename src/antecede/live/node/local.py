@@ -24,8 +24,10 @@ _STOP_S: Final = 15.0
 class LocalCluster:
     """`async with LocalCluster(directory, nodes=8) as cluster`."""
 
-    def __init__(self, directory: Path, *, nodes: int, cluster: str = "antecede", **settings: Any) -> None:
-        """`settings` as in `NodeConfig`, the same for all nodes."""
+    def __init__(
+        self, directory: Path, *, nodes: int, cluster: str = "antecede", memory: bool = False, **settings: Any
+    ) -> None:
+        """`settings` as in `NodeConfig`, the same for all nodes. `memory`: without journals."""
         if not 1 <= nodes <= 256:
             raise UsageError("nodes", nodes, "is out of range", "use 1 … 256")
         self.directory = directory
@@ -33,6 +35,7 @@ class LocalCluster:
         self.processes: dict[int, asyncio.subprocess.Process] = {}
         self.ports = self._ports(nodes)
         self._settings = settings
+        self._memory = memory
         self._stopped = False
 
     @property
@@ -78,7 +81,7 @@ class LocalCluster:
             "name": f"n{node}",
             "cluster": self.cluster,
             "port": self.ports[node],
-            "directory": ".",
+            "directory": None if self._memory else ".",
             "place": node,
             "seeds": [f"127.0.0.1:{port}" for port in self.ports],
             "slots": 1 << max(1, (self.count - 1).bit_length()),

@@ -1,0 +1,349 @@
+"""The systems `live.py` compares: how to start each one's server, connect, publish and read."""
+
+import asyncio
+import contextlib
+import importlib.util
+import shutil
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import antecede
+from antecede.live.node.local import LocalCluster
+
+
+class System:
+    """A server and its clients. `package` and `program` say what must be installed."""
+
+    package = ""
+    program = ""
+
+    def server(self, directory: Path) -> "contextlib.AbstractAsyncContextManager[str]":
+        raise NotImplementedError
+
+    async def connect(self, address: str) -> Any:
+        raise NotImplementedError
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@asynccontextmanager
+async def process(port: int, *command: str) -> AsyncIterator[str]:
+    """A server process, until it answers its port."""
+    null = asyncio.subprocess.DEVNULL
+    running = await asyncio.create_subprocess_exec(*command, stdout=null, stderr=null)
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    writer.close()
+                    break
+                except OSError:
+                    await asyncio.sleep(0.05)
+        yield f"127.0.0.1:{port}"
+    finally:
+        running.terminate()
+        await running.wait()
+
+
+# -- antecede ----------------------------------------------------------------------------------------------------------
+
+
+class Antecede(System):
+    def __init__(self, *, journal: bool, order: str = "causal", nodes: int = 1) -> None:
+        self.journal = journal
+        self.order = order
+        self.nodes = nodes
+
+    @asynccontextmanager
+    async def server(self, directory: Path) -> AsyncIterator[str]:
+        if self.journal:
+            async with LocalCluster(directory, nodes=self.nodes) as cluster:
+                yield cluster.url(0) + " " + cluster.url(self.nodes - 1)
+        else:
+            async with LocalCluster(directory, nodes=self.nodes, memory=True) as cluster:
+                yield cluster.url(0) + " " + cluster.url(self.nodes - 1)
+
+    async def connect(self, address: str) -> "AntecedeClient":
+        return AntecedeClient(address, self.order)
+
+
+class AntecedeClient:
+    """Publishes at the first node, reads at the last."""
+
+    def __init__(self, address: str, order: str) -> None:
+        self._publish_at, self._read_at = address.split(" ")
+        self._order = order
+        self._bus: antecede.Bus | None = None
+        self._feed: antecede.Feed | None = None
+
+    async def _open(self, url: str) -> antecede.Bus:
+        if self._bus is None:
+            self._bus = await antecede.connect(url).__aenter__()
+        return self._bus
+
+    async def publish(self, topic: str, body: bytes) -> None:
+        (await self._open(self._publish_at)).publish_nowait(topic, body)
+
+    async def publish_many(self, topic: str, body: Callable[[], bytes], count: int) -> None:
+        bus = await self._open(self._publish_at)
+        window: list[asyncio.Future[Any]] = []
+        for number in range(count):
+            window.append(bus.publish_nowait(topic, body()))
+            if len(window) == 2048:
+                await window[1023]
+                del window[:1024]
+            elif number % 64 == 63:
+                await asyncio.sleep(0)
+        await asyncio.gather(*window)
+
+    async def subscribe(self, topic: str) -> None:
+        bus = await self._open(self._read_at)
+        self._feed = await bus.subscribe(topic, order=self._order, queue=4096).__aenter__()  # type: ignore[arg-type]
+
+    async def messages(self, count: int) -> AsyncIterator[bytes]:
+        assert self._feed is not None
+        for _ in range(count):
+            yield (await anext(self._feed)).payload
+
+    async def close(self) -> None:
+        if self._bus is not None:
+            await self._bus.close()
+
+
+# -- others ------------------------------------------------------------------------------------------------------------
+
+
+class Nats(System):
+    package, program = "nats", "nats-server"
+
+    def server(self, directory: Path) -> "contextlib.AbstractAsyncContextManager[str]":
+        port = free_port()
+        return process(port, self.program, "-a", "127.0.0.1", "-p", str(port))
+
+    async def connect(self, address: str) -> "NatsClient":
+        import nats  # noqa: PLC0415
+
+        return NatsClient(await nats.connect(f"nats://{address}"))
+
+
+class NatsClient:
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._subscription: Any = None
+
+    async def publish(self, topic: str, body: bytes) -> None:
+        await self._client.publish(topic, body)
+
+    async def publish_many(self, topic: str, body: Callable[[], bytes], count: int) -> None:
+        for number in range(count):
+            await self._client.publish(topic, body())
+            if number % 64 == 63:
+                await asyncio.sleep(0)
+        await self._client.flush(timeout=60)
+
+    async def subscribe(self, topic: str) -> None:
+        self._subscription = await self._client.subscribe(topic, pending_msgs_limit=-1, pending_bytes_limit=-1)
+        await self._client.flush()
+
+    async def messages(self, count: int) -> AsyncIterator[bytes]:
+        left = count
+        async for message in self._subscription.messages:
+            yield message.data
+            left -= 1
+            if not left:
+                return
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class Redis(System):
+    package, program = "redis", "redis-server"
+
+    def server(self, directory: Path) -> "contextlib.AbstractAsyncContextManager[str]":
+        port = free_port()
+        limits = ("--client-output-buffer-limit", "pubsub 0 0 0")
+        where = ("--dir", str(directory), "--bind", "127.0.0.1", "--port", str(port))
+        return process(port, self.program, *where, "--save", "", *limits)
+
+    async def connect(self, address: str) -> "RedisClient":
+        import redis.asyncio  # noqa: PLC0415
+
+        return RedisClient(redis.asyncio.Redis.from_url(f"redis://{address}"))
+
+
+class RedisClient:
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._subscription: Any = None
+
+    async def publish(self, topic: str, body: bytes) -> None:
+        await self._client.publish(topic, body)
+
+    async def publish_many(self, topic: str, body: Callable[[], bytes], count: int) -> None:
+        for first in range(0, count, 64):
+            pipeline = self._client.pipeline(transaction=False)
+            for _ in range(min(64, count - first)):
+                pipeline.publish(topic, body())
+            await pipeline.execute()
+
+    async def subscribe(self, topic: str) -> None:
+        self._subscription = self._client.pubsub()
+        await self._subscription.subscribe(topic)
+        await self._subscription.get_message(timeout=5)
+
+    async def messages(self, count: int) -> AsyncIterator[bytes]:
+        left = count
+        async for message in self._subscription.listen():
+            if message["type"] == "message":
+                yield message["data"]
+                left -= 1
+                if not left:
+                    return
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+class Mqtt(System):
+    package, program = "aiomqtt", "mosquitto"
+
+    @asynccontextmanager
+    async def server(self, directory: Path) -> AsyncIterator[str]:
+        port = free_port()
+        config = directory / "mosquitto.conf"
+        config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
+        async with process(port, self.program, "-c", str(config)) as address:
+            yield address
+
+    async def connect(self, address: str) -> "MqttClient":
+        import aiomqtt  # noqa: PLC0415
+
+        host, port = address.split(":")
+        client = aiomqtt.Client(host, int(port), max_queued_outgoing_messages=0)
+        return MqttClient(await client.__aenter__())
+
+
+class MqttClient:
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    async def publish(self, topic: str, body: bytes) -> None:
+        await self._client.publish(topic, body)
+
+    async def publish_many(self, topic: str, body: Callable[[], bytes], count: int) -> None:
+        for _ in range(count):
+            await self._client.publish(topic, body(), timeout=60)
+
+    async def subscribe(self, topic: str) -> None:
+        await self._client.subscribe(topic)
+
+    async def messages(self, count: int) -> AsyncIterator[bytes]:
+        left = count
+        async for message in self._client.messages:
+            yield message.payload
+            left -= 1
+            if not left:
+                return
+
+    async def close(self) -> None:
+        await self._client.__aexit__(None, None, None)
+
+
+class Zenoh(System):
+    """Peers without a router: the publisher's process listens. Rust inside; Python only calls it."""
+
+    package = "zenoh"
+
+    @asynccontextmanager
+    async def server(self, directory: Path) -> AsyncIterator[str]:
+        yield f"127.0.0.1:{free_port()}"
+
+    async def connect(self, address: str) -> "ZenohClient":
+        return ZenohClient(address)
+
+
+class ZenohClient:
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._session: Any = None
+        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self._publisher: Any = None
+
+    def _open(self, key: str) -> Any:
+        import zenoh  # noqa: PLC0415
+
+        if self._session is None:
+            config = zenoh.Config()
+            config.insert_json5("mode", '"peer"')
+            config.insert_json5("scouting/multicast/enabled", "false")
+            config.insert_json5(key, f'["tcp/{self._address}"]')
+            self._session = zenoh.open(config)
+        return self._session
+
+    async def publish(self, topic: str, body: bytes) -> None:
+        await self._ready(topic)
+        self._publisher.put(body)
+
+    async def publish_many(self, topic: str, body: Callable[[], bytes], count: int) -> None:
+        await self._ready(topic)
+        for number in range(count):
+            self._publisher.put(body())
+            if number % 64 == 63:
+                await asyncio.sleep(0)
+
+    async def _ready(self, topic: str) -> None:
+        if self._publisher is None:
+            import zenoh  # noqa: PLC0415
+
+            session = self._open("connect/endpoints")
+            self._publisher = session.declare_publisher(topic, congestion_control=zenoh.CongestionControl.BLOCK)
+            await asyncio.sleep(1.0)  # until the subscription is known
+
+    async def subscribe(self, topic: str) -> None:
+        loop = asyncio.get_running_loop()
+
+        def heard(sample: Any) -> None:
+            loop.call_soon_threadsafe(self._queue.put_nowait, sample.payload.to_bytes())
+
+        self._open("listen/endpoints").declare_subscriber(topic, heard)
+
+    async def messages(self, count: int) -> AsyncIterator[bytes]:
+        for _ in range(count):
+            yield await self._queue.get()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+
+
+SYSTEMS: dict[str, System] = {
+    "nats": Nats(),
+    "antecede, memory": Antecede(journal=False),
+    "antecede, memory, order none": Antecede(journal=False, order="none"),
+    "antecede, journal": Antecede(journal=True),
+    "antecede, 2 nodes, memory": Antecede(journal=False, nodes=2),
+    "antecede, 2 nodes, journal": Antecede(journal=True, nodes=2),
+    "redis": Redis(),
+    "mqtt (mosquitto)": Mqtt(),
+    "zenoh": Zenoh(),
+}
+
+
+def missing(name: str) -> str:
+    """What would have to be installed; empty: nothing."""
+    system = SYSTEMS[name]
+    lacking = []
+    if system.package and importlib.util.find_spec(system.package) is None:
+        lacking.append(f"Python package {system.package}")
+    if system.program and shutil.which(system.program) is None:
+        lacking.append(system.program)
+    return ", ".join(lacking)
