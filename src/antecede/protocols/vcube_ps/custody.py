@@ -162,10 +162,7 @@ class Custody:
             position = stream.positions.get(node)
             if position is not None and aged <= position.got < stream.got:
                 continue  # what it lacks is young
-            lacked = [] if position is None else self._lacked_by(stream, position, aged)
-            if lacked:
-                self._send(node, stream, lacked)
-            else:
+            if position is None or not self._bring(group, stream, node, position, aged):
                 state.out.send(node, Probe(group.name, stream.source))
         self._arm(stream, group)
 
@@ -193,6 +190,15 @@ class Custody:
         beyond = set(position.beyond)
         wanted = (seq for seq in range(position.got + 1, until + 1) if seq not in beyond)
         return stream.held(wanted)[: self._state.timing.burst]
+
+    def _bring(self, group: Group, stream: Stream, node: int, position: Position, until: int) -> bool:
+        """Send `node` what it lacks, or tell it that this is gone. False when there is nothing to send."""
+        if position.got + 1 < stream.low:
+            self._state.out.send(node, Gone(group.name, stream.source, stream.low - 1))
+            return True
+        lacked = self._lacked_by(stream, position, until)
+        self._send(node, stream, lacked)
+        return bool(lacked)
 
     def _lacks(self, group: Group, stream: Stream, position: Position) -> list[int]:
         """What somebody at `position` has and this node has not."""
@@ -240,7 +246,7 @@ class Custody:
         done = max(packet.done if agrees else 0, old.done if old is not None else 0)
         if old is None or packet.got > old.got or done > old.done:
             stream.attempts = 0
-        position = Position(packet.got, packet.beyond, done)
+        position = Position(max(packet.got, done), packet.beyond, done)  # an older word may come later
         complete = stream.place(sender, position, member=sender in group.view)
         stream.heard.add(sender)
         if not agrees:
@@ -248,8 +254,8 @@ class Custody:
         if not state.looks_after(group, packet.source):
             return
         self._fetch(group, stream, sender, position)
-        if packet.asked and packet.got < stream.got:
-            self._send(sender, stream, self._lacked_by(stream, position, stream.got))
+        if packet.asked and packet.got < stream.got and sender in group.view:
+            self._bring(group, stream, sender, position, stream.got)
         if complete:
             self._settle(group, stream)
         self._arm(stream, group)

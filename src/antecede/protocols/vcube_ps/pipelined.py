@@ -293,6 +293,8 @@ class VCubePs(Process):
         elif group.takes and group.order.reached(packet.topic, packet.source) < packet.upto:
             self._leave(group)
             self._membership.join(group, group.view.register(self.node) + 2)
+        else:  # the sender takes us for slower than we are
+            self._custody.owes(group, group.stream(packet.source))
 
     # -- comings and goings -------------------------------------------------------------------------------------
 
