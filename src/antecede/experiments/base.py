@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from antecede.experiments.published import PublishedValue, published_for
 from antecede.sim import RunSpec, simulate
 
 #: What `simulate` measured: numbers, nested records, and histograms as {value: count}.
@@ -72,6 +73,10 @@ class Experiment(ABC):
     def derive(self, values: Sequence[Value]) -> list[Value]:
         """What only several sizes together say, from all values of one setting and seed."""
         return []
+
+    def published(self) -> dict[tuple[str, int, str], PublishedValue]:
+        """The figures to put beside ours, by (protocol, nodes, metric)."""
+        return published_for(self.paper, self.item)
 
     def execute(self, spec: RunSpec) -> Metrics:
         """Carry out one run. Most experiments need nothing but the simulator's own metrics."""

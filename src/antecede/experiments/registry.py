@@ -3,8 +3,18 @@
 from antecede.core import UsageError
 from antecede.experiments.base import Experiment
 from antecede.experiments.thesis_ch4 import CHAPTER_4
+from antecede.experiments.thesis_ch5 import SINGLE_AND_SEVERAL
+from antecede.experiments.thesis_ch5_authors import AUTHORS
+from antecede.experiments.thesis_ch5_brokers import BROKERS
+from antecede.experiments.thesis_ch5_churn import CHURN
+from antecede.experiments.thesis_ch5_order import ORDER_AND_TOPICS
+from antecede.experiments.vcube_diagnosis import DIAGNOSIS
 
-EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in (*CHAPTER_4,)}
+CHAPTER_5 = (*SINGLE_AND_SEVERAL, *ORDER_AND_TOPICS, *CHURN, *BROKERS, *AUTHORS)
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for experiment in (*CHAPTER_4, *CHAPTER_5, *DIAGNOSIS)
+}
 
 
 def find(name: str) -> Experiment:

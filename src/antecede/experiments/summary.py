@@ -6,7 +6,6 @@ from statistics import fmean, stdev
 import msgspec
 
 from antecede.experiments.base import Case, Experiment, Metrics, Value
-from antecede.experiments.published import published_for
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +40,7 @@ def summarise(experiment: Experiment, measured: Iterable[tuple[str, Value]]) -> 
     gathered: dict[tuple[str, str, int, str], list[float]] = {}
     for setting, value in measured:
         gathered.setdefault((setting, value.protocol, value.nodes, value.metric), []).append(value.value)
-    printed = published_for(experiment.paper, experiment.item)
+    printed = experiment.published()
     units = {metric: row.unit for (_, _, metric), row in printed.items()}
     lines = []
     for (setting, protocol, nodes, metric), values in gathered.items():

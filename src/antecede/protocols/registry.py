@@ -16,6 +16,7 @@ from antecede.protocols.causal_aggregation import CausalAggregation
 from antecede.protocols.causal_broadcast import ByteModel, CausalBroadcast
 from antecede.protocols.srpt import Srpt, founders_below
 from antecede.protocols.timer_bundling import TimerBundling
+from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Tell
 from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, Order, Timing, TopicOrder, VCubePs, mask_of
 
 #: Makes the process of one node; called again when a node recovers.
@@ -163,6 +164,10 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
     ack: Annotated[float, Meta(gt=0)] = 50.0
     #: Pipelined: after how long something is sent again or asked for. More than a way down a tree and back.
     retry: Annotated[float, Meta(gt=0)] = 2000.0
+    #: Rounds of VCube's own diagnosis to run beneath, `round` u.t. apart; 0: nobody notices who is down.
+    diagnosis: Annotated[int, Meta(ge=0)] = 0
+    #: A round of diagnosis; a test waits up to 0.4 of it for its answer.
+    round: Annotated[float, Meta(gt=0)] = 1000.0
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         members = {topic: mask_of(taken) for topic, taken in founders.items()}
@@ -182,9 +187,34 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
 
             if self.mode == "faithful":
                 return FaithfulVCubePs(node, nodes, make_order, members)
-            return VCubePs(node, nodes, make_order, members, timing, window=self.window)
+            process = VCubePs(node, nodes, make_order, members, timing, window=self.window)
+            return Diagnosed(process, diagnose(node)) if self.diagnosis else process
 
+        diagnose = _diagnosis(nodes, self.diagnosis, self.round)
+        if self.diagnosis and self.mode == "faithful":
+            raise UsageError("diagnosis", self.diagnosis, "the faithful mode knows no failures", "set mode=pipelined")
         return make
+
+
+class DiagnosisOptions(GroupOptions, frozen=True, kw_only=True):
+    """VCube's diagnosis alone."""
+
+    #: How many rounds; 0: without end.
+    rounds: Annotated[int, Meta(ge=0)] = 20
+    #: A round, in units of time; a test waits up to 0.4 of it for its answer.
+    round: Annotated[float, Meta(gt=0)] = 1000.0
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        diagnose = _diagnosis(nodes, self.rounds, self.round)
+        return lambda node: diagnose(node)(None)
+
+
+def _diagnosis(nodes: int, rounds: int, round_: float) -> Callable[[int], Callable[[Tell | None], Diagnosis]]:
+    """By node, by listener: its diagnosis."""
+    interval_us, timeout_us = round(round_ * _MICRO), round(0.4 * round_ * _MICRO)
+    return lambda node: (
+        lambda tell: Diagnosis(node, nodes, interval_us=interval_us, timeout_us=timeout_us, rounds=rounds, tell=tell)
+    )
 
 
 class Protocol(NamedTuple):
@@ -210,6 +240,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "causal publish/subscribe on a tree of subscribers for each publisher, joins and leaves included",
         "thesis chapter 5",
         VCubePsOptions,
+    ),
+    "vcube-diagnosis": Protocol(
+        "who is up, found by hierarchical tests; carries no messages (workload quiet)",
+        "thesis 2.4, 6.2.2.1",
+        DiagnosisOptions,
     ),
     "srpt-s": Protocol(
         "publish/subscribe on one tree a topic, of subscribers and the relays between them",

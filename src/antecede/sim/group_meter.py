@@ -82,10 +82,11 @@ class GroupMeter:
     def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
         sort = self._sorts.get(type(packet))
         if sort is None:
-            sort = self._sorts[type(packet)] = len(self._sorts)
-            self._names.append(packet.kind)
-            self._sent.append(0)
-            self._bytes.append(0)
+            if packet.kind not in self._names:  # two protocols may use one word
+                self._names.append(packet.kind)
+                self._sent.append(0)
+                self._bytes.append(0)
+            sort = self._sorts[type(packet)] = self._names.index(packet.kind)
         self._sent[sort] += 1
         self._bytes[sort] += size
         self._sort_of.append(sort)

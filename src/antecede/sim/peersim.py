@@ -30,7 +30,8 @@ class StepQueues:
         self.weighs = express_bytes > 0
         #: Tells one event of a step from the next. Without, what a node sends in one step counts as one event's.
         self.events: Events | None = None
-        self._rng = rng
+        self._bits = rng.getrandbits
+        self._random = rng.random
         self._propagation = propagation
         self._express_bytes = express_bytes
         self._queues: defaultdict[int, _Queue] = defaultdict(_Queue)
@@ -55,13 +56,16 @@ class StepQueues:
         return self._delays
 
     def arrivals(self, now: int, sender: int, to: int, size: int) -> tuple[int, ...]:
-        step, rest = divmod(now, TICKS)
-        propagation = self._propagation - self._rng.getrandbits(1)
+        step = now // TICKS
+        propagation = self._propagation - self._bits(1)
         if 0 < size <= self._express_bytes:
             place, arrival = 0, now + propagation * TICKS
         else:
             queue = self._queues[sender]
-            first = step + 1 if rest else step + self._gone(queue, step)
+            if now != step * TICKS or (queue.gone and queue.step == step):
+                first = step + 1
+            else:
+                first = step + self._gone(queue, step)
             leaves = queue.last + 1
             if leaves < first:
                 leaves = first
@@ -73,15 +77,15 @@ class StepQueues:
         return (arrival,)
 
     def _gone(self, queue: "_Queue", step: int) -> int:
-        """Had the node its turn to send in this step already? 0 or 1."""
+        """Had the node its turn to send in this step already? 0 or 1. It has not, as far as is known."""
         event = 0 if self.events is None else self.events.steps
         if queue.step != step:
             queue.step, queue.event, queue.before = step, event, 0
-            queue.gone = self._rng.getrandbits(1)
-        elif queue.event != event and not queue.gone:
+            queue.gone = self._bits(1)
+        elif queue.event != event:
             queue.event = event
             queue.before += 1
-            queue.gone = int(self._rng.random() * (queue.before + 2) < 1)
+            queue.gone = int(self._random() * (queue.before + 2) < 1)
         return queue.gone
 
 

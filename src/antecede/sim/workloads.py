@@ -76,6 +76,13 @@ class One(WorkloadChoice, frozen=True, kw_only=True):
             self._publish_at(simulation, number * self.interval, node)
 
 
+class Quiet(WorkloadChoice, frozen=True, kw_only=True):
+    """Nobody publishes: what a protocol does by itself."""
+
+    def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
+        """Nothing."""
+
+
 class Rate(WorkloadChoice, frozen=True, kw_only=True):
     """One stream of publications at a steady mean rate, each by a node drawn at random (thesis Figures 3.1 and 4.8)."""
 
@@ -181,4 +188,5 @@ WORKLOADS: dict[str, type[WorkloadChoice]] = {
     "discussion": Discussion,
     "zipf": Zipf,
     "churn": Churn,
+    "quiet": Quiet,
 }
