@@ -15,6 +15,7 @@ from rich.live import Live
 from antecede.cli.live_tables import cluster_table
 from antecede.core import AntecedeError, UsageError
 from antecede.live.client.connect import connect
+from antecede.live.node.config import PORT_DEFAULT
 from antecede.live.node.local import LocalCluster
 
 
@@ -24,6 +25,7 @@ def cluster_command(
         Path | None,
         typer.Option("--dir", help="Where to keep journals and logs; the same again continues. Default: a new one."),
     ] = None,
+    port: Annotated[int, typer.Option(help="Port of the first node, the others behind it, where free.")] = PORT_DEFAULT,
     seconds: Annotated[float, typer.Option(help="Stop after this long; 0: at Ctrl-C.")] = 0.0,
 ) -> None:
     """Run a cluster of processes on this machine until Ctrl-C, and show how it is.
@@ -32,26 +34,26 @@ def cluster_command(
 
         antecede cluster --nodes 4
 
-        antecede sub '#' --url antecede://127.0.0.1:<port of one>
+        antecede sub '#'
 
-        antecede pub rooms/1 hello --url antecede://127.0.0.1:<port of another>
+        antecede pub rooms/1 hello --url antecede://127.0.0.1:7402
 
-    Kill a node (`kill -9 <pid>`) and see the others notice.
+    The first node listens where `pub` and `sub` look first, the others on the ports behind it. Kill a node (`kill -9 <pid>`) and see the others notice.
     """
     if nodes < 1:
         raise UsageError("--nodes", nodes, "is too few", "use at least 1")
     where = directory or Path(tempfile.mkdtemp(prefix="antecede-"))
-    asyncio.run(_run(where, nodes, seconds))
+    asyncio.run(_run(where, nodes, port, seconds))
 
 
-async def _run(directory: Path, nodes: int, seconds: float) -> None:
+async def _run(directory: Path, nodes: int, port: int, seconds: float) -> None:
     console = Console()
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, asked.set)
     console.print(f"starting {nodes} nodes, journals and logs in {directory}")
-    async with LocalCluster(directory, nodes=nodes) as cluster:
+    async with LocalCluster(directory, nodes=nodes, first_port=port) as cluster:
         for node in range(nodes):
             console.print(f"  n{node}  pid {cluster.processes[node].pid}  {cluster.url(node)}", highlight=False)
         deadline = loop.time() + seconds if seconds else None

@@ -25,15 +25,24 @@ class LocalCluster:
     """`async with LocalCluster(directory, nodes=8) as cluster`."""
 
     def __init__(
-        self, directory: Path, *, nodes: int, cluster: str = "antecede", memory: bool = False, **settings: Any
+        self,
+        directory: Path,
+        *,
+        nodes: int,
+        cluster: str = "antecede",
+        memory: bool = False,
+        first_port: int = 0,
+        **settings: Any,
     ) -> None:
-        """`settings` as in `NodeConfig`, the same for all nodes. `memory`: without journals."""
+        """`settings` as in `NodeConfig`, the same for all nodes. `memory`: without journals. `first_port`: the port of
+        the first node, the others behind it, each where it is free; 0: any.
+        """
         if not 1 <= nodes <= 256:
             raise UsageError("nodes", nodes, "is out of range", "use 1 … 256")
         self.directory = directory
         self.cluster = cluster
         self.processes: dict[int, asyncio.subprocess.Process] = {}
-        self.ports = self._ports(nodes)
+        self.ports = self._ports(nodes, first_port)
         self._settings = settings
         self._memory = memory
         self._stopped = False
@@ -143,23 +152,28 @@ class LocalCluster:
             except TimeoutError:
                 await self.kill(node)
 
-    def _ports(self, count: int) -> list[int]:
+    def _ports(self, count: int, first: int) -> list[int]:
         """The ports of earlier times where the directory knows them, so that nodes find each other again."""
         remembered = self.directory / "ports.json"
         ports: list[int] = []
         if remembered.exists():
             ports = [int(port) for port in json.loads(remembered.read_text())][:count]
-        ports += _free_ports(count - len(ports))
+        ports += _free_ports([first + node if first else 0 for node in range(len(ports), count)])
         self.directory.mkdir(parents=True, exist_ok=True)
         remembered.write_text(json.dumps(ports))
         return ports
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
+def _free_ports(wanted: list[int]) -> list[int]:
+    """The wanted ports where they are free, others in place of those that are not."""
+    sockets = [socket.socket() for _ in wanted]
     try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
+        for one, port in zip(sockets, wanted, strict=True):
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                one.bind(("127.0.0.1", 0))
         return [one.getsockname()[1] for one in sockets]
     finally:
         for one in sockets:
