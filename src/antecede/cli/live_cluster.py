@@ -38,7 +38,8 @@ def cluster_command(
 
         antecede pub rooms/1 hello --url antecede://127.0.0.1:7402
 
-    The first node listens where `pub` and `sub` look first, the others on the ports behind it. Kill a node (`kill -9 <pid>`) and see the others notice.
+    The first node listens where `pub` and `sub` look first, the others on the ports behind it. Kill a node
+    (`kill -9 <pid>`) and see the others notice.
     """
     if nodes < 1:
         raise UsageError("--nodes", nodes, "is too few", "use at least 1")
