@@ -15,7 +15,6 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
@@ -328,15 +327,15 @@ class Node:
             )
         if level > self.config.slots:
             raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")
-        promise: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        message = self.driver.publish(self.domain, payload, promise)
         self.hub.counts.published += 1
-        if message is None:
+        if level == 0 and self.vcube_ps.free(self.domain):
+            message = self.driver.publish(self.domain, payload)
+            assert message is not None
+            return message
+        promise: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        if self.driver.publish(self.domain, payload, promise) is None:
             self._unstamped += 1
             promise.add_done_callback(self._stamped)
-        elif level == 0:
-            promise.add_done_callback(_heard)
-            return message
         if level > 1:
             return asyncio.ensure_future(self._replicated(promise, level - 1))
         return promise
@@ -415,7 +414,8 @@ class Node:
 
     def _stamped(self, done: "asyncio.Future[Message]") -> None:
         self._unstamped -= 1
-        _heard(done)
+        if not done.cancelled():
+            done.exception()  # the session asks as well; a session that is gone does not
 
     async def _upkeep(self) -> None:
         """Retention."""
@@ -433,13 +433,3 @@ class Node:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _heard(done: "asyncio.Future[Message]") -> None:
-    """Whoever published with durability "memory" was answered at stamping, and is not told of the rest."""
-    if not done.cancelled():
-        done.exception()
-
-
-def journal_path(directory: Path) -> Path:
-    return directory / "journal.db"

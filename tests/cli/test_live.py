@@ -1,0 +1,118 @@
+"""The live system from a shell, as a person uses it: real processes, real ports."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "antecede"]
+
+
+def antecede(*arguments: str, given: str | None = None, code: int = 0) -> str:
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, input=given, check=False)
+    assert done.returncode == code, done.stderr + done.stdout
+    return done.stdout if code == 0 else done.stderr
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = tmp_path_factory.mktemp("node")
+    config = home / "node.toml"
+    config.write_text('port = 0\ndirectory = "data"\nname = "first"\n')
+    process = subprocess.Popen(
+        [*COMMAND, "node", "--config", str(config), "--http-port", "0"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        found = re.search(r"node 0 \(first\) of cluster antecede at (antecede://\S+)", line)
+        assert found, line
+        yield found[1]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+    assert (home / "data" / "journal.db").exists()
+
+
+def test_pub_sub_and_status(node: str) -> None:
+    assert antecede("pub", "rooms/1", "hello", "-u", node, "--header", "lang=en") == "0.1\n"
+    assert antecede("pub", "rooms/2", "-", "-u", node, given="one\ntwo\n") == "0.2\n0.3\n"
+    assert (
+        antecede("sub", "rooms/#", "--since", "0", "-n", "3", "-u", node)
+        == "rooms/1\thello\nrooms/2\tone\nrooms/2\ttwo\n"
+    )
+    first = json.loads(antecede("sub", "rooms/1", "--since", "0", "-n", "1", "--json", "-u", node))
+    assert first["headers"] == {"lang": "en"}
+    assert first["id"] == "0.1"
+    after = antecede("sub", "#", "--since", first["cursor"], "-n", "1", "--json", "-u", node)
+    assert json.loads(after)["payload"] == "one"
+    assert "0 (first)" in antecede("status", "-u", node)
+    assert json.loads(antecede("status", "--json", "-u", node))["position"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pub", "a/#", "x"], "wildcard"),
+        (["pub", "a", "x", "--durability", "often"], "durability"),
+        (["pub", "a", "x", "--header", "lang"], "name=value"),
+        (["pub", "a", "x", "--after", "first"], "source.seq"),
+        (["sub", "a", "--order", "total"], "use causal"),
+        (["sub", "a", "--since", "noon"], "cursor"),
+    ],
+)
+def test_mistakes_are_one_line(node: str, arguments: list[str], said: str) -> None:
+    told = antecede(*arguments, "-u", node, code=2)
+    assert said in told
+    assert len(told.strip().splitlines()) == 1
+
+
+def test_nobody_there_is_one_line() -> None:
+    told = antecede("pub", "a", "x", "--url", "antecede://127.0.0.1:1", code=2)
+    assert "cannot be reached" in told
+    assert len(told.strip().splitlines()) == 1
+
+
+def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "node.toml").write_text("colour = 3\n")
+    assert "colour" in antecede("node", "--config", str(tmp_path / "node.toml"), code=2)
+    assert "no-such" in antecede("node", "--config", str(tmp_path / "no-such.toml"), code=2)
+
+
+def test_certificates_and_tokens(tmp_path: Path) -> None:
+    made = antecede("cert", "init", str(tmp_path / "certs"), "--node", "n0")
+    assert "n0.pem" in made
+    assert (tmp_path / "certs" / "authority.pem").exists()
+    assert "authority already" in antecede("cert", "init", str(tmp_path / "certs"), code=2)
+    antecede("cert", "issue", str(tmp_path / "certs"), "n1")
+    token = antecede("token", str(tmp_path / "tokens.json"), "carol", "--publish", "a/#").strip()
+    assert len(token) > 30
+    assert token not in (tmp_path / "tokens.json").read_text()
+
+
+def test_a_local_cluster_starts_shows_itself_and_stops(tmp_path: Path) -> None:
+    async def run() -> tuple[int | None, str]:
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, "cluster", "--nodes", "2", "--dir", str(tmp_path), stdout=asyncio.subprocess.PIPE
+        )
+        assert process.stdout is not None
+        said = b""
+        async with asyncio.timeout(60):
+            while b"n1 " not in said:
+                said += await process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            said += await process.stdout.read()
+            await process.wait()
+        return process.returncode, said.decode()
+
+    code, said = asyncio.run(run())
+    assert code == 0, said
+    assert "stopped; journals are in" in said
+    assert (tmp_path / "n1" / "journal.db").exists()

@@ -1,0 +1,53 @@
+"""What a protocol kept, shortened: it restores the same node."""
+
+from antecede.core import Message
+from antecede.live.node.compact import compact
+from antecede.live.node.protocol import make_process
+from antecede.protocols.vcube_diagnosis import Life
+from antecede.protocols.vcube_ps.records import Began, Delivered, Published, Registered, Stable
+
+HISTORY: list[object] = [
+    Life(0),
+    Registered("main", 1, 1),
+    Registered("main", 0, 1),
+    Began("main", 1, ((1, 4),)),
+    Published(Message("main", 0, 1, (), b"a")),
+    Delivered(Message("main", 1, 5, ((0, 1),), b"b")),
+    Published(Message("main", 0, 2, ((1, 5),), b"c")),
+    Stable("main", 0, 2),
+    Stable("main", 1, 5),
+    Life(2),
+    Delivered(Message("main", 1, 6, ((0, 2),), b"d")),
+    Registered("main", 2, 1),
+]
+
+
+def restored(records: list[object]) -> tuple[object, ...]:
+    process = make_process(0, 4, window=8, round_s=1.0, timeout_s=0.5)
+    process.restore(records)
+    inner = process.inner
+    group = inner._state.group("main")
+    stamp = group.order.stamp("main", group.seq + 1, b"next")
+    logs = {source: dict(stream.log) for source, stream in group.streams.items()}
+    return inner.delivered("main"), inner.takes("main"), inner.members("main"), group.seq, stamp, logs
+
+
+def test_a_shortened_history_restores_the_same_node() -> None:
+    shorter = compact(HISTORY, 0)
+    assert len(shorter) < len(HISTORY)
+    assert restored(shorter) == restored(HISTORY)
+    assert compact(shorter, 0) == compact(compact(shorter, 0), 0)
+
+
+def test_what_is_not_stable_stays() -> None:
+    records = HISTORY[:7]
+    assert [one for one in compact(records, 0) if isinstance(one, Published | Delivered)] == [
+        one for one in records if isinstance(one, Published | Delivered)
+    ]
+
+
+def test_a_long_stable_history_becomes_short() -> None:
+    records: list[object] = HISTORY[:4] + [Published(Message("main", 0, seq, (), b"x")) for seq in range(1, 1001)]
+    records.append(Stable("main", 0, 1000))
+    assert len(compact(records, 0)) < 8
+    assert restored(compact(records, 0))[3] == 1000
