@@ -204,6 +204,11 @@ class VCubePs(Process):
         """Does it take `topic` by now, and is it free to publish on it?"""
         return self._state.group(topic).takes
 
+    def free(self, topic: str) -> bool:
+        """Would a message published now on `topic` be stamped at once?"""
+        group = self._state.group(topic)
+        return not group.queue and self._may_publish(group)
+
     def children(self, topic: str) -> tuple[int, ...]:
         """Whom this node sends its own messages on `topic` to."""
         return self._state.group(topic).view.near[self._state.dimension]
@@ -273,6 +278,8 @@ class VCubePs(Process):
                 group.early[message.source, message.seq] = message
             for message in packet.messages:  # the last of them may be what a join waited for
                 self._membership.roll_call.came(group, message.source, message.seq)
+        else:  # the sender takes this node for a member: it relays, and says that it is none
+            self._membership.compare(group, sender)
         if packet.spread == AGAIN or (packet.spread == ONCE and fresh):
             for hop in group.view.near[self._state.height(sender)]:
                 self.out.send(hop, packet)
