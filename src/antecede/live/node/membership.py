@@ -18,7 +18,6 @@ from antecede.live.errors import RefusedError, UnreachableError
 from antecede.live.node.config import split_address
 from antecede.live.node.joining import Introduction, RosterService
 from antecede.live.node.roster import Member
-from antecede.live.tcp import TcpTransport
 
 if TYPE_CHECKING:
     from antecede.live.node.node import Node
@@ -114,8 +113,8 @@ class Neighbours:
             self._node.driver.peer_up(slot)
 
     def _set_peers(self, members: list[Member]) -> None:
-        transport = self._node.transport
-        if isinstance(transport, TcpTransport):
+        transport = self._node.tcp
+        if transport is not None:
             for member in members:
                 if member.slot != self._node.slot and member.address and not member.left:
                     transport.set_peer(member.slot, *split_address(member.address))

@@ -77,6 +77,9 @@ class Node:
         self.counts_edge = Counts()
         self.started_s = time.time()
         self.transport: Transport
+        self.tcp: TcpTransport | None = None
+        #: Put around the transport before it starts: for tests in bad weather (`live.weather`).
+        self.around: Callable[[Transport], Transport] | None = None
         self.listener: Listener
         self.driver: NodeDriver
         self.hub: Hub
@@ -197,7 +200,8 @@ class Node:
                 port=config.port,
                 tls=self._tls,
             )
-            self.transport, self.listener = transport, transport.listener
+            self.tcp, self.listener = transport, transport.listener
+            self.transport = transport if self.around is None else self.around(transport)
         else:
             self.transport = self._network.transport(self.slot, incarnation=incarnation)
             self.listener = Listener(

@@ -1,0 +1,87 @@
+"""A cluster over links that lose, repeat, delay and are cut in two: the simulator's faults on real sockets."""
+
+import asyncio
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from antecede import Node
+from antecede.audit import audit
+from antecede.live.journal import export_rows
+from antecede.live.transport import Transport
+from antecede.live.weather import Clear, Cut, Weather, WeatheredTransport
+from antecede.sim.faults import duplicating, losing
+from antecede.sim.network import Network
+from tests.client.running import awaited
+from tests.node.clusters import make, restart, until_all_have
+
+
+class Delaying:
+    """Every packet takes up to `spread` ticks longer, so packets overtake each other."""
+
+    weighs = False
+
+    def __init__(self, network: Network, rng: random.Random, spread: int) -> None:
+        self._network = network
+        self._rng = rng
+        self._spread = spread
+
+    def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]:
+        return [t + self._rng.randrange(self._spread) for t in self._network.arrivals(now, sender, to, size)]
+
+
+async def storm(base: Path, *, nodes: int, messages: int, crash: bool, seed: int) -> None:
+    rng = random.Random(seed)
+    cut = Cut(Delaying(duplicating(losing(Clear(), 0.1, rng), 0.05, rng, 10_000), rng, 20_000))
+    weather = Weather(cut)
+
+    def around(transport: Transport) -> Transport:
+        return WeatheredTransport(transport, weather)
+
+    running: list[Node] = []
+    for number in range(nodes):
+        node = make(number, (running[0].address,) if running else (), base, round_s=1.0, timeout_s=0.8)
+        node.around = around
+        await node.start()
+        running.append(node)
+
+    async def publish(node: Node) -> None:
+        async with node.connect() as bus:
+            for number in range(messages):
+                await bus.publish(f"t/{node.slot}", b"%d" % number)
+                await asyncio.sleep(0.001)
+
+    publishing = asyncio.gather(*[publish(node) for node in running[: nodes - 1 if crash else nodes]])
+    await asyncio.sleep(0.3)
+    cut.cut(range(nodes // 2))
+    if crash:
+        running[-1].abort()
+    await asyncio.sleep(2.5)
+    cut.heal()
+    if crash:
+        running[-1] = await restart(running[-1], base, running[0])
+    await publishing
+    count = messages * (nodes - 1 if crash else nodes)
+    await until_all_have(running, count, within_s=60)
+    report = audit(list(export_rows([base / f"n{number}" / "journal.db" for number in range(nodes)])))
+    for node in running:
+        await node.stop()
+    assert report.ok, f"seed {seed}: {report}"
+
+
+@awaited
+async def test_four_nodes_in_a_storm(tmp_path: Path) -> None:
+    await storm(tmp_path, nodes=4, messages=60, crash=False, seed=1)
+
+
+@awaited
+async def test_a_node_crashes_in_the_storm(tmp_path: Path) -> None:
+    await storm(tmp_path, nodes=4, messages=60, crash=True, seed=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 14))
+def test_more_storms(tmp_path: Path, seed: int) -> None:
+    asyncio.run(asyncio.wait_for(storm(tmp_path, nodes=8, messages=200, crash=bool(seed % 2), seed=seed), 200))
