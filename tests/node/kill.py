@@ -106,7 +106,7 @@ def judge(cluster: LocalCluster) -> tuple[Report, set[tuple[int, int]]]:
 async def kill_run(
     directory: Path, *, nodes: int, kills: int, pause_s: float, seed: int = 1
 ) -> tuple[Report, Load, set[tuple[int, int]], list[int]]:
-    async with LocalCluster(directory, nodes=nodes, round_s=1.0, timeout_s=0.8) as cluster:
+    async with LocalCluster(directory, nodes=nodes, round_s=1.0, timeout_s=0.8, shorten_every=500) as cluster:
         load = Load(cluster, seed)
         clients = [asyncio.create_task(load.run(node)) for node in range(nodes)]
         killed = await kill_and_restart(cluster, random.Random(seed), kills, pause_s)

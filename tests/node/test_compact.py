@@ -1,10 +1,16 @@
 """What a protocol kept, shortened: it restores the same node."""
 
+import asyncio
+from pathlib import Path
+
+import antecede
+from antecede import Node
 from antecede.core import Message
 from antecede.live.node.compact import compact
 from antecede.live.node.protocol import make_process
 from antecede.protocols.vcube_diagnosis import Life
-from antecede.protocols.vcube_ps.records import Began, Delivered, Published, Registered, Stable
+from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
+from tests.client.running import awaited, take
 
 HISTORY: list[object] = [
     Life(0),
@@ -40,6 +46,10 @@ def test_a_shortened_history_restores_the_same_node() -> None:
 
 
 def test_what_is_not_stable_stays() -> None:
+    records = [*HISTORY[:4], Held(Message("main", 1, 4, (), b"for others")), *HISTORY[4:9]]
+    assert Held(Message("main", 1, 4, (), b"for others")) not in compact(records, 0)  # stable
+    waiting = [*HISTORY[:4], Held(Message("main", 3, 4, (), b"for others")), *HISTORY[4:9]]
+    assert Held(Message("main", 3, 4, (), b"for others")) in compact(waiting, 0)
     records = HISTORY[:7]
     assert [one for one in compact(records, 0) if isinstance(one, Published | Delivered)] == [
         one for one in records if isinstance(one, Published | Delivered)
@@ -51,3 +61,21 @@ def test_a_long_stable_history_becomes_short() -> None:
     records.append(Stable("main", 0, 1000))
     assert len(compact(records, 0)) < 8
     assert restored(compact(records, 0))[3] == 1000
+
+
+@awaited
+async def test_a_running_node_shortens_what_it_keeps_and_comes_back(tmp_path: Path) -> None:
+    async with Node(port=0, directory=tmp_path, shorten_every=100) as node, node.connect() as bus:
+        for _ in range(500):
+            bus.publish_nowait("t", b"x")
+        await bus.publish("t", b"x")
+        assert node.journal is not None
+        async with asyncio.timeout(30):
+            while len(await node.journal.kept()) > 100:
+                await asyncio.sleep(0.05)
+        port = node.listener.address[1]
+        await bus.publish("t", b"after")
+    async with Node(port=port, directory=tmp_path) as node, antecede.connect(node.url) as bus:
+        assert (await bus.publish("t", b"again")).seq == 503
+        async with bus.subscribe("t", since="0") as feed:
+            assert len(await take(feed, 503)) == 503

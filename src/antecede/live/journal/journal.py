@@ -143,6 +143,24 @@ class Journal:
 
         await self._do(write)
 
+    async def shorten_kept(self, shorten: Callable[[list[object]], list[object]]) -> tuple[int, int]:
+        """Put what `shorten` makes of the kept records in their place; how many there were and are.
+
+        Runs in the writer's thread, between two batches: nothing is kept meanwhile, and nothing gets lost.
+        """
+
+        def write(connection: sqlite3.Connection) -> tuple[int, int]:
+            rows = connection.execute("SELECT block FROM kept ORDER BY number").fetchall()
+            records = [record for (block,) in rows for record in self._kept.decode(block)]
+            shorter = shorten(records)
+            if len(shorter) < len(records):
+                connection.execute("DELETE FROM kept")
+                connection.execute("INSERT INTO kept (block) VALUES (?)", (self._kept.encode(shorter),))
+            return len(records), len(shorter)
+
+        counts: tuple[int, int] = await self._do(write)
+        return counts
+
     # -- reading -----------------------------------------------------------------------------------------------------
 
     async def read(self, after: int, *, limit: int = 1000, matches: Callable[[Message], bool] | None = None) -> Page:

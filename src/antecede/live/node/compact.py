@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from antecede.core import Message
 from antecede.protocols.vcube_diagnosis import Life
-from antecede.protocols.vcube_ps.records import Began, Delivered, Published, Registered, Stable
+from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
 
 
 def compact(records: Iterable[object], node: int) -> list[object]:
@@ -33,7 +33,7 @@ def _message(record: object) -> Message | None:
 def _cut(kept: list[object], stable: dict[tuple[str, int], int]) -> int:
     """How many records from the beginning speak only of messages that are stable."""
     for index, record in enumerate(kept):
-        message = _message(record)
+        message = record.message if isinstance(record, Held) else _message(record)
         if message is not None and message.seq > stable.get((message.topic, message.source), 0):
             return index
     return len(kept)

@@ -40,6 +40,8 @@ class NodeConfig:
     #: Bounds of the journal; None: none.
     retain_s: float | None = None
     retain_bytes: int | None = None
+    #: After so many deliveries what the protocol keeps is written anew, without what nobody will ask for.
+    shorten_every: int = 20_000
     #: Deliveries kept in memory for readers, and their bytes; beyond that readers are served from the journal.
     recent_messages: int = 32_768
     recent_bytes: int = 64 * 1024 * 1024

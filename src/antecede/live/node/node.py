@@ -53,6 +53,9 @@ log = logging.getLogger("antecede.live")
 #: The one causal domain. Topics of applications are labels inside it.
 DOMAIN: Final = "main"
 
+#: Between two looks at what the journal may let go of.
+_UPKEEP_S: Final = 2.0
+
 #: Within this a node must have heard from everybody who is up.
 _JOIN_S: Final = 120.0
 
@@ -179,10 +182,8 @@ class Node:
             directory / "journal.db", cluster=self.config.cluster, kept=KEPT, durability=self.config.durability
         )
         self.roster = Roster.load(directory / "roster.json", key)
-        kept = await self.journal.kept()
-        shorter = compact(kept, self.journal.identity.node)
-        if len(shorter) < len(kept):
-            await self.journal.replace_kept(shorter)
+        node = self.journal.identity.node
+        await self.journal.shorten_kept(lambda kept: compact(kept, node))
         return self.journal.identity.incarnation
 
     async def _run(self, incarnation: int) -> None:
@@ -422,16 +423,22 @@ class Node:
             done.exception()  # the session asks as well; a session that is gone does not
 
     async def _upkeep(self) -> None:
-        """Retention."""
+        """Retention, and a shorter memory for the protocol."""
+        journal = self.journal
+        if journal is None:
+            return
         wanted = Retention(
             age_us=None if self.config.retain_s is None else int(self.config.retain_s * 1_000_000),
             bytes_max=self.config.retain_bytes,
         )
-        if self.journal is None or (wanted.age_us is None and wanted.bytes_max is None):
-            return
+        shortened = self.hub.position
         while True:
-            await asyncio.sleep(5.0)
-            await self.journal.retain(wanted)
+            await asyncio.sleep(_UPKEEP_S)
+            if wanted.age_us is not None or wanted.bytes_max is not None:
+                await journal.retain(wanted)
+            if self.hub.position - shortened >= self.config.shorten_every:
+                shortened = self.hub.position
+                await journal.shorten_kept(lambda kept: compact(kept, self.slot))
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
