@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Mapping
 
 from antecede.experiments import Experiment, Value
@@ -58,4 +59,14 @@ class Deadly(Small):
     def execute(self, spec: RunSpec) -> Metrics:
         if (spec.nodes, spec.seed) == (4, 1) and spec.options:
             os.kill(os.getpid(), signal.SIGKILL)
+        return super().execute(spec)
+
+
+class Slow(Small):
+    """Takes long enough to be interrupted."""
+
+    name = "slow"
+
+    def execute(self, spec: RunSpec) -> Metrics:
+        time.sleep(0.3)
         return super().execute(spec)

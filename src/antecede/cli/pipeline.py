@@ -59,19 +59,24 @@ def run_command(
     experiments = _experiments(names)
     check_place(out, resume=resume)  # before Spark starts, which takes a while
     session = spark_session(master, short=True)
-    with SweepProgress(quiet=as_json) as progress:
-        result = sweep(
-            session,
-            experiments,
-            range(1, seeds + 1),
-            out,
-            trace=trace,
-            full=full,
-            resume=resume,
-            command=_command(names, out, seeds, trace=trace, full=full, master=master),
-            on_plan=progress.planned,
-            on_row=progress.row,
-        )
+    command = _command(names, out, seeds, trace=trace, full=full, master=master)
+    try:
+        with SweepProgress(quiet=as_json) as progress:
+            result = sweep(
+                session,
+                experiments,
+                range(1, seeds + 1),
+                out,
+                trace=trace,
+                full=full,
+                resume=resume,
+                command=command,
+                on_plan=progress.planned,
+                on_row=progress.row,
+            )
+    except KeyboardInterrupt:
+        Console(stderr=True, soft_wrap=True).print(f"stopped; to go on: {command} --resume", markup=False)
+        raise typer.Exit(130) from None
     if as_json:
         typer.echo(msgspec.json.encode({"lines": result.lines, "failed": result.failed, "done": result.done}))
     else:

@@ -266,6 +266,12 @@ def trace_path(out: Path, experiment: str, key: str) -> Path:
     return out / "traces" / f"experiment={experiment}" / key
 
 
+def sweep_up(out: Path) -> None:
+    """Remove what a killed sweep left half written. Only for who has claimed the directory."""
+    for left in (out / "traces").glob("experiment=*/.*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
 def runs_path(out: Path, experiment: str) -> Path:
     return out / "runs" / f"experiment={experiment}" / "runs.parquet"
 

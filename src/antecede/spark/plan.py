@@ -59,7 +59,8 @@ def make_plan(
         Task(
             spec=specs[key],
             experiments=tuple(names),
-            code=code if check_code else "",
+            code=code,
+            check_code=check_code,
             trace_into=str(out) if trace else None,
             cost=cost(specs[key]),
         )

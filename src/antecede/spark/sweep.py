@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from antecede.core import UsageError
 from antecede.experiments import Case, Experiment
 from antecede.experiments.summary import Line
+from antecede.spark import layout
 from antecede.spark.jobs import WorkerDiedError, run_tasks
 from antecede.spark.manifest import Manifest, RunRow
 from antecede.spark.place import Asked, claim, environment, write_asked
@@ -72,6 +73,7 @@ def sweep(
             environment=environment(master),
         )
         write_asked(out, asked)
+        layout.sweep_up(out)
         cases = {experiment.name: experiment.cases(seeds, full=full) for experiment in experiments}
         manifests = {experiment.name: Manifest(out, experiment.name) for experiment in experiments}
         plan = make_plan(
@@ -145,7 +147,7 @@ def _died(task: Task, why: str) -> list[RunRow]:
         RunRow(
             experiment=name,
             key=spec.key(),
-            code=task.code or code_version(),
+            code=task.code,
             protocol=spec.protocol,
             nodes=spec.nodes,
             seed=spec.seed,

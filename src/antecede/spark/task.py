@@ -28,8 +28,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     spec: RunSpec
     #: By name; the first of them carries it out.
     experiments: tuple[str, ...]
-    #: The code the driver has; "" where the worker cannot but have the same.
+    #: The code the driver has, and whether the worker might have other.
     code: str
+    check_code: bool = False
     #: The sweep's directory if a trace is wanted.
     trace_into: str | None = None
     cost: float = 0.0
@@ -44,7 +45,7 @@ def carry_out(task: Task, experiments: Mapping[str, Experiment]) -> list[RunRow]
     where: str | None = None
     trace: str | None = None
     try:
-        if task.code and code_version() != task.code:
+        if task.check_code and code_version() != task.code:
             raise RuntimeError(f"the worker runs code {code_version()}, the driver {task.code}")
         measured, trace = _execute(experiments[task.experiments[0]], task)
         metrics = msgspec.json.encode(measured).decode()
@@ -57,7 +58,7 @@ def carry_out(task: Task, experiments: Mapping[str, Experiment]) -> list[RunRow]
         RunRow(
             experiment=name,
             key=spec.key(),
-            code=task.code or code_version(),
+            code=task.code,
             protocol=spec.protocol,
             nodes=spec.nodes,
             seed=spec.seed,
