@@ -7,6 +7,7 @@ arrow, however many messages the packet carries. What a choice of nodes leaves o
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
+from antecede.audit import OUT_OF_ORDER
 from antecede.audit.filters import matches
 from antecede.trace import Event, Row
 
@@ -149,7 +150,9 @@ class _Reader:
                 self.received.pop((row.node, key), None)
                 self.taken.add((row.node, key))
                 since = row.time_us - max(0, row.held_us)
-                given = Delivery(index, row.node, since, row.time_us, True, key, row.hops, row.note)
+                # An application's own label is no tag of the protocol's.
+                tagged = row.note if row.note == OUT_OF_ORDER else ""
+                given = Delivery(index, row.node, since, row.time_us, True, key, row.hops, tagged)
                 self.scene.deliveries.append(given)
             case Event.SUBSCRIBE | Event.UNSUBSCRIBE:
                 self._change(row)
@@ -198,7 +201,7 @@ class _Reader:
         scene.start_us = first if choice.from_us is None else choice.from_us
         scene.end_us = max(scene.start_us, self.last_us if choice.until_us is None else choice.until_us)
         shown = set(scene.nodes)
-        for packet in self.packets.values():
+        for packet in self.packets.values() or self._journeys():
             self._arrows(packet, shown)
         scene.publications = [
             one
@@ -215,6 +218,19 @@ class _Reader:
         ]
         scene.changes = [one for one in scene.changes if one.node in shown and choice.within(one.time_us, one.time_us)]
         return scene
+
+    def _journeys(self) -> list[_Packet]:
+        """For a trace without packets, as journals give: each message straight from its publication to its arrival."""
+        published = {one.message: one for one in self.scene.publications}
+        journeys = []
+        for given in self.scene.deliveries:
+            began = published.get(given.message)
+            if began is not None and given.node != began.node and given.given:
+                journey = _Packet(Row(began.time_us, Event.SEND, began.node, peer=given.node))
+                journey.messages[given.message] = None
+                journey.arrivals[given.since_us, False] = None
+                journeys.append(journey)
+        return journeys
 
     def _arrows(self, packet: _Packet, shown: set[int]) -> None:
         row, messages = packet.sent, tuple(packet.messages)
