@@ -21,6 +21,7 @@ from antecede.spark.audit import RunVerdict, judge
 from antecede.spark.judging.verdict import Question
 from antecede.spark.session import spark_session
 from antecede.spark.subjects import find_subjects
+from antecede.trace import Row
 
 NODES: Final = 8
 #: Where the speakers sit, who is killed, and what is talked about.
@@ -39,12 +40,12 @@ def live_story(console: Console, out: Path) -> bool:
     console.print(
         f"{NODES} nodes, a process each; three people talk in {len(ROOMS)} rooms; node {KILLED} is killed (-9)."
     )
-    acknowledged = asyncio.run(_play(console, cluster))
-    journals = [cluster / f"n{node}" / "journal.db" for node in range(NODES)]
-    rows = export_trace(journals, trace, run="live")
-    console.print(f"{acknowledged} messages acknowledged; {rows} rows in {NODES} journals. Judging them on Spark …")
+    acknowledged, rows = asyncio.run(_play(console, cluster, trace))
+    console.print(
+        f"{acknowledged} messages acknowledged; {len(rows)} rows in {NODES} journals. Judging them on Spark …"
+    )
     (verdict,) = judge(spark_session(None, short=True), find_subjects([trace]), Question())
-    _write_page(target, journals, verdict, acknowledged)
+    _write_page(target, rows, verdict, acknowledged)
     report = verdict.outcome.report
     delivered = 0 if report is None else report.deliveries
     complete = delivered == acknowledged * NODES
@@ -55,8 +56,8 @@ def live_story(console: Console, out: Path) -> bool:
     return clean
 
 
-async def _play(console: Console, directory: Path) -> int:
-    """The discussion and the accident. How many messages were acknowledged."""
+async def _play(console: Console, directory: Path, trace: Path) -> tuple[int, list[Row]]:
+    """The discussion and the accident. How many messages were acknowledged, and what the journals say."""
     rng = random.Random(1)
     async with LocalCluster(directory, nodes=NODES, round_s=1.0, timeout_s=0.8) as cluster:
         talking = [asyncio.create_task(_talk(cluster.url(node), random.Random(node))) for node in SPEAKERS]
@@ -68,7 +69,10 @@ async def _play(console: Console, directory: Path) -> int:
         console.print(f"  node {KILLED} is back and fetches what it missed")
         acknowledged = sum(await asyncio.gather(*talking))
         await _until_all_have(cluster, acknowledged)
-    return acknowledged
+        # Read while all are up: what is owed is owed to the living.
+        journals = [cluster.journal(node) for node in range(NODES)]
+        export_trace(journals, trace, run="live")
+        return acknowledged, list(export_rows(journals))
 
 
 async def _talk(url: str, rng: random.Random) -> int:
@@ -102,8 +106,8 @@ async def _until_all_have(cluster: LocalCluster, messages: int) -> None:
             raise UsageError("node", node, f"did not deliver everything within {_AGREE_S:.0f} s", "see its log")
 
 
-def _write_page(target: Path, journals: Sequence[Path], verdict: RunVerdict, acknowledged: int) -> None:
-    svg = space_time(export_rows(journals), title="Eight live nodes, one killed and restarted", standalone=False)
+def _write_page(target: Path, rows: Sequence[Row], verdict: RunVerdict, acknowledged: int) -> None:
+    svg = space_time(rows, title="Eight live nodes, one killed and restarted", standalone=False)
     report = verdict.outcome.report
     audit = [
         AuditRow(
