@@ -96,7 +96,8 @@ async def measure(
 ) -> dict[str, Any]:
     reading = await child("read", name, address, str(subscribers), str(count * publishers))
     assert reading.stdout is not None
-    await asyncio.wait_for(reading.stdout.readline(), 60)
+    if await asyncio.wait_for(reading.stdout.readline(), 60) != b"ready\n":
+        raise RuntimeError("the subscribers did not start")
     writing = await child("publish", name, address, str(publishers), str(count), str(int(paced)))
     wrote, read = await asyncio.gather(answer(writing), answer(reading))
     return {"seconds": (read["end"] - wrote["begin"]) / 1e9, "latencies": read["latencies"]}

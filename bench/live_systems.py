@@ -137,7 +137,7 @@ class Nats(System):
 class NatsClient:
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._subscription: Any = None
+        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def publish(self, topic: str, body: bytes) -> None:
         await self._client.publish(topic, body)
@@ -150,16 +150,16 @@ class NatsClient:
         await self._client.flush(timeout=60)
 
     async def subscribe(self, topic: str) -> None:
-        self._subscription = await self._client.subscribe(topic, pending_msgs_limit=-1, pending_bytes_limit=-1)
+        # With a callback: its quickest way, about three times that of its iterator.
+        async def heard(message: Any) -> None:
+            self._queue.put_nowait(message.data)
+
+        await self._client.subscribe(topic, cb=heard, pending_msgs_limit=-1, pending_bytes_limit=-1)
         await self._client.flush()
 
     async def messages(self, count: int) -> AsyncIterator[bytes]:
-        left = count
-        async for message in self._subscription.messages:
-            yield message.data
-            left -= 1
-            if not left:
-                return
+        for _ in range(count):
+            yield await self._queue.get()
 
     async def close(self) -> None:
         await self._client.close()
@@ -272,22 +272,25 @@ class Zenoh(System):
 
 
 class ZenohClient:
+    """Clients of one process share a session, as zenoh's own documentation advises."""
+
+    session: Any = None
+
     def __init__(self, address: str) -> None:
         self._address = address
-        self._session: Any = None
         self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._publisher: Any = None
 
     def _open(self, key: str) -> Any:
         import zenoh  # noqa: PLC0415
 
-        if self._session is None:
+        if ZenohClient.session is None:
             config = zenoh.Config()
             config.insert_json5("mode", '"peer"')
             config.insert_json5("scouting/multicast/enabled", "false")
             config.insert_json5(key, f'["tcp/{self._address}"]')
-            self._session = zenoh.open(config)
-        return self._session
+            ZenohClient.session = zenoh.open(config)
+        return ZenohClient.session
 
     async def publish(self, topic: str, body: bytes) -> None:
         await self._ready(topic)
@@ -321,8 +324,9 @@ class ZenohClient:
             yield await self._queue.get()
 
     async def close(self) -> None:
-        if self._session is not None:
-            self._session.close()
+        session, ZenohClient.session = ZenohClient.session, None
+        if session is not None:
+            session.close()
 
 
 SYSTEMS: dict[str, System] = {
