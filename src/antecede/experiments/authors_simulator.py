@@ -15,7 +15,7 @@ as 0 hops and as no reception; in `churn` every first member subscribes by itsel
 application's call, also where a message waits for its turn; false positives are the count less one.
 
 Two things could not be found, and are read off the runs: the pause before an answer in `pingpong`, and before the first
-messages (uniform up to 120 u.t. gives the queues of 64 nodes), and what `c0.125` is (49 members replaced in 128
+messages (uniform up to 110 u.t. gives the queues of 64 nodes), and what `c0.125` is (49 members replaced in 128
 messages, as a median session of 0.125 minutes gives when ln 2 / t_med counts comings *and* goings).
 """
 
@@ -31,7 +31,7 @@ from antecede.core import UsageError
 from antecede.sim import RunSpec
 
 #: Longest pause before an answer.
-PAUSE = 120
+PAUSE = 110
 #: Above the bytes of an acknowledgement, below those of anything with a payload.
 ACK_BYTES = 40
 _MINUTE = 60_000

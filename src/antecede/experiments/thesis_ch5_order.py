@@ -4,7 +4,7 @@ In the discussion one node (or ten) speaks first; who has read that many message
 The thesis does not say how long t_w is. Two readings, both uniform from 0:
 
 * `short-pause`: up to 25 u.t., found from the share of deliveries without delay when waiting for one message.
-* `long-pause`: up to 120 u.t., which gives the queues of the authors' own runs with 64 nodes.
+* `long-pause`: up to 110 u.t., which gives the queues of the authors' own runs with 64 nodes.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from antecede.experiments.base import Experiment, Metrics, Value
 from antecede.experiments.thesis_ch5 import FAITHFUL, PRUNED, PubSub, Variant, change, latency, share
 
-_PAUSES = {"short-pause": 25, "long-pause": 120}
+_PAUSES = {"short-pause": 25, "long-pause": 110}
 
 
 def _discussion(setting: str, nodes: int) -> dict[str, Variant]:

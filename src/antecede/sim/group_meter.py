@@ -196,8 +196,10 @@ class GroupMeter:
         places = np.frombuffer(wire.places, np.uint32)
         delays = np.frombuffer(wire.delays, np.int64)
         queued = places > 0
-        total = np.bincount(senders[queued], weights=places[queued], minlength=self._nodes)
-        count = np.bincount(senders[queued], minlength=self._nodes)
+        # A publisher's own packet to a root is no part of the load a tree puts on a node.
+        routed = queued & (sorts != self._names.index("post")) if "post" in self._names else queued
+        total = np.bincount(senders[routed], weights=places[routed], minlength=self._nodes)
+        count = np.bincount(senders[routed], minlength=self._nodes)
         by_node = total / np.maximum(count, 1)
         most = np.zeros(self._nodes)
         np.maximum.at(most, senders, places)

@@ -2,9 +2,10 @@
 
 Time goes in steps of one u.t. A node has one send queue for everything, acknowledgements included, and takes one packet
 out of it at each step. Within a step the order of events is random, so a packet put into an empty queue leaves in this
-step or in the next, each with probability ½; when j earlier events of the step came before the node's turn to send, the
-next one does with probability (j + 1) / (j + 2). There is no processing time, and propagation is 99 or 100 (a truncated
-100) with equal probability. Hence the mean of a hop is 99 + the packet's place in the queue.
+step or in the next, each with probability ½. Where several events of a step meet at a node, they share the moment of
+its turn to send: of n of them, b before it, the next one is before it with probability (b + 1) / (n + 2). There is no
+processing time, and propagation is 99 or 100 (a truncated 100) with equal probability. Hence the mean of a hop is 99 +
+the packet's place in the queue.
 
 `express_bytes` is the authors' variant in which acknowledgements bypass the queue: they are the short packets.
 """
@@ -62,38 +63,49 @@ class StepQueues:
             place, arrival = 0, now + propagation * TICKS
         else:
             queue = self._queues[sender]
-            if now != step * TICKS or (queue.gone and queue.step == step):
-                first = step + 1
-            else:
-                first = step + self._gone(queue, step)
             leaves = queue.last + 1
-            if leaves < first:
-                leaves = first
-            queue.last = leaves
-            place, arrival = leaves - first + 1, (leaves + propagation) * TICKS
+            if now == step * TICKS and self._before_its_turn(queue, step):
+                if queue.free:
+                    queue.free = False
+                    leaves = step
+                place = leaves - step + 1
+            else:
+                if leaves <= step:
+                    leaves = step + 1
+                place = leaves - step
+            if leaves > queue.last:
+                queue.last = leaves
+            arrival = (leaves + propagation) * TICKS
         if self._places is not None and self._delays is not None:
             self._places.append(place)
             self._delays.append(arrival - now)
         return (arrival,)
 
-    def _gone(self, queue: "_Queue", step: int) -> int:
-        """Had the node its turn to send in this step already? 0 or 1. It has not, as far as is known."""
+    def _before_its_turn(self, queue: "_Queue", step: int) -> bool:
+        """Does the event now under way come before the node's turn to send in this step?"""
         event = 0 if self.events is None else self.events.steps
         if queue.step != step:
-            queue.step, queue.event, queue.before = step, event, 0
-            queue.gone = self._bits(1)
+            queue.step, queue.event, queue.seen = step, event, 1
+            queue.free = queue.last < step
+            queue.is_before = self._bits(1) == 1
+            queue.before = int(queue.is_before)
         elif queue.event != event:
             queue.event = event
-            queue.before += 1
-            queue.gone = int(self._random() * (queue.before + 2) < 1)
-        return queue.gone
+            queue.is_before = self._random() * (queue.seen + 2) < queue.before + 1
+            queue.seen += 1
+            queue.before += queue.is_before
+        return queue.is_before
 
 
 class _Queue:
-    """Of one node: when its last packet leaves; and of the step in which it last put one in, what happened before."""
+    """Of one node: when its last packet leaves, and what happened in the step in which it last put one in."""
 
-    __slots__ = ("before", "event", "gone", "last", "step")
+    __slots__ = ("before", "event", "free", "is_before", "last", "seen", "step")
 
     def __init__(self) -> None:
         self.last = self.step = self.event = -1
-        self.before = self.gone = 0
+        #: Events of the step, and those of them before the turn to send; which the last of them is.
+        self.seen = self.before = 0
+        self.is_before = False
+        #: Does nothing leave in that step yet?
+        self.free = False
