@@ -1,6 +1,8 @@
 """The live system from a shell, as a person uses it: real processes, real ports."""
 
 import asyncio
+import contextlib
+import io
 import json
 import re
 import signal
@@ -11,13 +13,26 @@ from pathlib import Path
 
 import pytest
 
+from antecede.cli import main
+
 COMMAND = [sys.executable, "-m", "antecede"]
 
 
 def antecede(*arguments: str, given: str | None = None, code: int = 0) -> str:
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, input=given, check=False)
-    assert done.returncode == code, done.stderr + done.stdout
-    return done.stdout if code == 0 else done.stderr
+    """Run a command within this process (starting Python and importing takes longer than most commands)."""
+    out, err = io.StringIO(), io.StringIO()
+    stdin = io.TextIOWrapper(io.BytesIO((given or "").encode()))
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        patch.setattr(sys, "argv", ["antecede", *arguments])
+        patch.setattr(sys, "stdin", stdin)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert (ended.value.code or 0) == code, err.getvalue() + out.getvalue()
+    return out.getvalue() if code == 0 else err.getvalue()
 
 
 @pytest.fixture(scope="module")
