@@ -4,6 +4,8 @@ import pytest
 
 from antecede.experiments import EXPERIMENTS, find
 from antecede.experiments.summary import Line, measure, summarise
+from antecede.experiments.thesis_ch5 import FAITHFUL, ROOT_0
+from antecede.sim import RunSpec, simulate
 
 CHAPTER_5 = [name for name in EXPERIMENTS if name.startswith(("thesis-figure-5", "thesis-table-5", "thesis-section-5"))]
 
@@ -43,7 +45,7 @@ def test_every_figure_of_the_chapter_is_here_and_says_what_to_expect_of_it() -> 
 
 def test_figure_5_6_one_publisher_to_a_quarter_of_4096_nodes() -> None:
     """533 and 720 u.t., 1.79 times the messages; relays are drawn with the members."""
-    table = lines("thesis-figure-5.6", sizes=(4096,), setting="peersim", seeds=2)
+    table = lines("thesis-figure-5.6", sizes=(4096,), setting="peersim")
     for metric, tolerance in (
         ("vcube-ps latency", 0.02),
         ("srpt-s latency", 0.02),
@@ -68,6 +70,7 @@ def test_figure_5_7_from_a_tenth_to_all_of_4096_nodes() -> None:
     assert table[4096, "srpt-s latency_variation"].ours < 5
 
 
+@pytest.mark.slow
 def test_figure_5_7_relays_go_as_subscribers_come() -> None:
     table = lines("thesis-figure-5.7", sizes=(1024,), setting="peersim")
     relays = [table[1024, f"srpt-s relays_at_{percent}_percent"].ours for percent in (40, 60, 80, 100)]
@@ -93,7 +96,18 @@ def test_figure_5_8_at_256_nodes_the_root_saturates() -> None:
     assert table[256, "vcube-ps latency_vs_25_percent_publishers"].ours < 10
 
 
-def test_table_5_1_hot_topics_do_not_bottleneck() -> None:
+def test_hot_topics_do_not_bottleneck() -> None:
+    """128 nodes publish within 500 u.t.: SRPT's root has 7 packets to send for each message, and no other node many."""
+    worst = {}
+    for protocol, options in (("vcube-ps", FAITHFUL), ("srpt-s", ROOT_0)):
+        spec = RunSpec(protocol=protocol, nodes=128, network="peersim", workload="uniform:window=500", options=options)
+        worst[protocol] = simulate(spec).metrics["place_mean_worst_node"]
+    assert worst["vcube-ps"] < 4  # type: ignore[operator]
+    assert worst["srpt-s"] > 100  # type: ignore[operator]
+
+
+@pytest.mark.slow
+def test_table_5_1_at_256_nodes() -> None:
     """No node of VCube-PS has a long queue; half of SRPT's have none, and its root has nearly everything."""
     table = lines("thesis-table-5.1", sizes=(256,), setting="peersim-free-acks")
     assert table[256, "srpt-s nodes_queue_0"].ours == 128
@@ -157,9 +171,8 @@ def test_figure_5_11_churn_is_tolerated_and_relays_are_temporary() -> None:
 def test_figure_5_12_the_fewer_brokers_the_more_they_have_to_send() -> None:
     table = lines("thesis-figure-5.12", sizes=(1024,), setting="all-at-once")
     few, some, many = (table[1024, f"srpt-b-{brokers} latency"].ours for brokers in (32, 256, 2048))
-    assert few > some
+    assert few > some > many > table[1024, "vcube-ps latency"].ours
     assert table[1024, "vcube-ps latency_vs_srpt_b"].ours < -22
-    assert many < table[1024, "srpt-s latency"].ours
 
 
 # -- diagnosis --------------------------------------------------------------------------------------------------------

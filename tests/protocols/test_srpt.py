@@ -166,7 +166,7 @@ def churned(protocol: str, seed: int, **values: object) -> tuple[list[Row], Simu
 
 
 @pytest.mark.parametrize("protocol", ["srpt-s", "srpt-b"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**9))
 def test_order_holds_and_nobody_is_blocked_while_members_change(protocol: str, seed: int) -> None:
     values: dict[str, object] = {"brokers": 4} if protocol == "srpt-b" else {}
