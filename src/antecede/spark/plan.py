@@ -11,7 +11,7 @@ from antecede.experiments import Case, Experiment
 from antecede.sim import RunSpec
 from antecede.sim.workloads import WORKLOADS
 from antecede.spark.manifest import Manifest, RunRow
-from antecede.spark.task import Task, runs_as_simulated
+from antecede.spark.task import Task, is_simulated, runs_as_simulated
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,4 +95,6 @@ def _complete_and_shared(
 def _is_complete(row: RunRow, out: Path, trace: bool, code: str) -> bool:
     if row.error is not None or row.code != code:
         return False
-    return not trace or (row.trace is not None and (out / row.trace).is_dir())
+    if not trace or not is_simulated(row.run_spec()):
+        return True
+    return row.trace is not None and (out / row.trace).is_dir()

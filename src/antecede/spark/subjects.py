@@ -7,12 +7,14 @@ import msgspec
 
 from antecede.core import UsageError
 from antecede.core.choices import parse
+from antecede.protocols.registry import VCubePsOptions, options
 from antecede.sim import RunSpec
 from antecede.sim.workloads import WORKLOADS
 from antecede.spark import layout
 from antecede.spark.manifest import RunRow, load_runs
 from antecede.spark.place import read_asked
 from antecede.spark.plan import cost
+from antecede.spark.task import is_simulated
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +58,7 @@ def _of_trace(path: Path, experiment: str, row: RunRow | None = None) -> Subject
         experiment=experiment,
         path=str(path.absolute()),
         command=row.command if row else "",
-        across_topics=_across_topics(row.run_spec()) if row else None,
+        across_topics=promises_across_topics(row.run_spec()) if row else None,
         buckets=max(1, sum(file.name.startswith("deliveries-") for file in files)),
         weight=float(sum(file.stat().st_size for file in files)),
         written_ns=max((file.stat().st_mtime_ns for file in files), default=0),
@@ -67,7 +69,8 @@ def _of_sweep(out: Path) -> list[Subject]:
     read_asked(out)
     rows: dict[str, RunRow] = {}
     for row in load_runs(out):
-        if row.error is None and (row.key not in rows or rows[row.key].trace is None):
+        judged = row.error is None and is_simulated(row.run_spec())
+        if judged and (row.key not in rows or rows[row.key].trace is None):
             rows[row.key] = row
     found = []
     for key, row in rows.items():
@@ -82,16 +85,21 @@ def _of_sweep(out: Path) -> list[Subject]:
                     experiment=row.experiment,
                     spec=spec,
                     command=row.command,
-                    across_topics=_across_topics(spec),
+                    across_topics=promises_across_topics(spec),
                     weight=1000 * cost(spec),  # simulating takes longer than reading
                 )
             )
     return found
 
 
-def _across_topics(spec: RunSpec) -> bool:
-    """Protocols here order messages within a topic; with one topic that is the same."""
-    return len(parse("workload", spec.workload, WORKLOADS).topics) <= 1
+def promises_across_topics(spec: RunSpec) -> bool:
+    """Does this run promise causal order over all its topics? With one topic that is the same as within it."""
+    if len(parse("workload", spec.workload, WORKLOADS).topics) <= 1:
+        return True
+    chosen = options(spec.protocol, spec.options)
+    if not isinstance(chosen, VCubePsOptions):
+        return False
+    return (chosen.domain or ("topic" if chosen.mode == "faithful" else "all")) == "all"
 
 
 def _experiment_of(path: Path) -> str:

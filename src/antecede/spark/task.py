@@ -16,7 +16,9 @@ from typing import Any
 import msgspec
 
 from antecede.experiments import Experiment
+from antecede.protocols.registry import PROTOCOLS
 from antecede.sim import RunSpec, simulate
+from antecede.sim.workloads import WORKLOADS
 from antecede.spark import layout
 from antecede.spark.manifest import RunRow
 from antecede.spark.ship import code_version
@@ -80,9 +82,14 @@ def runs_as_simulated(experiment: Experiment) -> bool:
     return type(experiment).execute is Experiment.execute
 
 
+def is_simulated(spec: RunSpec) -> bool:
+    """Can `simulate` carry it out? A few experiments measure something else, and have no trace."""
+    return spec.protocol in PROTOCOLS and spec.workload.partition(":")[0] in WORKLOADS
+
+
 def _execute(experiment: Experiment, task: Task) -> tuple[Any, str | None]:
     """The run's metrics, and where its trace is."""
-    if task.trace_into is None:
+    if task.trace_into is None or not is_simulated(task.spec):
         return experiment.execute(task.spec), None
     plain = runs_as_simulated(experiment)
     result = simulate(task.spec, trace=True, measure=plain)

@@ -50,6 +50,8 @@ class Ledger:
         self.down: set[int] = set()
         #: Subscriptions open when the trace ends, by node: filter, and the row since which it has been open.
         self.subscriptions: dict[int, dict[str, int]] = {}
+        #: Of those, by node, the filters that take more than the topic of their name.
+        self._wild: dict[int, list[str]] = {}
         self.subscribe_rows = 0
         self.messages = Messages(*(np.zeros(0, np.int64),) * 3)
         self.published_at: Ints = np.zeros(0, np.int64)
@@ -71,8 +73,9 @@ class Ledger:
 
     def since(self, node: int, topic: str) -> int | None:
         """Since which row `node` takes `topic`, up to the end; None if it does not."""
-        open_rows = self.subscriptions.get(node, {}).items()
-        since = [row for pattern, row in open_rows if matches(pattern, topic)]
+        opened = self.subscriptions.get(node, {})
+        since = [opened[topic]] if topic in opened else []
+        since += [opened[pattern] for pattern in self._wild.get(node, ()) if matches(pattern, topic)]
         if node in self.broadcast_to:
             since.append(-1)
         return min(since) if since else None
@@ -114,6 +117,8 @@ class Ledger:
                 case Event.RECOVER:
                     self.crashed.add(node)  # a trace may begin after the crash
                     self.down.discard(node)
+        for node, opened in self.subscriptions.items():
+            self._wild[node] = [pattern for pattern in opened if "+" in pattern or "#" in pattern]
 
     def _read_publications(self, named: Dependencies) -> None:
         is_publish = self.events.event == int(Event.PUBLISH)

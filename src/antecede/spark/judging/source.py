@@ -54,10 +54,10 @@ class TableSource:
         event = pc.cast(table["event"], pa.string())
         for part in READ:
             names = [each.name.lower() for each in Event if layout.part_of(each) == part]
-            rows = table.filter(pc.is_in(event, pa.array(names, pa.string())))
+            rows = table.select(READ[part]).filter(pc.is_in(event, pa.array(names, pa.string())))
             if part != "events":
                 rows = rows.take(pa.array(np.argsort(rows["node"].to_numpy(), kind="stable")))
             self._parts[part] = rows
 
     def part(self, part: str, bucket: int = 0) -> pa.Table:
-        return self._parts[part].select(READ[part])
+        return self._parts[part]
