@@ -36,22 +36,22 @@ class VectorClock:
     unchanged entry stands for was already waited for by that source's previous message (SPEC part 1, item 7).
     """
 
-    __slots__ = ("_changed", "_counts")
+    __slots__ = ("_changed", "_stamped")
 
     def __init__(self) -> None:
-        self._counts: dict[int, int] = {}
+        self._stamped: dict[int, int] = {}
         self._changed: dict[int, int] = {}
 
     def __getitem__(self, source: int) -> int:
-        return self._counts.get(source, 0)
+        return self._changed.get(source) or self._stamped.get(source, 0)
 
     def stamp(self) -> tuple[Dependency, ...]:
         entries = tuple(self._changed.items())
+        self._stamped.update(self._changed)
         self._changed.clear()
         return entries
 
     def observe(self, message: Message) -> None:
-        self._counts[message.source] = message.seq
         self._changed[message.source] = message.seq
 
 

@@ -18,7 +18,7 @@ moves wakes exactly those that waited for the value it reached.
 """
 
 import enum
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from antecede.core.errors import UsageError
@@ -36,6 +36,8 @@ class _Levels(dict[Stream, int]):
     `levels[stream]` is fastest where the stream is mostly known, `levels.get(stream, 0)` where it is mostly not.
     """
 
+    __slots__ = ()
+
     def __missing__(self, stream: Stream) -> int:
         return 0
 
@@ -49,26 +51,37 @@ class Counters(Generic[T]):
         self.level = _Levels()
         #: How many items wait.
         self.waiting = 0
-        # stream -> level -> items waiting for it: (item, all its needs, index of the next need to look at).
-        self._waiting: dict[Stream, dict[int, list[tuple[T, Sequence[Need], int]]]] = {}
+        # stream -> level -> items waiting for it, each with those of its needs that were not looked at yet.
+        self._waiting: dict[Stream, dict[int, list[tuple[T, Iterator[Need]]]]] = {}
 
-    def wait(self, item: T, needs: Sequence[Need], index: int = 0) -> bool:
-        """True when every need from `index` on is met; otherwise `item` is held and comes out of `raise_to` later."""
+    def met(self, needs: Iterable[Need]) -> bool:
         level = self.level
-        for position in range(index, len(needs)):
-            stream, n = needs[position]
+        return all(level[stream] >= n for stream, n in needs)
+
+    def wait(self, item: T, needs: Iterable[Need]) -> bool:
+        """True when all `needs` are met; otherwise `item` is held and comes out of `raise_to` later."""
+        level = self.level
+        rest = iter(needs)
+        for stream, n in rest:
             if level[stream] < n:
                 self.waiting += 1
-                self._waiting.setdefault(stream, {}).setdefault(n, []).append((item, needs, position + 1))
+                waiting = self._waiting.get(stream)
+                if waiting is None:
+                    self._waiting[stream] = {n: [(item, rest)]}
+                elif n in waiting:
+                    waiting[n].append((item, rest))
+                else:
+                    waiting[n] = [(item, rest)]
                 return False
         return True
 
     def raise_to(self, stream: Stream, n: int) -> list[T]:
         """Set `stream` to `n` if that is higher. Returns the items that now have all they need."""
-        old = self.level.get(stream, 0)
+        level = self.level
+        old = level.get(stream, 0)
         if n <= old:
             return []
-        self.level[stream] = n
+        level[stream] = n
         waiting = self._waiting.get(stream)
         if waiting is None:
             return []
@@ -79,9 +92,9 @@ class Counters(Generic[T]):
             reached = sorted(value for value in waiting if value <= n)
         satisfied: list[T] = []
         for value in reached:
-            for item, needs, index in waiting.pop(value, ()):
+            for item, rest in waiting.pop(value, ()):
                 self.waiting -= 1
-                if self.wait(item, needs, index):
+                if self.wait(item, rest):
                     satisfied.append(item)
         if not waiting:
             del self._waiting[stream]
@@ -100,6 +113,10 @@ class Verdict(enum.Enum):
     DUPLICATE = "duplicate"  # delivered, held or accounted for already: drop it
     LATE = "late"  # given up on, or overtaken: it cannot be delivered in order any more
     FULL = "full"  # the bound on held messages is reached: not taken, offer it again
+
+
+#: Bound once: looking up a member of an enumeration costs as much as a call, and these are asked for at every message.
+READY, WAITING, FULL = Verdict.READY, Verdict.WAITING, Verdict.FULL
 
 
 #: A message inside the gate with its place in the order: (item, pos, caps). A tuple: one is made for every message.
@@ -122,9 +139,9 @@ class Gate(Generic[T]):
         self._got: Counters[_Entry[T]] = Counters()
         # Positions accounted for beyond a hole.
         self._beyond: dict[Stream, set[int]] = {}
-        # The highest position delivered in order or before our time: what caps are held against. Differs from `_got`
-        # where something was tagged or skipped.
-        self._have = _Levels()
+        # Where the last position accounted for was tagged, skipped or late: the last that was delivered in order or is
+        # before our time. Elsewhere that is `_got`, and so nothing is written down for most streams (see `_have`).
+        self._have_less: dict[Stream, int] = {}
         # Positions given up: an arrival there is late, not a duplicate.
         self._skipped: dict[Stream, set[int]] = {}
         # Positions before our time (a join, a restart).
@@ -154,47 +171,53 @@ class Gate(Generic[T]):
 
     def offer(self, item: T, pos: Sequence[Need], needs: Sequence[Need] = (), caps: Sequence[Need] = ()) -> Verdict:
         """Give a message to the gate. When the verdict is READY, `drain` has news."""
-        level = self._got.level
-        behind: Need | None = None
+        got, inside = self._got, self._inside
+        level = got.level
+        behind = False
         for place in pos:
             stream, n = place
             reached = level.get(stream, 0)
-            if n <= reached or place in self._inside or (self._beyond and n in self._beyond.get(stream, ())):
+            if n <= reached or place in inside or (self._beyond and n in self._beyond.get(stream, ())):
                 # What is before our time in one of its streams may be news in another, which must not stall.
                 news = [place for place in pos if place[1] > self._floor[place[0]]]
                 if 0 < len(news) < len(pos):
                     return self.offer(item, news, needs, caps)
                 return self._already(stream, n)
             if n > reached + 1:
-                behind = place
+                behind = True
         if caps and self._overtaken(caps):
             return Verdict.LATE
-        if behind is not None and self._contiguous:
-            return self._hold((item, pos, caps), (*((stream, n - 1) for stream, n in pos), *needs))
-        for stream, n in needs:
-            if level[stream] < n:
-                return self._hold((item, pos, caps), needs)
-        self._inside.update(pos)
-        self._ready.append((item, pos, caps))
-        return Verdict.READY
+        if behind and self._contiguous:
+            needs = (*[(stream, n - 1) for stream, n in pos], *needs)
+        if got.waiting >= self._held_max and not got.met(needs):
+            return FULL
+        inside.update(pos)
+        entry = (item, pos, caps)
+        if needs and not got.wait(entry, needs):
+            return WAITING
+        self._ready.append(entry)
+        return READY
 
     def drain(self) -> list[T]:
         """The messages that may be delivered now, in order. Those that waited only for these are among them."""
         out: list[T] = []
-        ready, have = self._ready, self._have
+        ready, inside, have_less = self._ready, self._inside, self._have_less
         for item, pos, caps in ready:  # grows while we walk it
+            delivered = False
             if (self._floor or self._void) and self._dropped(pos):
                 self._void.difference_update(pos)
             elif caps and self._overtaken(caps):
                 self._late.append(item)
             else:
+                delivered = True
                 out.append(item)
-                for stream, n in pos:
-                    if n > have.get(stream, 0):
-                        have[stream] = n
             for place in pos:
-                self._inside.discard(place)
-                woken = self._account(*place)
+                stream, n = place
+                inside.discard(place)
+                if delivered and not self._beyond and stream not in have_less:
+                    woken = self._got.raise_to(stream, n)  # what `_account` does when nothing unusual happened
+                else:
+                    woken = self._account(stream, n, delivered)
                 if woken:
                     ready += woken
         ready.clear()
@@ -209,10 +232,11 @@ class Gate(Generic[T]):
         """Start `stream` after `n`: what lies at or below it was before our time, also what is held of it."""
         if n > self._floor[stream]:
             self._floor[stream] = n
-            self._have[stream] = max(self._have[stream], n)
+            have = max(self._have(stream), n)
             if stream in self._beyond:
                 self._beyond[stream] = {position for position in self._beyond[stream] if position > n}
             self._ready.extend(self._jump(stream, n))
+            self._set_have(stream, have)
 
     def skip(self, stream: Stream, n: int) -> None:
         """Give up on what is missing of `stream` up to `n`; should it come after all, it is late.
@@ -238,13 +262,6 @@ class Gate(Generic[T]):
             self._void.add((stream, n))
         self._ready.extend(self._account(stream, n))
 
-    def _hold(self, entry: _Entry[T], needs: Sequence[Need]) -> Verdict:
-        if self._got.waiting >= self._held_max:
-            return Verdict.FULL
-        self._inside.update(entry[1])
-        self._got.wait(entry, needs)
-        return Verdict.WAITING
-
     def _already(self, stream: Stream, n: int) -> Verdict:
         return Verdict.LATE if n in self._skipped.get(stream, ()) else Verdict.DUPLICATE
 
@@ -254,21 +271,30 @@ class Gate(Generic[T]):
             return True
         return bool(pos) and all(n <= self._floor[stream] for stream, n in pos)
 
-    def _overtaken(self, caps: Sequence[Need]) -> bool:
-        have = self._have
-        return any(have[stream] > n for stream, n in caps)
+    def _have(self, stream: Stream) -> int:
+        """The highest position delivered in order or before our time: what caps are held against."""
+        have = self._have_less.get(stream)
+        return self._got.level[stream] if have is None else have
 
-    def _account(self, stream: Stream, n: int) -> list[_Entry[T]]:
+    def _set_have(self, stream: Stream, have: int) -> None:
+        if have < self._got.level[stream]:
+            self._have_less[stream] = have
+        else:
+            self._have_less.pop(stream, None)
+
+    def _overtaken(self, caps: Sequence[Need]) -> bool:
+        return any(self._have(stream) > n for stream, n in caps)
+
+    def _account(self, stream: Stream, n: int, delivered: bool = False) -> list[_Entry[T]]:
         """`n` is dealt with: raise the counter as far as there is no hole."""
         level = self._got.level.get(stream, 0)
-        if n <= level:
-            return []
-        if not self._contiguous:
-            return self._got.raise_to(stream, n)
-        if n > level + 1:
+        if self._contiguous and n > level + 1:
             self._beyond.setdefault(stream, set()).add(n)
             return []
-        return self._jump(stream, n) if self._beyond else self._got.raise_to(stream, n)
+        have = self._have_less.get(stream, level)
+        woken = self._jump(stream, n) if n > level else []
+        self._set_have(stream, max(have, n) if delivered else have)
+        return woken
 
     def _jump(self, stream: Stream, n: int) -> list[_Entry[T]]:
         """Everything up to `n` is dealt with, and what lies accounted for right behind it."""

@@ -72,7 +72,8 @@ class VCube:
     def children(self, i: int, root: int) -> tuple[int, ...]:
         """CHILDREN: to whom i passes on what root sent, nearest cluster first; empty where i is not in the tree."""
         if self._alive is None:
-            return self._near[i][self.dimension if i == root else _trailing_zeros(i ^ root)]
+            apart = i ^ root  # as many as it has trailing zeros; at the root it has no bit, and −1 finds all
+            return self._near[i][(apart & -apart).bit_length() - 1]
         height = self._height(i, root)
         found = (self.first_child(i, s) for s in range(1, height + 1))
         return tuple(child for child in found if child is not None)

@@ -17,8 +17,10 @@ has, which had waited for that entry (SPEC part 1, item 7).
 Messages keep the order of their arrival inside a packet. Sorted causally, every bundle would split at the next hop.
 """
 
-from antecede.core import Counters, Message
-from antecede.core.gate import Need
+from collections.abc import Sequence
+
+from antecede.core import Counters, Dependency, Message, Verdict
+from antecede.core.gate import READY, Need
 from antecede.overlay.trees import Trees
 from antecede.protocols.causal_broadcast import Bundle, ByteModel, CausalBroadcast
 
@@ -46,17 +48,24 @@ class CausalAggregation(CausalBroadcast):
         if not self._trees.returns(self.node):
             self._edges.raise_to(self.node, message.seq)
 
-    def _pass_on(self, sender: int, message: Message, packet: Bundle) -> None:
+    def _pass_on(self, sender: int, message: Message, packet: Bundle, verdict: Verdict) -> None:
         self._arrivals += 1
         source, seq = message.source, message.seq
         received = self._edges.level
-        reached = received.get(source, 0)
-        after_a_hole = seq > reached + 1
-        leaving = self._edges.raise_to(source, self._received_up_to(source, seq, reached))
+        missing: Sequence[Dependency] = ()
+        after_a_hole = False
+        if verdict is READY:
+            # Everything it depends on, and its source's previous message, was delivered here, hence received.
+            reached = self._received_up_to(source, seq, seq - 1) if self._early else seq
+        else:
+            missing = [entry for entry in message.deps if received[entry[0]] < entry[1]]
+            reached = received.get(source, 0)
+            after_a_hole = seq > reached + 1
+            reached = self._received_up_to(source, seq, reached)
+        leaving = self._edges.raise_to(source, reached)
         hops = self._trees.next_hops(self.node, source, sender)
         if not hops:
             return
-        missing = [entry for entry in message.deps if received[entry[0]] < entry[1]]
         kept = self._kept.get(source)
         free = hops
         if missing or kept or after_a_hole:
@@ -74,8 +83,9 @@ class CausalAggregation(CausalBroadcast):
             self._send_bundled(hops, leaving + [(hop, self._arrivals, message) for hop in free])
         else:
             alone = packet if len(packet.messages) == 1 else Bundle((message,))
+            send = self.out.send
             for hop in free:
-                self.out.send(hop, alone)
+                send(hop, alone)
 
     def _send_bundled(self, hops: tuple[int, ...], leaving: list[_OnEdge]) -> None:
         """Send what may leave for `hops`, and what waited only for that: a bundle each, more when it gets too big."""

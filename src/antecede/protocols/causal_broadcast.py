@@ -14,6 +14,7 @@ import msgspec
 
 from antecede.core import Frontier, Gate, Message, Packet, Process, ProtocolError, VectorClock, Verdict
 from antecede.core.clocks import Stamper
+from antecede.core.gate import FULL
 from antecede.core.limits import PACKET_BYTES_MAX
 from antecede.overlay.trees import Trees
 
@@ -37,7 +38,10 @@ class ByteModel(msgspec.Struct, frozen=True):
         return len(message.payload) + self.source + self.entry * (len(message.deps) + 1)
 
     def packet(self, messages: Sequence[Message]) -> int:
-        return self.header + sum([self.message(message) for message in messages])
+        size = self.header
+        for message in messages:
+            size += self.message(message)
+        return size
 
     def split(self, messages: Sequence[Message]) -> list[Bundle]:
         """In order, as many to a packet as fit. A message that alone exceeds the limit travels alone."""
@@ -78,14 +82,18 @@ class CausalBroadcast(Process):
     def receive(self, sender: int, packet: Packet) -> None:
         if not isinstance(packet, Bundle):
             raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, expected a Bundle")
+        gate = self._gate
         for message in packet.messages:
-            self._pass_on(sender, message, packet)
-            if self._gate.offer(message, ((message.source, message.seq),), message.deps) is Verdict.FULL:
+            verdict = gate.offer(message, ((message.source, message.seq),), message.deps)
+            if verdict is FULL:
                 raise ProtocolError(f"node {self.node} holds {self.held} messages and cannot take {message.id}")
+            self._pass_on(sender, message, packet, verdict)
         # Only now: the messages of one packet are all in before any of them is delivered (SPEC part 1, item 3).
-        for message in self._gate.drain():
-            self._clock.observe(message)
-            self.out.deliver(message)
+        delivered = gate.drain()
+        observe = self._clock.observe
+        for message in delivered:
+            observe(message)
+        self.out.deliveries += delivered
 
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet.messages)
@@ -99,8 +107,8 @@ class CausalBroadcast(Process):
         for hop in self._trees.next_hops(self.node, self.node, None):
             self.out.send(hop, packet)
 
-    def _pass_on(self, sender: int, message: Message, packet: Bundle) -> None:
-        """Send `message`, which came in `packet`, further down its tree."""
+    def _pass_on(self, sender: int, message: Message, packet: Bundle, verdict: Verdict) -> None:
+        """Send `message`, which came in `packet`, further down its tree; `verdict` is what the gate said of it."""
         alone = packet if len(packet.messages) == 1 else Bundle((message,))
         for hop in self._trees.next_hops(self.node, message.source, sender):
             self.out.send(hop, alone)

@@ -9,7 +9,7 @@ acknowledgement wave of the original is left out, since links here lose nothing 
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from antecede.core import Message
+from antecede.core import Message, Verdict
 from antecede.overlay.trees import Trees
 from antecede.protocols.causal_broadcast import Bundle, ByteModel, CausalBroadcast
 
@@ -38,7 +38,7 @@ class TimerBundling(CausalBroadcast):
         for hop in self._trees.next_hops(self.node, self.node, None):
             self._put(hop, message)
 
-    def _pass_on(self, sender: int, message: Message, packet: Bundle) -> None:
+    def _pass_on(self, sender: int, message: Message, packet: Bundle, verdict: Verdict) -> None:
         for hop in self._trees.next_hops(self.node, message.source, sender):
             self._put(hop, message)
 

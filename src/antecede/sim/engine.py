@@ -47,6 +47,10 @@ class Simulation:
         self._make_process = make_process
         self._network = network
         self._observers = tuple(observers)
+        # Bound once: they are called for every packet and every delivery.
+        self._tell_sent = [observer.sent for observer in observers]
+        self._tell_received = [observer.received for observer in observers]
+        self._tell_delivered = [observer.delivered for observer in observers]
         self._heap: list[tuple[int, int, int, int, Any, int, int]] = []
         self._order = 0
         #: Packets sent so far.
@@ -109,65 +113,78 @@ class Simulation:
 
     def run(self, until: int | None = None) -> None:
         """Handle events until none is left, or up to and including time `until`."""
-        heap, processes, observers = self._heap, self.processes, self._observers
+        heap, processes, tell_received = self._heap, self.processes, self._tell_received
         while heap:
             if until is not None and heap[0][0] > until:
                 self.now = until
                 return
             self.now, _, node, sender, packet, number, size = heappop(heap)
+            now = self.now
             self.steps += 1
             if node == _ACTION:
                 packet()  # an action, put where packets stand
                 continue
             process = processes.get(node)
             if process is None:
-                for observer in observers:
-                    observer.dropped(self.now, node, sender, number, packet)
+                for observer in self._observers:
+                    observer.dropped(now, node, sender, number, packet)
                 continue
-            for observer in observers:
-                observer.received(self.now, node, sender, number, packet, size)
+            for received in tell_received:
+                received(now, node, sender, number, packet, size)
             process.receive(sender, packet)
-            self._carry_out(node, process)
+            self._carry_out(node, process, packet, size)
 
-    def _carry_out(self, node: int, process: Process) -> None:
-        """Keep, send, deliver, arm: in this order (see `core.process`)."""
+    def _carry_out(self, node: int, process: Process, weighed: Packet | None = None, size: int = 0) -> None:
+        """Keep, send, deliver, arm: in this order (see `core.process`).
+
+        `size` is the size of the packet `weighed`, which the process got and often passes on as it is.
+        """
         out = process.out
         if out.kept:
             self._kept.setdefault(node, []).extend(out.kept)
             out.kept.clear()
         if out.sends:
-            self._send(node, process)
+            self._send(node, process, weighed, size)
         if out.changes:
             self._report(node, out)
         elif out.deliveries:
-            deliveries = out.deliveries.copy()
-            out.deliveries.clear()  # the list stays (others may hold it); a workload may publish in reaction
-            for message in deliveries:
-                for observer in self._observers:
-                    observer.delivered(self.now, node, message)
-            if self.on_delivery is not None:
-                for message in deliveries:
-                    self.on_delivery(node, message)
+            now = self.now
+            for message in out.deliveries:
+                for delivered in self._tell_delivered:
+                    delivered(now, node, message)
+            if self.on_delivery is None:
+                out.deliveries.clear()  # the list stays: others may hold it
+            else:
+                self._react(node, out)
         if out.timers:
             for delay, timer in out.timers:
                 self._arm(node, delay, timer)
             out.timers.clear()
 
-    def _send(self, node: int, process: Process) -> None:
-        network, heap, now, order = self._network, self._heap, self.now, self._order
-        measure = bool(self._observers) or network.weighs
-        size, weighed = 0, None
-        for to, packet in process.out.sends:
-            if measure and packet is not weighed:  # mostly one packet to several children
+    def _send(self, node: int, process: Process, weighed: Packet | None, size: int) -> None:
+        heap, now, number, tell_sent = self._heap, self.now, self.packets, self._tell_sent
+        arrivals = self._network.arrivals
+        measure = bool(tell_sent) or self._network.weighs
+        sends = process.out.sends
+        for to, packet in sends:
+            if packet is not weighed and measure:  # mostly one packet to several children
                 size, weighed = process.size(packet), packet
-            self.packets += 1
-            for observer in self._observers:
-                observer.sent(now, node, to, self.packets, packet, size)
-            for arrival in network.arrivals(now, node, to, size):
-                order += 1
-                heappush(heap, (arrival, order, to, node, packet, self.packets, size))
-        self._order = order
-        process.out.sends.clear()
+            number += 1
+            for sent in tell_sent:
+                sent(now, node, to, number, packet, size)
+            for arrival in arrivals(now, node, to, size):
+                self._order += 1
+                heappush(heap, (arrival, self._order, to, node, packet, number, size))
+        self.packets = number
+        sends.clear()
+
+    def _react(self, node: int, out: Outbox) -> None:
+        """Tell the workload, which may publish at once: the outbox must be free for that."""
+        assert self.on_delivery is not None
+        deliveries = out.deliveries.copy()
+        out.deliveries.clear()
+        for message in deliveries:
+            self.on_delivery(node, message)
 
     def _report(self, node: int, out: Outbox) -> None:
         """Deliveries, and what took effect before, between and after them, in the order the process wrote them."""

@@ -23,11 +23,15 @@ class Meter:
         self._dependencies: Counter[int] = Counter()
         self._bundles: Counter[int] = Counter()
         self._sizes: Counter[int] = Counter()
+        # By node: messages that had to wait and still do.
         self._pending: defaultdict[int, int] = defaultdict(int)
         self._pending_max: defaultdict[int, int] = defaultdict(int)
         self._bundle_max: defaultdict[int, int] = defaultdict(int)
         # The messages of the packet that arrived last: what is delivered now and is not among them had to wait.
+        # Where it arrived, and how many of them are others' messages and not delivered.
         self._fresh: tuple[Message, ...] = ()
+        self._fresh_at = -1
+        self._undelivered = 0
         self._delayed = 0
         self._dropped = 0
         self._control = 0
@@ -47,23 +51,31 @@ class Meter:
             self._bundle_max[node] = count
 
     def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
+        if self._undelivered:
+            self._pending[self._fresh_at] += self._undelivered
         self._fresh = packet.messages
+        self._fresh_at = node
+        come = 0
         for message in self._fresh:
             if message.source != node:
                 self._reception.append(now - self._published_at[message.topic][message.source, message.seq])
-                # The pending set of thesis Algorithm 2: what has come and is not delivered, the newcomer included.
-                self._pending[node] = pending = self._pending[node] + 1
-                if pending > self._pending_max[node]:
-                    self._pending_max[node] = pending
+                come += 1
+        self._undelivered = come
+        # The pending set of thesis Algorithm 2: what has come and is not delivered, the newcomers included.
+        if come:
+            pending = self._pending[node] + come
+            if pending > self._pending_max[node]:
+                self._pending_max[node] = pending
 
     def delivered(self, now: int, node: int, message: Message) -> None:
         if message.source == node:
             return
         self._delivery.append(now - self._published_at[message.topic][message.source, message.seq])
-        self._pending[node] -= 1
         for fresh in self._fresh:
             if fresh is message:
+                self._undelivered -= 1
                 return
+        self._pending[node] -= 1
         self._delayed += 1
 
     def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:

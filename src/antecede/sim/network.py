@@ -8,8 +8,9 @@ t_pp is drawn for the packet, fixed for the link, or read from a matrix of measu
 A queue costs no event: when a packet is sent, the time the wire becomes free is known.
 """
 
+import math
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeAlias
 
 #: Propagation time in ticks from one node to another.
@@ -42,7 +43,7 @@ class PacketSwitched:
 
     def arrivals(self, now: int, sender: int, to: int, size: int) -> tuple[int, ...]:
         start = now + self._processing
-        free = self._wire_free.get(sender, 0)
+        free = self._wire_free.get(sender, start)
         if free > start:
             self.queued += free - start
             start = free
@@ -62,13 +63,18 @@ def constant(delay: int) -> Propagation:
 
 def normal(rng: random.Random, mean: int, deviation: int, least: int) -> Propagation:
     """Drawn anew for every packet; packets on one link may overtake each other."""
-    gauss = rng.gauss
 
-    def draw(sender: int, to: int) -> int:
-        delay = int(gauss(mean, deviation))
-        return delay if delay > least else least
+    def delays() -> Iterator[int]:
+        """What `rng.gauss` would draw, number for number, two from each turn of Box and Muller's wheel."""
+        uniform = rng.random
+        while True:
+            angle = uniform() * math.tau
+            radius = math.sqrt(-2.0 * math.log(1.0 - uniform()))
+            yield max(least, int(mean + math.cos(angle) * radius * deviation))
+            yield max(least, int(mean + math.sin(angle) * radius * deviation))
 
-    return draw
+    draw = delays().__next__
+    return lambda sender, to: draw()
 
 
 def heavy_tailed(rng: random.Random, mean: int, shape: float) -> Propagation:
