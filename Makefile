@@ -6,12 +6,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test test-slow check bench docs clean
+.PHONY: help demo test test-slow fuzz check bench docs clean
 
 help:
 	@echo "make demo       a 64-node broadcast with and without aggregation, side by side"
 	@echo "make test       every test but the slow ones (what CI runs)"
 	@echo "make test-slow  the long searches"
+	@echo "make fuzz       a minute of coverage-guided fuzzing of what reads a wire"
 	@echo "make check      ruff and strict mypy"
 	@echo "make bench      speed and memory, printed beside the aims"
 	@echo "make docs       regenerate the reference pages under docs/"
@@ -35,6 +36,10 @@ test: $(READY)
 
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow
+
+fuzz: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	@$(BIN)/python -m tests.live.fuzz_frames -max_total_time=60
 
 check: $(READY)
 	@$(BIN)/ruff check .

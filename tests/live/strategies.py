@@ -34,7 +34,7 @@ def instances(kind: type) -> st.SearchStrategy[Any]:
 def _of(info: mi.Type) -> st.SearchStrategy[Any]:  # noqa: PLR0911, PLR0912 - a table of types
     match info:
         case mi.StructType() | mi.NamedTupleType():
-            return st.builds(info.cls, *(_of(field.type) for field in info.fields))
+            return st.builds(info.cls, **{field.name: _of(field.type) for field in info.fields})
         case mi.IntType():
             low = info.ge if info.ge is not None else -(2**63) if info.gt is None else info.gt + 1
             high = info.le if info.le is not None else 2**63 - 1 if info.lt is None else info.lt - 1
