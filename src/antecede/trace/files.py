@@ -34,8 +34,11 @@ def write_trace(table: pa.Table, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def check_trace(path: Path) -> None:
-    """Refuse what is not a trace of this version, naming the file and what is wrong with it."""
+def check_trace(path: Path, columns: pa.Schema = SCHEMA) -> None:
+    """Refuse what is not a trace of this version, naming the file and what is wrong with it.
+
+    `columns`: what it must have; for those who store a trace in parts and need a column more.
+    """
     try:
         schema = pq.read_schema(path)
     except FileNotFoundError:
@@ -54,8 +57,8 @@ def check_trace(path: Path) -> None:
             "write it again with this version, or read it with the one that wrote it",
         )
     # Arrow would fill a missing column with nulls and cast another type.
-    wrong = [field.name for field in SCHEMA if field.name not in schema.names or schema.field(field.name) != field]
-    wrong += sorted(set(schema.names) - set(SCHEMA.names))
+    wrong = [field.name for field in columns if field.name not in schema.names or schema.field(field.name) != field]
+    wrong += sorted(set(schema.names) - set(columns.names))
     if wrong:
         raise UsageError(
             "trace", str(path), f"differs from a trace in {', '.join(wrong)}", "name a file antecede wrote"
