@@ -37,7 +37,7 @@ def _table() -> dict[str, set[str]]:
             table[package] = left | ({"trace"} if rank > 0 else set()) | ({"audit"} if rank > 3 else set())
         left = left.union(packages)
     # Live links meet the simulator's own faults (`live.weather`): the functions, not the engine.
-    table["live"] |= {"sim.network", "sim.faults"}
+    table["live"] |= {"sim.network", "sim.networks", "sim.faults", "sim.fault_choices"}
     table["trace"] = {"core"}
     table["audit"] = {"core.errors", "trace"}
     table["testing"] = {"core", "overlay", "protocols", "sim", "live", "trace", "audit"}
