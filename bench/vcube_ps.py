@@ -24,6 +24,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 PEERSIM_SECONDS, PEERSIM_GB = 120.0, 3.07
+CALIBRATION_LOOPS = 5_000_000
 
 
 def main() -> None:
@@ -72,7 +73,17 @@ def measure_scale(nodes: int, percent: int) -> dict[str, float]:
     }
 
 
+def calibrate() -> float:
+    """Seconds for a fixed loop: what a second is worth on this machine at this moment."""
+    begin = time.process_time()
+    total = 0
+    for number in range(CALIBRATION_LOOPS):
+        total += number
+    return time.process_time() - begin
+
+
 def scale(chosen: argparse.Namespace) -> None:
+    print(f"this machine now: {calibrate():.2f} s for {CALIBRATION_LOOPS:,} additions in a loop")
     print(f"{'nodes':>6} {'publish':>8} {'packets':>12} {'seconds':>8} {'cpu s':>8} {'µs/packet':>10} {'peak GB':>8}")
     for nodes, percent in [(1024, 100), (4096, 25), *([(4096, 100)] if chosen.full else [])]:
         row = apart("scale", nodes, percent)
