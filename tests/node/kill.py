@@ -2,13 +2,20 @@
 
 import asyncio
 import random
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import antecede
 from antecede.audit import audit
 from antecede.audit.report import Report
-from antecede.live.journal import export_rows
+from antecede.live.journal import export_trace
 from antecede.live.node.local import LocalCluster
+from antecede.spark.audit import judge as judge_on_spark
+from antecede.spark.judging.verdict import Question
+from antecede.spark.session import spark_session
+from antecede.spark.subjects import find_subjects
+from antecede.trace.files import read_trace, table_rows
 
 
 class Load:
@@ -93,9 +100,9 @@ async def all_agree(cluster: LocalCluster, within_s: float) -> list[dict[str, in
     raise AssertionError(f"nodes have delivered different things: {found}")
 
 
-def judge(cluster: LocalCluster) -> tuple[Report, set[tuple[int, int]]]:
-    """The audit of all journals as one trace, and the messages every journal has."""
-    rows = list(export_rows([cluster.journal(node) for node in range(cluster.count)]))
+def judge(trace: Path) -> tuple[Report, set[tuple[int, int]]]:
+    """The audit of a trace, and the messages every node of it has delivered."""
+    rows = list(table_rows(read_trace(trace)))
     delivered: dict[int, set[tuple[int, int]]] = {}
     for row in rows:
         if row.event.name == "DELIVER":
@@ -103,10 +110,39 @@ def judge(cluster: LocalCluster) -> tuple[Report, set[tuple[int, int]]]:
     return audit(rows), set.intersection(*delivered.values())
 
 
+def judge_trace(trace: Path) -> Report:
+    """The same of an exported trace, by the audit on Spark."""
+    (verdict,) = judge_on_spark(spark_session(None, short=True), find_subjects([trace]), Question())
+    assert verdict.outcome.report is not None, verdict.outcome.refused
+    return verdict.outcome.report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KillRun:
+    """What a run came to."""
+
+    report: Report
+    load: Load
+    #: Messages every journal has.
+    everywhere: set[tuple[int, int]]
+    killed: list[int]
+    #: The journals, exported.
+    trace: Path
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.killed)} kills; {len(self.load.acknowledged)} messages acknowledged, "
+            f"{self.load.uncertain} uncertain, {len(self.everywhere)} in every journal; {self.report}"
+        )
+
+
 async def kill_run(
-    directory: Path, *, nodes: int, kills: int, pause_s: float, seed: int = 1
-) -> tuple[Report, Load, set[tuple[int, int]], list[int]]:
-    async with LocalCluster(directory, nodes=nodes, round_s=1.0, timeout_s=0.8, shorten_every=500) as cluster:
+    directory: Path, *, nodes: int, kills: int, pause_s: float, seed: int = 1, **settings: Any
+) -> KillRun:
+    """`settings` as in `NodeConfig`."""
+    trace = directory / "kill.parquet"
+    settings = {"round_s": 1.0, "timeout_s": 0.8, "shorten_every": 500} | settings
+    async with LocalCluster(directory / "cluster", nodes=nodes, **settings) as cluster:
         load = Load(cluster, seed)
         clients = [asyncio.create_task(load.run(node)) for node in range(nodes)]
         killed = await kill_and_restart(cluster, random.Random(seed), kills, pause_s)
@@ -115,5 +151,7 @@ async def kill_run(
         for client in clients:
             client.cancel()
         await all_agree(cluster, 90)
-        report, everywhere = judge(cluster)  # while all are up: what is owed is owed to the living
-    return report, load, everywhere, killed
+        # While all are up: what is owed is owed to the living.
+        export_trace([cluster.journal(node) for node in range(nodes)], trace, run="kill")
+    report, everywhere = judge(trace)
+    return KillRun(report=report, load=load, everywhere=everywhere, killed=killed, trace=trace)

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,12 +10,14 @@ import pytest
 
 from antecede import Node
 from antecede.audit import audit
+from antecede.core import Packet, UsageError
 from antecede.live.journal import export_rows
-from antecede.live.transport import Transport
-from antecede.live.weather import Clear, Cut, Weather, WeatheredTransport
+from antecede.live.transport import Handler, Transport
+from antecede.live.weather import Clear, Cut, Weather, WeatheredTransport, in_weather
+from antecede.protocols.causal_broadcast import Bundle
 from antecede.sim.faults import duplicating, losing
 from antecede.sim.network import Network
-from tests.client.running import awaited
+from tests.client.running import awaited, until
 from tests.node.clusters import make, restart, until_all_have
 
 
@@ -85,3 +88,54 @@ async def test_a_node_crashes_in_the_storm(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(10, 14))
 def test_more_storms(tmp_path: Path, seed: int) -> None:
     asyncio.run(asyncio.wait_for(storm(tmp_path, nodes=8, messages=200, crash=bool(seed % 2), seed=seed), 200))
+
+
+class Sink(Transport):
+    """Takes note of to whom packets go."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__(node)
+        self.sent: list[int] = []
+
+    async def start(self, handler: Handler) -> None: ...
+
+    def send(self, to: int, packet: Packet) -> None:
+        self.sent.append(to)
+
+    def flush(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
+def send(words: list[str], node: int, to: int, count: int, *, age_s: float = 0.0) -> Sink:
+    """What is left of `count` packets, in weather that began `age_s` ago."""
+    sink = Sink(node)
+    transport = in_weather(words, 4, time.time() - age_s)(sink)
+    for _ in range(count):
+        transport.send(to, Bundle(()))
+    return sink
+
+
+@awaited
+async def test_weather_in_words() -> None:
+    assert len(send([], 0, 1, 100).sent) == 100
+    assert 300 < len(send(["loss:share=0.5"], 0, 1, 1000).sent) < 700
+    cut = ["partition:nodes=2,begin=100,end=200"]
+    assert not send(cut, 1, 2, 10, age_s=150).sent
+    for sender, to, age_s in ((0, 1, 150), (3, 2, 150), (1, 2, 50), (1, 2, 250)):
+        assert len(send(cut, sender, to, 10, age_s=age_s).sent) == 10
+    late = send(["constant:delay=0.02,t_pc=0,t_t=0", "duplication:share=1,spread=0"], 0, 1, 10)
+    assert not late.sent
+    await until(lambda: len(late.sent) == 20)
+
+
+@pytest.mark.parametrize("words", [["crash:node=1,at=3"], ["loss:share=2"], ["loss", "constant"], ["hail"]], ids=str)
+def test_weather_that_makes_no_sense(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="weather"):
+        Node(weather=words)

@@ -3,15 +3,23 @@
 A `sim.network.Network` says of a packet when it arrives: never, once, twice; now or later. `sim.faults` composes such
 functions. Here they are put in front of a real transport, so that a system of real sockets meets the same losses,
 duplicates, delays and partitions as the simulated one. A tick is a microsecond, counted from `Weather`'s making; one
-`Weather` serves all nodes of a run. Faults that are to change while a run goes on are objects like `Cut`.
+`Weather` serves all nodes of a process. Faults that are to change while a run goes on are objects like `Cut`; nodes
+that are processes are told theirs in the words of `antecede simulate` (`in_weather`, the setting `weather`).
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from antecede.core import Packet
+from antecede.core.choices import parse
 from antecede.live.transport import Handler, Transport
+from antecede.sim.fault_choices import FAULTS, FaultChoice
 from antecede.sim.network import Network
+from antecede.sim.networks import NETWORKS
+
+#: Those that are on links. Who wants a process to crash kills it.
+_FAULTS = {name: kind for name, kind in FAULTS.items() if kind.around is not FaultChoice.around}
 
 
 class Clear:
@@ -46,11 +54,11 @@ class Cut:
 
 
 class Weather:
-    """A network model and the moment at which its clock stood at 0."""
+    """A network model and the moment at which its clock stood at 0: now, or `begin_s` seconds after 1970 began."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, begin_s: float | None = None) -> None:
         self.network = network
-        self._begin = asyncio.get_running_loop().time()
+        self._begin = asyncio.get_running_loop().time() - (0.0 if begin_s is None else time.time() - begin_s)
 
     def now(self) -> int:
         return int((asyncio.get_running_loop().time() - self._begin) * 1_000_000)
@@ -111,3 +119,22 @@ class WeatheredTransport(Transport):
 
         handle = asyncio.get_running_loop().call_later(delay_us / 1_000_000, arrive)
         self._due.add(handle)
+
+
+def in_weather(words: Sequence[str], slots: int, begin_s: float) -> Callable[[Transport], Transport]:
+    """What puts a node's transport into the weather of these words. Raises `UsageError` where they make no sense.
+
+    `words`: a network, unless packets are to arrive at once, then faults; a unit of time is a second.
+    """
+    has_network = bool(words) and words[0].partition(":")[0] in NETWORKS
+    chosen = parse("weather", words[0], NETWORKS) if has_network else None
+    faults = [parse("weather", text, _FAULTS) for text in words[has_network:]]
+
+    def around(transport: Transport) -> Transport:
+        seed = f"{transport.node} {time.time_ns()}"  # another one each time the node starts
+        network: Network = Clear() if chosen is None else chosen.build(slots, seed)
+        for number, fault in enumerate(faults):
+            network = fault.around(network, slots, f"{seed} {number}")
+        return WeatheredTransport(transport, Weather(network, begin_s))
+
+    return around

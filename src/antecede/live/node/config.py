@@ -57,6 +57,10 @@ class NodeConfig:
     tokens: Path | None = None
     #: Health and metrics over HTTP on the same host; None: none. 0: any free port.
     http_port: int | None = None
+    #: For tests: what links to other nodes suffer, in words of `antecede simulate`: a network (or none), then faults. A
+    #: unit of time is a second, counted from `weather_from`, in seconds since 1970.
+    weather: tuple[str, ...] = ()
+    weather_from: float = 0.0
 
     def __post_init__(self) -> None:
         if not 1 <= self.slots <= 1 << 16:
@@ -105,8 +109,9 @@ def make_config(found: dict[str, Any], base: Path | None = None) -> NodeConfig:
         if values.get(name) is not None:
             path = Path(os.path.expanduser(values[name]))
             values[name] = path if base is None else base / path
-    if "seeds" in values:
-        values["seeds"] = tuple(values["seeds"])
+    for name in ("seeds", "weather"):
+        if name in values:
+            values[name] = tuple(values[name])
     try:
         return NodeConfig(**values)
     except TypeError as error:

@@ -83,6 +83,10 @@ class Node:
         self.tcp: TcpTransport | None = None
         #: Put around the transport before it starts: for tests in bad weather (`live.weather`).
         self.around: Callable[[Transport], Transport] | None = None
+        if self.config.weather:
+            from antecede.live.weather import in_weather  # noqa: PLC0415 - the simulator, for tests only
+
+            self.around = in_weather(self.config.weather, self.config.slots, self.config.weather_from)
         self.listener: Listener
         self.driver: NodeDriver
         self.hub: Hub
