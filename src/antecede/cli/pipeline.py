@@ -188,8 +188,14 @@ def _command(names: list[str], out: Path, seeds: int, *, trace: bool, full: bool
 # -- showing ----------------------------------------------------------------------------------------------------------
 
 
-def _show_lines(lines: "list[Line]") -> None:
+def _console() -> Console:
+    """Tables keep their columns when they go to a file or a pipe."""
     console = Console()
+    return console if console.is_terminal else Console(width=160)
+
+
+def _show_lines(lines: "list[Line]") -> None:
+    console = _console()
     for name in dict.fromkeys(line.experiment for line in lines):
         table = Table(title=name, title_justify="left", box=None, pad_edge=False)
         for column in ("setting", "protocol", "nodes", "metric", "ours", "±", "published", "difference"):
@@ -224,12 +230,12 @@ def _show_failures(result: "SweepResult") -> None:
     before = f", {result.complete} were complete" if result.complete else ""
     console.print(f"{done}{before}, {len(result.failed)} failed. Results: {result.out}", highlight=False)
     for row in result.failed:
-        console.print(f"failed: {row.error}", style="red", markup=False, highlight=False)
-        console.print(f"  again: {row.command}", markup=False, highlight=False)
+        console.print(f"failed: {row.error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"  again: {row.command}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
-    console = Console(soft_wrap=True)
+    console = _console()
     totals: dict[str, list[int]] = {}
     for verdict in verdicts:
         report = verdict.outcome.report
@@ -250,13 +256,15 @@ def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
         where = " ".join(part for part in (verdict.subject.experiment, verdict.subject.name) if part)
         report = verdict.outcome.report
         if verdict.outcome.refused is not None:
-            console.print(f"{where}: {verdict.outcome.refused}", style="red", markup=False, highlight=False)
+            console.print(
+                f"{where}: {verdict.outcome.refused}", style="red", markup=False, highlight=False, soft_wrap=True
+            )
         for rule in report.rules if report else ():
             if rule.example is not None:
                 words = f"{where}: {rule.name} violated: {rule.example.words}"
-                console.print(words, style="red", markup=False, highlight=False)
+                console.print(words, style="red", markup=False, highlight=False, soft_wrap=True)
                 if verdict.subject.command:
-                    console.print(f"  again: {verdict.subject.command}", markup=False, highlight=False)
+                    console.print(f"  again: {verdict.subject.command}", markup=False, highlight=False, soft_wrap=True)
     bad = sum(not verdict.ok for verdict in verdicts)
     again = sum(verdict.subject.spec is not None for verdict in verdicts)
     replayed = f" ({again} simulated again, they kept no trace)" if again else ""
@@ -265,7 +273,7 @@ def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
 
 
 def _show_rows(rows: list[dict[str, Any]]) -> None:
-    console = Console()
+    console = _console()
     if len(rows) == 1:  # one run, many figures: read downwards
         table = Table(show_header=False, box=None, pad_edge=False)
         table.add_column(style="dim")
