@@ -9,12 +9,12 @@ READY  := $(VENV)/.ready
 .PHONY: help demo test test-slow fuzz check bench docs clean
 
 help:
-	@echo "make demo       a 64-node broadcast with and without aggregation, side by side"
+	@echo "make demo       a live cluster with an accident, audited and drawn; a published table redone"
 	@echo "make test       every test but the slow ones (what CI runs)"
-	@echo "make test-slow  the long searches"
+	@echo "make test-slow  the long searches and the kill tests"
 	@echo "make fuzz       a minute of coverage-guided fuzzing of what reads a wire"
 	@echo "make check      ruff and strict mypy"
-	@echo "make bench      speed and memory, printed beside the aims"
+	@echo "make bench      speed and memory beside the aims and beside peers (a quarter of an hour and more)"
 	@echo "make docs       regenerate the reference pages under docs/"
 	@echo "make clean      remove what the targets made"
 
@@ -47,7 +47,9 @@ check: $(READY)
 	@$(BIN)/mypy
 
 bench: $(READY)
-	@$(BIN)/python bench/simulator.py
+	@sh tests/system_packages.sh nats-server redis-server mosquitto
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@for script in simulator sweep audit vcube_ps live; do echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py; done
 
 docs: $(READY)
 	@$(BIN)/python docs/generate.py
