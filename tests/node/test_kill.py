@@ -46,7 +46,7 @@ def test_eight_processes_killed_in_a_storm(tmp_path: Path) -> None:
         "partition:nodes=4,begin=20,end=26",
         "partition:nodes=2,begin=40,end=46",
     ]
-    running = kill_run(tmp_path, nodes=8, kills=20, pause_s=3.0, seed=2, weather=weather, weather_from=time.time())
+    running = kill_run(tmp_path, nodes=8, kills=60, pause_s=1.0, seed=2, weather=weather, weather_from=time.time())
     run = asyncio.run(asyncio.wait_for(running, 400))
     _check(run)
     _check_on_spark(run)
