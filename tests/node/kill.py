@@ -44,11 +44,11 @@ class Load:
                 number += 1
                 try:
                     identity = await bus.publish(f"questions/{node}", b"%d" % number, durability="disk")
-                    self.acknowledged.add(tuple(identity))
+                    self.acknowledged.add((identity.source, identity.seq))
                     async with asyncio.timeout(0.05):
                         question = await anext(feed)
                         answer = await bus.publish("answers", question.payload, durability="disk")
-                        self.acknowledged.add(tuple(answer))
+                        self.acknowledged.add((answer.source, answer.seq))
                 except TimeoutError:
                     pass
                 except antecede.PublishError as error:
