@@ -81,6 +81,25 @@ def test_log_squared_rounds_at_worst_whoever_fails(dimension: int, data: st.Data
     assert max(count for counts in rounds.values() for count in counts) <= dimension**2
 
 
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6))
+def test_log_squared_rounds_after_the_last_failure(seed: int) -> None:
+    """Failures one after the other, also of those who had just found out: the bound counts from the last one."""
+    dimension, rng = 4, random.Random(seed)
+    world = World(16, rounds=60)
+    simulation = world.simulation
+    down: set[int] = set()
+    simulation.run(until=INTERVAL - TICKS)
+    for _ in range(rng.randint(1, 12)):
+        knows = [node for node in simulation.processes if down & world.down_at(node)]
+        node = rng.choice(knows if knows and rng.random() < 0.7 else sorted(simulation.processes))
+        down.add(node)
+        simulation.crash(node)
+        simulation.run(until=simulation.now + rng.randint(0, 2) * INTERVAL)
+    simulation.run(until=simulation.now + (dimension**2 + 1) * INTERVAL)
+    assert world.agreed(down)
+
+
 def test_the_last_node_standing_finds_out() -> None:
     world, rounds = crash_and_count(16, range(1, 16), rounds=16)
     assert world.agreed(range(1, 16))

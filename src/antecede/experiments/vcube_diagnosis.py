@@ -32,7 +32,8 @@ class DiagnosisRounds(Experiment):
     about = (
         "The published column is the bound at each size: log₂N for the mean, log₂²N for the longest. The mean over "
         "nodes is below the bound: a failed node has log₂N testers, which all find out in the first round, and news "
-        "spreads from all of them."
+        "spreads from all of them. The bounds count from the last failure: one who stops every node as soon as it has "
+        "found out keeps 64 nodes in the dark for 88 rounds, with 62 of them down in the end."
     )
     settings = ("one", "many")
     sizes = (8, 16, 32, 64, 128, 256)

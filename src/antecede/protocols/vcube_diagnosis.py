@@ -2,8 +2,8 @@
 
 The rule. j is tested, for each of its clusters s, by the first node of c(j, s) that is up: at most log₂N testers a
 node, N·log₂N tests a round. A tester that gets an answer in time also gets the other's news; one that gets none takes
-j for down. So news travels one test a round: log₂N rounds on average until everybody knows, log₂²N at worst, when the
-testers themselves have failed one behind the other. (The thesis says "j is the first of c(i, s)", and that every node
+j for down. So news travels one test a round: log₂N rounds on average until everybody knows, log₂²N at worst after the
+last failure, when the testers themselves have failed one behind the other. (The thesis says "j is the first of c(i, s)", and that every node
 is tested once. By that rule nobody would test a node that is down, nor see it come back; we keep the original one.)
 
 What is known of a node is a counter that only rises: even when it is up, odd when it is down. The higher counter is the
