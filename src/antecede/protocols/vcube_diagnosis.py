@@ -3,8 +3,9 @@
 The rule. j is tested, for each of its clusters s, by the first node of c(j, s) that is up: at most log₂N testers a
 node, N·log₂N tests a round. A tester that gets an answer in time also gets the other's news; one that gets none takes
 j for down. So news travels one test a round: log₂N rounds on average until everybody knows, log₂²N at worst after the
-last failure, when the testers themselves have failed one behind the other. (The thesis says "j is the first of c(i, s)", and that every node
-is tested once. By that rule nobody would test a node that is down, nor see it come back; we keep the original one.)
+last failure, when the testers themselves have failed one behind the other. (The thesis says "j is the first of
+c(i, s)", and that every node is tested once. By that rule nobody would test a node that is down, nor see it come back;
+we keep the original one.)
 
 What is known of a node is a counter that only rises: even when it is up, odd when it is down. The higher counter is the
 newer news, so merging is taking the maximum, whatever the order of arrival. A suspicion can be wrong. Whoever hears
@@ -225,7 +226,7 @@ class Diagnosed(Process):
         super().__init__(process.node)
         self.inner = process
         self.diagnosis = make_diagnosis(self._changed)
-        # One outbox: what both want done is done in the order they asked. The protocol's, whose parts may hold on to it.
+        # One outbox: what both want done is done in the order they asked. The protocol's: its parts may hold on to it.
         self.out = self.diagnosis.out = process.out
 
     def publish(self, topic: str, payload: bytes) -> Message | None:
