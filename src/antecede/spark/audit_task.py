@@ -23,6 +23,7 @@ from antecede.spark.judging.verdict import (
     survey_bucket,
 )
 from antecede.spark.subjects import Subject
+from antecede.spark.task import freeze_once
 from antecede.trace.files import read_trace
 
 #: What a task is to do: some of (number of the subject, subject, question, bucket or None for all of it).
@@ -43,6 +44,7 @@ class Trouble(msgspec.Struct, frozen=True):
 
 def judge_assignment(task: bytes) -> bytes:
     """Outcomes of whole runs and surveys of buckets, each with its number and bucket; pickled, as is the assignment."""
+    freeze_once()
     found: list[tuple[int, int | None, object]] = []
     todo: Assignment = pickle.loads(task)
     for index, subject, asked, bucket in todo:

@@ -40,7 +40,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 def carry_out(task: Task, experiments: Mapping[str, Experiment]) -> list[RunRow]:
     """The rows of one run, one for each experiment that wants it."""
-    _freeze_once()
+    freeze_once()
     began = time.monotonic()
     metrics: str | None = None
     error: str | None = None
@@ -102,7 +102,7 @@ def _execute(experiment: Experiment, task: Task) -> tuple[Any, str | None]:
 
 
 @cache
-def _freeze_once() -> None:
+def freeze_once() -> None:
     """Spark's worker collects garbage after every task; without what was there before, that takes a quarter as long."""
     gc.collect()
     gc.freeze()
