@@ -13,6 +13,7 @@ The same function runs under hypothesis, in the test suite's loops and as tasks 
 """
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final
@@ -47,6 +48,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     actions: int = 60
     #: Probability that a delivery is answered with a publication.
     answers: float = 0.15
+    #: Probability that a member's action is to leave.
+    leaves: float = 0.3
     #: Over how many u.t. the actions are spread. Hops take 100 on average.
     window_of_time: float = 4000.0
     #: Share of the nodes that are members from the beginning.
@@ -73,6 +76,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     deliveries: int
     joins: int
+    #: Sessions a node had to break off because what it missed was kept nowhere any more: it left and joined, visibly.
+    broken: int
     packets: int
 
     @property
@@ -93,14 +98,15 @@ def trial_of(seed: int) -> Trial:
         domain="all" if across else "topic",
         window=rng.choice([1, 4, 64]),
         fifo=rng.random() < 0.5,
-        founders=rng.choice([0.0, 0.5, 0.75]),
+        founders=rng.choice([0.0, 0.5, 0.75, 1.0]),
+        leaves=rng.choice([0.05, 0.3]),
         window_of_time=rng.choice([1500.0, 4000.0, 8000.0]),
         answers=rng.choice([0.05, 0.15]),
-        loss=rng.choice([0.0, 0.05, 0.2]) if faulty else 0.0,
+        loss=rng.choice([0.0, 0.05, 0.2, 0.4]) if faulty else 0.0,
         duplication=rng.choice([0.0, 0.1]) if faulty else 0.0,
         crashes=rng.choice([0, 1, 3]) if faulty else 0,
-        stay_down=0.0 if across else 0.3,
-        false_suspicions=rng.choice([0, 4]) if faulty else 0,
+        stay_down=0.0 if across else rng.choice([0.3, 1.0]),
+        false_suspicions=rng.choice([0, 4, 12]) if faulty else 0,
     )
 
 
@@ -147,6 +153,27 @@ class InOrder:
         return times
 
 
+class _Tracer(Tracer):
+    """Records, and counts who leaves without having been asked to."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self.leaving: Counter[tuple[int, str]] = Counter()
+        self.broken = 0
+
+    def changed(self, now: int, node: int, what: str, topic: str) -> None:
+        super().changed(now, node, what, topic)
+        if what == "unsubscribe":
+            if self.leaving[node, topic]:
+                self.leaving[node, topic] -= 1
+            else:
+                self.broken += 1
+        elif what == "crash":  # what was asked for and not done is forgotten
+            for key in self.leaving:
+                if key[0] == node:
+                    self.leaving[key] = 0
+
+
 class _Run:
     """One schedule."""
 
@@ -155,7 +182,8 @@ class _Run:
         self.trial = trial
         self.rng = random.Random(f"{seed}/actions")
         self.recorder = Recorder()
-        self.simulation = Simulation(make, range(trial.nodes), self._network(), [Tracer(self.recorder)])
+        self.tracer = _Tracer(self.recorder)
+        self.simulation = Simulation(make, range(trial.nodes), self._network(), [self.tracer])
         self.simulation.on_delivery = self._answer
         #: What each node was last asked to take; publications asked for; those still allowed as answers.
         self.wants = {(node, topic): False for node in range(trial.nodes) for topic in topics_of(trial)}
@@ -164,8 +192,7 @@ class _Run:
         for topic, members in founders_of(trial).items():
             for node in members:
                 self.wants[node, topic] = True
-                for observer in self.simulation._observers:
-                    observer.changed(0, node, "subscribe", topic)
+                self.tracer.changed(0, node, "subscribe", topic)
         for _ in range(trial.actions):
             self.simulation.at(self._sometime(), self._act)
         for node in self.rng.sample(range(trial.nodes), min(trial.crashes, trial.nodes - 1)):
@@ -198,8 +225,9 @@ class _Run:
         if not self.wants[node, topic]:
             self.wants[node, topic] = True
             self.simulation.subscribe(node, topic)
-        elif self.rng.random() < 0.3:
+        elif self.rng.random() < self.trial.leaves:
             self.wants[node, topic] = False
+            self.tracer.leaving[node, topic] += 1
             self.simulation.unsubscribe(node, topic)
         else:
             self._publish(node, topic)
@@ -225,6 +253,10 @@ class _Run:
 
     def _crash(self, node: int) -> None:
         simulation = self.simulation
+        for topic in topics_of(self.trial):
+            # Messages a node sent and does not live to look after are what agreement is about.
+            if self.wants[node, topic] and self.rng.random() < 0.5:
+                self._publish(node, topic)
         simulation.crash(node)
         for topic in topics_of(self.trial):
             self.wants[node, topic] = False
@@ -277,7 +309,8 @@ class _Run:
             words="\n".join(words),
             messages=report.messages,
             deliveries=report.deliveries,
-            joins=sum(row.event.name == "SUBSCRIBE" for row in rows),
+            joins=sum(row.event is Event.SUBSCRIBE for row in rows),
+            broken=self.tracer.broken,
             packets=simulation.packets,
         )
 

@@ -41,6 +41,9 @@ CARE = "care"
 ACK = "ack"
 SEEK = "seek"
 
+#: A receiver knows that something is missing; a custodian only supposes. So the one asks sooner than the other sends.
+SEEK_SOONER = 4
+
 #: Messages sent again in one packet.
 _BUNDLE = 16
 
@@ -127,19 +130,33 @@ class Custody:
     def repair(self, group: Group) -> None:
         """The tree has changed: send down the new one what not everybody is known to have."""
         state = self._state
+        up = [node for node in state.others(group) if node not in state.down]
         for stream in group.streams.values():
-            if stream.got > stream.arrived and state.looks_after(group, stream.source):
-                for message in stream.held(range(stream.arrived + 1, stream.got + 1)):
+            if stream.log and state.looks_after(group, stream.source):
+                reached = [position.got if (position := stream.positions.get(node)) else 0 for node in up]
+                for message in stream.held(range(min(reached, default=stream.got) + 1, stream.got + 1)):
                     packet = Pub((message,), AGAIN, stream.stable)
                     for hop in group.view.near[state.dimension]:
                         state.out.send(hop, packet)
 
-    def lost_touch(self, group: Group, node: int) -> None:
-        """`node` may have forgotten what it had not delivered: ask again how far it is."""
+    def greet(self, group: Group, node: int) -> None:
+        """`node` is back, and may have forgotten what it had not delivered: ask how far it is."""
         for stream in group.streams.values():
             position = stream.positions.get(node)
             if position is not None:
                 stream.positions[node] = Position(position.done, (), position.done)
+            if stream.got and node in group.view and self._state.looks_after(group, stream.source):
+                self._state.out.send(node, Probe(group.name, stream.source))
+
+    def brought(self, sender: int, group: Group, stream: Stream, *, fresh: bool) -> None:
+        """Somebody brought what this node lacked: say so to him too, and if others wait for this node, go on now."""
+        if sender != self._state.custodian(group, stream.source):
+            self._state.out.send(sender, self._have(group, stream))
+        if fresh and self._state.looks_after(group, stream.source):
+            for node, position in list(stream.positions.items()):
+                if position.got < stream.got and node in group.view and node not in self._state.down:
+                    self._bring(group, stream, node, position, stream.got)
+            self._arm(stream, group)
 
     def care(self, group: Group, stream: Stream) -> None:
         """The timer went off: whoever is behind with what was there a pause ago gets it again."""
@@ -152,9 +169,9 @@ class Custody:
         if not behind and not any(self._lacks(group, stream, position) for position in stream.positions.values()):
             self._announce(group, stream)
             return
-        stream.attempts += 1
         if stream.attempts > timing.attempts_max:
             return
+        young = True
         for node, theirs in stream.positions.items():
             if node not in state.down:
                 self._fetch(group, stream, node, theirs)
@@ -162,8 +179,10 @@ class Custody:
             position = stream.positions.get(node)
             if position is not None and aged <= position.got < stream.got:
                 continue  # what it lacks is young
+            young = False
             if position is None or not self._bring(group, stream, node, position, aged):
                 state.out.send(node, Probe(group.name, stream.source))
+        stream.attempts += not young
         self._arm(stream, group)
 
     def _arm(self, stream: Stream, group: Group) -> None:
@@ -291,12 +310,15 @@ class Custody:
     def watch(self) -> None:
         """Something is held: if that lasts, ask for what it waits for."""
         self._sought = 0
-        self._seek_later()
+        if not self._seeking:
+            self._lacked = set(self._missing())
+            self._seek_later()
 
     def _seek_later(self) -> None:
-        if not self._seeking and self._sought <= self._state.timing.attempts_max:
+        if self._sought <= self._state.timing.attempts_max:
             self._seeking = True
-            self._state.out.wake_after(self._state.timing.pause_us(self._sought), (SEEK,))
+            pause_us = self._state.timing.pause_us(self._sought) // SEEK_SOONER
+            self._state.out.wake_after(pause_us, (SEEK,))
 
     def seek(self) -> None:
         """The timer went off: ask for what was missing a pause ago and still is."""

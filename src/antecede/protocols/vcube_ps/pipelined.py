@@ -23,6 +23,7 @@ from antecede.protocols.vcube_ps.membership import Membership
 from antecede.protocols.vcube_ps.order import Order
 from antecede.protocols.vcube_ps.packets import (
     AGAIN,
+    DIRECT,
     ONCE,
     Gone,
     Have,
@@ -166,8 +167,8 @@ class VCubePs(Process):
         state.everyone.show(node)
         for group in list(state.groups.values()):
             group.view.show(node)
-            self._custody.lost_touch(group, node)
             self._membership.up(group, node)
+            self._custody.greet(group, node)
             self._custody.review(group)
         self._advance_all()
 
@@ -273,6 +274,8 @@ class VCubePs(Process):
             self._custody.stable(group, stream, packet.stable)
             if fresh and group.order.held:
                 self._custody.watch()
+            if packet.spread == DIRECT:
+                self._custody.brought(sender, group, stream, fresh=fresh)
         elif group.joining:
             for message in packet.messages:
                 group.early[message.source, message.seq] = message
