@@ -93,8 +93,6 @@ def settings(master: str, *, short: bool = False) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(min(64, max(4, 2 * cores))),
         "spark.driver.memory": _driver_memory(),
         "spark.driver.extraJavaOptions": " ".join(_java_options(short)),
-        # A broken worker says where it broke.
-        "spark.python.worker.faulthandler.enabled": "true",
     }
     if is_local(master) or "//127.0.0.1" in master or "//localhost" in master:
         # Without this Spark looks its host name up, warns, and may listen on an interface that is not there.
