@@ -74,9 +74,11 @@ class Frontier:
     def observe(self, message: Message) -> None:
         """`message` covers what it depended on, and its source's earlier ones."""
         ahead = self._ahead
-        for source, seq in message.deps:
-            if ahead.get(source, 0) and ahead[source] <= seq:
-                del ahead[source]
+        if ahead:
+            for source, seq in message.deps:
+                last = ahead.get(source)
+                if last is not None and last <= seq:
+                    del ahead[source]
         ahead[message.source] = message.seq
 
 

@@ -266,7 +266,7 @@ class Custody:
         if old is None or packet.got > old.got or done > old.done:
             stream.attempts = 0
         position = Position(max(packet.got, done), packet.beyond, done)  # an older word may come later
-        complete = stream.place(sender, position, member=sender in group.view)
+        complete = stream.place(sender, position, counts=sender in group.view and sender not in state.down)
         stream.heard.add(sender)
         if not agrees:
             self._differs(group, sender)

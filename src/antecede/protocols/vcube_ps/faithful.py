@@ -106,8 +106,9 @@ class _Group:
         #: A SUB, ACT or UNS of this node is under way.
         self.busy = False
         self.unacknowledged = 0
-        #: By message (seq << 16 | source): whom to pass the acknowledgement on to, and for how many it waits.
-        self.acks: dict[int, tuple[int, int]] = {}
+        #: By message (seq << 16 | source): whom to pass the acknowledgement on to, and for how many it waits, as one
+        #: number (`_waiting`). There is an entry for every message and every node that passed it on.
+        self.acks: dict[int, int] = {}
         self.waves: dict[tuple[type[Packet], int, int], _Gathering] = {}
         #: Messages that came while joining: the floors decide.
         self.early: list[Message] = []
@@ -172,19 +173,16 @@ class FaithfulVCubePs(Process):
     # -- packets ------------------------------------------------------------------------------------------------
 
     def receive(self, sender: int, packet: Packet) -> None:
-        kind = type(packet)
-        if kind is Pub:
-            assert isinstance(packet, Pub)
+        if isinstance(packet, Pub):
             self._take(sender, packet)
-        elif kind is Ack:
-            assert isinstance(packet, Ack)
+        elif isinstance(packet, Ack):
             self._acknowledged(sender, packet)
         elif isinstance(packet, Sub | Act | Uns):
             self._pass_wave(sender, packet)
         elif isinstance(packet, SubAck | ActAck | UnsAck):
             self._gather(packet)
         else:
-            raise ProtocolError(f"node {self.node} got a {kind.__name__} from {sender}, not one of VCube-PS's")
+            raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}: not for this mode")
 
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet)
@@ -214,7 +212,7 @@ class FaithfulVCubePs(Process):
         self.out.deliver(message)
         children = group.near[self._dimension]
         if children:
-            group.acks[group.seq << 16 | self.node] = (_NOBODY, len(children))
+            group.acks[group.seq << 16 | self.node] = _waiting(_NOBODY, len(children))
             group.unacknowledged += 1
             packet = Pub((message,))
             for child in children:
@@ -225,15 +223,18 @@ class FaithfulVCubePs(Process):
         message = packet.messages[0]
         group = self._groups.get(message.topic) or self._open(message.topic)
         children = group.near[(sender ^ self.node).bit_length() - 1]
-        send = self.out.send
+        sends = self.out.sends  # written to directly: this happens for every packet of a run
         if children:
-            group.acks[message.seq << 16 | message.source] = (sender, len(children))
+            group.acks[message.seq << 16 | message.source] = sender + 1 << 8 | len(children)
             for child in children:
-                send(child, packet)
+                sends.append((child, packet))
         else:
-            send(sender, Ack(message.topic, message.source, message.seq, self._relays(group)))
+            left = 0 if group.takes else self._relays(group)
+            sends.append((sender, Ack(message.topic, message.source, message.seq, left)))
         if group.takes:
-            self._deliver(group.order.offer(message))
+            ready = group.order.offer(message)
+            if ready:
+                self._deliver(ready)
         elif group.joining:
             group.early.append(message)
 
@@ -242,13 +243,15 @@ class FaithfulVCubePs(Process):
         if packet.left:
             group.view.learn(sender, packet.left)
         key = packet.seq << 16 | packet.source
-        waiting = group.acks.pop(key, None)
-        if waiting is None:
+        waiting = group.acks.get(key, 0) - 1
+        if waiting < 0:
             raise ProtocolError(f"node {self.node} got an acknowledgement from {sender} it does not wait for: {packet}")
-        parent, count = waiting
-        if count > 1:
-            group.acks[key] = (parent, count - 1)
-        elif parent != _NOBODY:
+        if waiting & 0xFF:
+            group.acks[key] = waiting
+            return
+        del group.acks[key]
+        parent = (waiting >> 8) - 1
+        if parent != _NOBODY:
             left = self._relays(group)
             if left != packet.left:
                 packet = Ack(packet.topic, packet.source, packet.seq, left)
@@ -397,6 +400,11 @@ class FaithfulVCubePs(Process):
         if member:
             group.order.enter(topic)
         return group
+
+
+def _waiting(parent: int, count: int) -> int:
+    """A parent and a count of at most 16 children in one number."""
+    return parent + 1 << 8 | count
 
 
 def _raise_to(counts: dict[int, int], news: Iterable[tuple[int, int]]) -> None:

@@ -145,11 +145,14 @@ class Stream:
             self.log.pop(seq, None)
         self.low = max(self.low, until + 1)
 
-    def place(self, node: int, position: Position, *, member: bool) -> bool:
-        """`node` says how far it is. True when the round may be complete, and `settle` has something to look at."""
+    def place(self, node: int, position: Position, *, counts: bool) -> bool:
+        """`node` says how far it is. True when the round may be complete, and `settle` has something to look at.
+
+        Rounds count members that are up; others are only written down.
+        """
         old = self.positions.get(node)
         self.positions[node] = position
-        if not member:
+        if not counts:
             return False
         if old is None:
             self._unknown -= 1
