@@ -29,7 +29,7 @@ def make_sweep(out: Path, *, trace: bool = False, fail: bool = False) -> list[Ru
                 manifest.add(row)
     if fail:
         spec = experiment.runs("literal", 16, 99)["causal"]
-        raising = Task(spec=spec, experiments=(NAME,), code="of another time")
+        raising = Task(spec=spec, experiments=(NAME,), code="of another time", check_code=True)
         for row in carry_out(raising, EXPERIMENTS):
             manifest.add(row)
     manifest.save()
