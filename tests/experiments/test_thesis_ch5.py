@@ -152,11 +152,12 @@ def test_section_5_6_4_order_delays_few_deliveries() -> None:
 
 
 @pytest.mark.slow
-def test_figure_5_10_zipf_costs_one_root_more() -> None:
-    table = lines("thesis-figure-5.10", sizes=(64,), setting="peersim")
-    ours, theirs = (table[64, f"{protocol} latency_increase"].ours for protocol in ("vcube-ps", "srpt-s"))
-    assert ours < 10
-    assert theirs > ours
+def test_figure_5_10_zipf_costs_the_roots_of_hot_topics() -> None:
+    """+30.6 % for SRPT, +9.2 % for VCube-PS at 256 nodes; at 64 no root is short of time."""
+    table = lines("thesis-figure-5.10", sizes=(64, 256), setting="peersim")
+    for nodes, ours, theirs in ((256, 9.2, 30.6), (64, 9.2, 0)):
+        assert table[nodes, "vcube-ps latency_increase"].ours == pytest.approx(ours, abs=5)
+        assert table[nodes, "srpt-s latency_increase"].ours == pytest.approx(theirs, abs=8)
 
 
 @pytest.mark.slow

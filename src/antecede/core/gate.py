@@ -198,6 +198,24 @@ class Gate(Generic[T]):
         self._ready.append(entry)
         return READY
 
+    def admit(self, stream: Stream, n: int, needs: Iterable[Need] = ()) -> bool:
+        """The common case in one step: true when a message at this position is deliverable, which it then counts as.
+
+        That is when it is next in its stream, all it needs is there, and nothing else waits for it. Otherwise nothing
+        has happened: `offer` it.
+        """
+        got = self._got
+        level = got.level
+        if level.get(stream, 0) != n - 1 or not self._contiguous:
+            return False
+        if stream in got._waiting or self._beyond or stream in self._have_less or (stream, n) in self._inside:
+            return False
+        for other, least in needs:
+            if level[other] < least:
+                return False
+        level[stream] = n
+        return True
+
     def drain(self) -> list[T]:
         """The messages that may be delivered now, in order. Those that waited only for these are among them."""
         out: list[T] = []

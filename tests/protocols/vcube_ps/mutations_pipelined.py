@@ -102,14 +102,6 @@ class TakesUndeliveredForDone(VCubePs):
         group.streams.update(streams)
 
 
-class PublishesAmidDeliveries(VCubePs):
-    """A queue goes on in the middle of an input: what it publishes names what is delivered only after it."""
-
-    def _freed(self, group: Group) -> None:
-        super()._freed(group)
-        self._advance_all()
-
-
 class ShallowFloors(VCubePs):
     """A joiner's floors do not hold what its past on other topics depends on."""
 
@@ -166,7 +158,6 @@ PIPELINED: tuple[type[VCubePs], ...] = (
     ForgetsTheAbsent,
     NeverAsks,
     TakesUndeliveredForDone,
-    PublishesAmidDeliveries,
     ShallowFloors,
     PassesNothingOn,
     CoversAcrossTopics,

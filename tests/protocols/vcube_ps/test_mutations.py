@@ -1,78 +1,106 @@
-"""The search must find what is wrong: every defect of the printed algorithm, put back, fails it.
+"""Every error of the printed algorithm (SPEC part 2), and of ours, is found by the search that finds none in VCube-PS.
 
-Seeds count from `first`, where a look had found the first offence; a defect that shows in one schedule of fifty would
-otherwise cost half a minute. Mutants that no schedule tried so far brings down are not listed here, and prove nothing.
+By default the seed is replayed at which the search first found it; the slow tests look for it from seed 0 on.
 """
+
+from typing import NamedTuple
 
 import pytest
 
-from antecede.experiments.search_vcube_ps import Trial, search
+from antecede.experiments.search_vcube_ps import Trial, Verdict, search
 from antecede.protocols.vcube_ps import FaithfulVCubePs, VCubePs
 from tests.protocols.vcube_ps import mutations as printed
-from tests.protocols.vcube_ps import mutations_pipelined as pipelined
-
-SEEDS = 12
+from tests.protocols.vcube_ps import mutations_pipelined as ours
 
 
-@pytest.mark.parametrize(
-    ("mutant", "first"),
-    [
-        (printed.WaitsForAll, 0),
-        (printed.WaitsForNobodyUnheard, 0),
-        (printed.ResetsView, 0),
-        (printed.OnlyMembersLearn, 0),
-        (printed.LeavesAtTheCall, 0),
-        (printed.SecondTask, 0),
-        (printed.ForgetsWhoLeft, 0),
-        (printed.ForgetsItsPast, 40),
-        (printed.OneWave, 8),
-    ],
+class Found(NamedTuple):
+    """An error, the trial in which it shows, the first seed that shows it, and what is violated then."""
+
+    mutant: type[FaithfulVCubePs] | type[VCubePs]
+    trial: Trial
+    seed: int
+    rule: str
+
+    def search(self, seed: int) -> Verdict:
+        if issubclass(self.mutant, FaithfulVCubePs):
+            return search(seed, self.trial, printed.make_faithful(self.mutant))
+        return search(seed, self.trial, ours.make_pipelined(self.mutant))
+
+
+#: Eight nodes, one topic, much coming and going.
+CHURN = Trial(nodes=8, window_of_time=4000.0)
+#: Much talk during many joins.
+TALK = Trial(nodes=8, answers=0.3, window_of_time=3000.0, actions=120)
+TALK_75 = Trial(nodes=8, answers=0.3, window_of_time=3000.0, actions=120, founders=0.75)
+RUSH = Trial(nodes=8, answers=0.3, window_of_time=1000.0, actions=80)
+FAULTS = Trial(mode="pipelined", nodes=8, loss=0.1, duplication=0.05, crashes=3, false_suspicions=4)
+#: Members stay, publishers die for good with their messages half-way.
+STEADY = Trial(
+    mode="pipelined", nodes=8, loss=0.5, crashes=3, stay_down=1.0, founders=1.0, leaves=0.05, answers=0.0, actions=20
 )
-def test_the_search_finds_a_defect_of_the_printed_algorithm(mutant: type[FaithfulVCubePs], first: int) -> None:
-    verdicts = (search(seed, _calm(seed), printed.make_faithful(mutant)) for seed in range(first, first + SEEDS))
-    assert any(not verdict.ok for verdict in verdicts)
-
-
-@pytest.mark.parametrize(
-    ("mutant", "first"),
-    [
-        (pipelined.ReusesNumbers, 0),
-        (pipelined.DeliversAgain, 0),
-        (pipelined.NeverAsks, 0),
-        (pipelined.TakesUndeliveredForDone, 12),
-    ],
+FEW = Trial(mode="pipelined", nodes=4, loss=0.1, crashes=3, stay_down=0.6, false_suspicions=4)
+LONG = Trial(
+    mode="pipelined", nodes=4, window_of_time=8000.0, loss=0.1, duplication=0.05, crashes=3, false_suspicions=4
 )
-def test_the_search_finds_what_pipelining_could_get_wrong(mutant: type[VCubePs], first: int) -> None:
-    verdicts = (search(seed, _stormy(seed), pipelined.make_pipelined(mutant)) for seed in range(first, first + SEEDS))
-    assert any(not verdict.ok for verdict in verdicts)
+BACK = Trial(mode="pipelined", nodes=4, loss=0.2, crashes=2, stay_down=0.0, founders=1.0, leaves=0.05)
+DOMAIN = Trial(mode="pipelined", nodes=4, topics=3, domain="all", loss=0.1, crashes=3, stay_down=0.0)
+
+FOUND = [
+    Found(printed.WaitsForAll, CHURN, 0, "blocked"),
+    Found(printed.WaitsForNobodyUnheard, CHURN, 0, "causal"),
+    Found(printed.ResetsView, CHURN, 0, "complete"),
+    Found(printed.OnlyMembersLearn, CHURN, 2, "complete"),
+    Found(printed.LeavesAtTheCall, CHURN, 0, "blocked"),
+    Found(printed.SecondTask, CHURN, 0, "complete"),
+    Found(printed.ForgetsWhoLeft, CHURN, 0, "causal"),
+    Found(printed.ForgetsItsPast, CHURN, 12, "causal"),
+    Found(printed.OneWave, TALK_75, 15, "complete"),
+    Found(printed.OwnCountsOnly, TALK, 9, "causal"),
+    Found(printed.JoinersDoNotCount, RUSH, 32, "causal"),
+    Found(ours.NeverAsks, FAULTS, 0, "blocked"),
+    Found(ours.ReusesNumbers, FAULTS, 0, "no-invention"),
+    Found(ours.DeliversAgain, FAULTS, 4, "exactly-once"),
+    Found(ours.NobodyTakesOver, STEADY, 1, "agreement"),
+    Found(ours.BelievesTheDead, FEW, 3, "blocked"),
+    Found(ours.HoldsNothingForOthers, LONG, 32, "agreement"),
+    Found(ours.TakesUndeliveredForDone, FEW, 3, "blocked"),
+    Found(ours.ShallowFloors, DOMAIN, 5, "causal"),
+    Found(ours.PassesNothingOn, DOMAIN, 5, "causal"),
+    Found(ours.CoversAcrossTopics, DOMAIN, 0, "causal"),
+]
+
+#: Seeds the slow search may use.
+SEEDS = 200
 
 
-@pytest.mark.parametrize("seed", [0, 4, 14, 46])
-def test_the_same_schedules_are_clean_without_the_defect(seed: int) -> None:
-    for verdict in (search(seed, _calm(seed)), search(seed, _stormy(seed))):
-        assert verdict.ok, verdict.words
+def _name(found: Found) -> str:
+    return found.mutant.__name__
 
 
-def _calm(seed: int) -> Trial:
-    return Trial(
-        mode="faithful",
-        nodes=4 if seed % 2 else 8,
-        fifo=seed % 4 < 2,
-        founders=[0.0, 0.5, 0.75][seed % 3],
-        window_of_time=[1500.0, 4000.0, 8000.0][seed % 3],
-    )
+@pytest.mark.parametrize("found", FOUND, ids=_name)
+def test_a_known_seed_shows_the_error_and_nothing_without_it(found: Found) -> None:
+    with_it = found.search(found.seed)
+    assert found.rule in with_it.violated, with_it.words
+    without = search(found.seed, found.trial)
+    assert without.ok, without.words
 
 
-def _stormy(seed: int) -> Trial:
-    return Trial(
-        mode="pipelined",
-        nodes=4 if seed % 2 else 8,
-        fifo=seed % 4 < 2,
-        founders=[0.0, 0.5, 0.75][seed % 3],
-        window_of_time=[1500.0, 4000.0, 8000.0][seed % 3],
-        window=[1, 64][seed % 2],
-        loss=0.2,
-        duplication=0.05,
-        crashes=3,
-        false_suspicions=4,
-    )
+@pytest.mark.slow
+@pytest.mark.parametrize("found", FOUND, ids=_name)
+def test_the_search_finds_the_error(found: Found) -> None:
+    seeds = (seed for seed in range(SEEDS) if found.rule in found.search(seed).violated)
+    assert next(seeds, None) == found.seed
+
+
+def test_every_error_is_looked_for() -> None:
+    looked_for = {found.mutant for found in FOUND}
+    assert looked_for >= set(printed.FAITHFUL)
+    assert looked_for >= set(ours.PIPELINED) - {ours.ForgetsTheAbsent, ours.CountsEveryReport}
+
+
+def test_forgetting_what_the_absent_lack_breaks_their_sessions() -> None:
+    """Not a violation: a node that finds its past gone says so and joins anew. But it must not happen for nothing."""
+    forgetful = sum(search(seed, BACK, ours.make_pipelined(ours.ForgetsTheAbsent)).broken for seed in range(4))
+    faithful = sum(search(seed, BACK).broken for seed in range(4))
+    assert forgetful > 0
+    assert faithful == 0

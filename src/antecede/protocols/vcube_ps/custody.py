@@ -165,24 +165,24 @@ class Custody:
         if not state.looks_after(group, stream.source):
             return
         aged, stream.aged = min(stream.aged, stream.got), stream.got
-        behind = self._behind(group, stream)
-        if not behind and not any(self._lacks(group, stream, position) for position in stream.positions.values()):
-            self._announce(group, stream)
-            return
         if stream.attempts > timing.attempts_max:
             return
-        young = True
-        for node, theirs in stream.positions.items():
-            if node not in state.down:
-                self._fetch(group, stream, node, theirs)
+        spoke = False
+        for node, position in stream.positions.items():
+            if node not in state.down and self._fetch(group, stream, node, position):
+                spoke = True
+        behind = self._behind(group, stream)
+        if not behind and not spoke:
+            self._announce(group, stream)
+            return
         for node in behind:
-            position = stream.positions.get(node)
-            if position is not None and aged <= position.got < stream.got:
+            told = stream.positions.get(node)
+            if told is not None and aged <= told.got < stream.got:
                 continue  # what it lacks is young
-            young = False
-            if position is None or not self._bring(group, stream, node, position, aged):
+            spoke = True
+            if told is None or not self._bring(group, stream, node, told, aged):
                 state.out.send(node, Probe(group.name, stream.source))
-        stream.attempts += not young
+        stream.attempts += spoke
         self._arm(stream, group)
 
     def _arm(self, stream: Stream, group: Group) -> None:
@@ -226,10 +226,11 @@ class Custody:
         lacking = [seq for seq in stream.lacking(position.got) if seq > stream.stable]
         return lacking + [seq for seq in position.beyond if seq > stream.got and seq not in stream.log]
 
-    def _fetch(self, group: Group, stream: Stream, node: int, position: Position) -> None:
+    def _fetch(self, group: Group, stream: Stream, node: int, position: Position) -> bool:
         lacking = self._lacks(group, stream, position)
         if lacking:
             self._state.out.send(node, Pull(group.name, stream.source, tuple(lacking[:NUMBERS_MAX])))
+        return bool(lacking)
 
     def _send(self, node: int, stream: Stream, messages: list[Message]) -> None:
         for first in range(0, len(messages), _BUNDLE):

@@ -62,6 +62,9 @@ class TopicOrder:
         return Message(topic, self._node, seq, self._frontier.stamp(), payload)
 
     def offer(self, message: Message) -> Sequence[Message]:
+        if self._gate.admit(message.source, message.seq, message.deps):
+            self._frontier.observe(message)
+            return (message,)
         verdict = self._gate.offer(message, ((message.source, message.seq),), message.deps)
         if verdict is Verdict.READY:
             return self._drain()

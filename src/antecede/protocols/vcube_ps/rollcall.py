@@ -59,6 +59,8 @@ class RollCall:
         roll = group.roll
         if roll is not None:
             roll.waits_for.difference_update(nodes)
+            roll.attempts = 0
+            self._arm(group, roll, self._state.timing.retry_us)
             self.look(group)
 
     def came(self, group: Group, source: int, seq: int) -> None:
@@ -109,6 +111,7 @@ class RollCall:
             if roll.lacking:
                 roll.attempts = 0
                 self._fetch(group, roll)
+                self._arm(group, roll, self._state.timing.retry_us)
                 return
         group.roll = None
         self._over(group, roll)

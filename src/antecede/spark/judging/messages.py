@@ -27,6 +27,7 @@ class Messages:
             known = len(base)
             self._more = Messages(self.topic[known:], self.source[known:], self.seq[known:])
             return
+        self._square = self._table_of_names()
         self._places = self._table_of_streams()
         self._slots, self._offset, self._top = self._table_of_seqs()
 
@@ -38,21 +39,19 @@ class Messages:
 
     def find(self, topic: Ints, source: Ints, seq: Ints) -> Ints:
         """The numbers of the messages with these names, −1 for those that are not here."""
-        if not len(self):
+        if not len(self) or not len(seq):
             return np.full(len(seq), -1, np.int64)
         if self._base is not None:
             return self._find_in_both(self._base, topic, source, seq)
-        if not len(seq):
-            return np.zeros(0, np.int64)
+        if self._square is not None and self._all_within(topic, source, seq):
+            name = np.asarray(topic, np.int64) * self._sources + source
+            return np.asarray(self._square.take(name * self._seqs + seq))
         stream = self._find_stream(topic, source)
         known = seq <= self._top.take(stream)  # of what was not found: of the last stream, and undone below
-        if stream.min() < 0 or seq.min() < 1:
-            known &= (stream >= 0) & (seq >= 1)
+        known &= (stream >= 0) & (seq >= 1)
         if self._slots is None:
             return self._search(stream, seq, known)
         slot = self._offset.take(stream) + seq
-        if known.all():
-            return np.asarray(self._slots.take(slot))
         return np.where(known, self._slots.take(np.where(known, slot, 0)), -1)
 
     def extended(self, topic: Ints, source: Ints, seq: Ints) -> "Messages":
@@ -71,6 +70,21 @@ class Messages:
             more = self._more.find(topic[unknown], source[unknown], seq[unknown])
             found[unknown] = np.where(more >= 0, more + len(base), -1)
         return found
+
+    def _table_of_names(self) -> Ints | None:
+        """Every name there could be, if those that are not there are not too many: then finding is one look."""
+        self._seqs = int(self.seq.max()) + 1 if len(self) else 1
+        self._topics = int(self.topic.max()) + 1 if len(self) else 1
+        size = float(self._topics) * self._sources * self._seqs
+        if size > max(_SMALL, _WASTE_MAX * len(self)):
+            return None
+        square = np.full(int(size), -1, np.int64)
+        square[(self.topic * self._sources + self.source) * self._seqs + self.seq] = np.arange(len(self))
+        return square
+
+    def _all_within(self, topic: Ints, source: Ints, seq: Ints) -> bool:
+        low = min(topic.min(), source.min(), seq.min())
+        return bool(low >= 0 and topic.max() < self._topics and source.max() < self._sources and seq.max() < self._seqs)
 
     def _table_of_streams(self) -> Ints | None:
         size = int(self._streams[-1]) + 1 if len(self._streams) else 0
