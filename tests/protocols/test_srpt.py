@@ -14,7 +14,8 @@ from antecede.audit import audit
 from antecede.core import Packet, ProtocolError, UsageError
 from antecede.overlay.shared_tree import BrokerTree, SubscriberTree
 from antecede.overlay.vcube import VCube
-from antecede.protocols.registry import MakeProcess, options
+from antecede.protocols.options import MakeProcess
+from antecede.protocols.registry import options
 from antecede.sim import RunSpec, simulate
 from antecede.sim.engine import Simulation
 from antecede.sim.network import Network, PacketSwitched, constant, heavy_tailed

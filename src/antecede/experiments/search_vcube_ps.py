@@ -22,7 +22,8 @@ import msgspec
 
 from antecede.audit import audit
 from antecede.core import Message, MessageId, Process
-from antecede.protocols.registry import MakeProcess, VCubePsOptions
+from antecede.protocols.options import MakeProcess
+from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.sim.engine import Simulation
 from antecede.sim.faults import duplicating, losing
 from antecede.sim.network import Network, PacketSwitched, heavy_tailed

@@ -16,8 +16,9 @@ from msgspec import Meta
 from antecede.core import UsageError
 from antecede.core.choices import parse
 from antecede.core.limits import CUBE_DIMENSION_MAX
+from antecede.protocols.options import GroupOptions, MakeProcess, ProtocolOptions
 from antecede.protocols.per_topic import PerTopic
-from antecede.protocols.registry import GroupOptions, MakeProcess, ProtocolOptions, options
+from antecede.protocols.registry import options
 from antecede.sim.engine import Observer
 from antecede.sim.fault_choices import FAULTS
 from antecede.sim.group_meter import GroupMeter, GroupSimulation

@@ -7,7 +7,8 @@ import msgspec
 
 from antecede.core import UsageError
 from antecede.core.choices import parse
-from antecede.protocols.registry import VCubePsOptions, options
+from antecede.protocols.registry import options
+from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.sim import RunSpec
 from antecede.sim.workloads import WORKLOADS
 from antecede.spark import layout

@@ -6,7 +6,8 @@ from typing import Final, TypeAlias
 
 from antecede.audit import Report, audit
 from antecede.protocols.causal_broadcast import Bundle
-from antecede.protocols.registry import GroupOptions, MakeProcess, options
+from antecede.protocols.options import GroupOptions, MakeProcess
+from antecede.protocols.registry import options
 from antecede.protocols.vcube_ps import PACKETS as VCUBE_PS_PACKETS
 from antecede.protocols.vcube_ps import records as vcube_ps_records
 from antecede.sim.network import Network

@@ -12,7 +12,7 @@ from typing import Final
 
 from antecede.core import AntecedeError, Message, Packet
 from antecede.live.weather import Cut
-from antecede.protocols.registry import MakeProcess
+from antecede.protocols.options import MakeProcess
 from antecede.sim.network import Network
 from antecede.trace import Row
 

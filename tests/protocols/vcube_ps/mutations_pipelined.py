@@ -7,7 +7,7 @@ import msgspec
 from antecede.core import Message, Packet, Process
 from antecede.core.clocks import DomainFrontier
 from antecede.experiments.search_vcube_ps import Trial, founders_of, options_of
-from antecede.protocols.registry import MakeProcess
+from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_ps import Domain, Order, Timing, TopicOrder, VCubePs, mask_of
 from antecede.protocols.vcube_ps.packets import Have, Pull
 from antecede.protocols.vcube_ps.records import Delivered, Published

@@ -24,7 +24,8 @@ from pathlib import Path
 
 from antecede.audit import audit
 from antecede.core import Message, Packet
-from antecede.protocols.registry import VCubePsOptions, options
+from antecede.protocols.registry import options
+from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.protocols.vcube_ps.packets import (
     Ack,
     ActAck,

@@ -6,7 +6,8 @@ import pytest
 
 from antecede.audit import audit
 from antecede.core import ProtocolError, UsageError
-from antecede.protocols.registry import VCubePsOptions, options
+from antecede.protocols.registry import options
+from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.protocols.vcube_ps import FaithfulVCubePs, TopicOrder
 from antecede.protocols.vcube_ps.packets import Ack, Probe
 from antecede.sim import RunSpec, simulate
@@ -188,7 +189,7 @@ def test_46_joins_a_minute_leave_no_backlog() -> None:
 
 @pytest.mark.slow
 def test_46_joins_a_minute_among_4000_leave_no_backlog() -> None:
-    """The paper's churn (5.6.6): 4,000 subscribers, hops of 100 ms. Two waves down and up 12 hops each: 4.8 s a join."""
+    """The paper's churn (5.6.6): 4,000 subscribers, hops of 100 ms. Two waves down and up 12 hops: 4.8 s a join."""
     took = join_times(nodes=4096, members=4000, joins=46, interval=60_000 / 46)
     assert took == [2 * 2 * 12 * 100] * 46
 

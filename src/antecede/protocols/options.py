@@ -1,0 +1,39 @@
+"""What every protocol's options have in common: they are checked values that build its processes."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import ClassVar, TypeAlias
+
+from antecede.core import Process
+from antecede.core.choices import Choice
+
+#: Makes the process of one node; called again when a node recovers.
+MakeProcess: TypeAlias = Callable[[int], Process]
+
+#: By topic: its members from the beginning, known to every node without a packet.
+Founders: TypeAlias = Mapping[str, Collection[int]]
+
+#: Ticks, or microseconds, of a unit of time: options are in units, processes count ticks.
+TICKS = 1_000_000
+
+
+class ProtocolOptions(Choice, frozen=True, kw_only=True):
+    """Options of a protocol; `build` gives the maker of its processes."""
+
+    #: Does every node take every message, without subscribing?
+    broadcast: ClassVar[bool] = True
+
+    def build(self, nodes: int) -> MakeProcess:
+        raise NotImplementedError
+
+
+class GroupOptions(ProtocolOptions, frozen=True, kw_only=True):
+    """Options of a protocol with topics to subscribe to. Who subscribes is the workload's choice."""
+
+    broadcast: ClassVar[bool] = False
+
+    def build(self, nodes: int) -> MakeProcess:
+        return self.build_groups(nodes, {})
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        """Like `build`, for topics that have members when the run begins."""
+        raise NotImplementedError

@@ -1,0 +1,79 @@
+"""Options of VCube-PS and of VCube's diagnosis."""
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from antecede.core import Process, UsageError
+from antecede.protocols.options import TICKS, Founders, GroupOptions, MakeProcess
+from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Tell
+from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, Order, Timing, TopicOrder, VCubePs, mask_of
+
+
+class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
+    """VCube-PS: causal publish/subscribe on a tree for each publisher."""
+
+    #: Many messages in flight, or one at a time as in the thesis.
+    mode: Literal["pipelined", "faithful"] = "pipelined"
+    #: Order over all topics, or within each. Left out: "all" when pipelined, "topic" in the thesis's mode.
+    domain: Literal["topic", "all"] | None = None
+    #: Keep barriers to immediate predecessors; the thesis's code does not (only where topics are ordered alone).
+    prune: bool = True
+    #: Pipelined: messages of a publisher that may be unacknowledged.
+    window: Annotated[int, Meta(ge=1)] = 64
+    #: Pipelined: how long an acknowledgement waits for company, in units of time.
+    ack: Annotated[float, Meta(gt=0)] = 50.0
+    #: Pipelined: after how long something is sent again or asked for. More than a way down a tree and back.
+    retry: Annotated[float, Meta(gt=0)] = 2000.0
+    #: Rounds of VCube's own diagnosis to run beneath, `round` u.t. apart; 0: nobody notices who is down.
+    diagnosis: Annotated[int, Meta(ge=0)] = 0
+    #: A round of diagnosis; a test waits up to 0.4 of it for its answer.
+    round: Annotated[float, Meta(gt=0)] = 1000.0
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        members = {topic: mask_of(taken) for topic, taken in founders.items()}
+        alone = (self.domain or ("topic" if self.mode == "faithful" else "all")) == "topic"
+        if not alone and not self.prune:
+            raise UsageError("prune", False, "across topics barriers are always pruned", "set domain=topic")
+
+        timing = Timing(
+            ack_us=round(self.ack * TICKS), ack_every=max(1, self.window // 4), retry_us=round(self.retry * TICKS)
+        )
+
+        def make(node: int) -> Process:
+            domain = Domain(node)
+
+            def make_order() -> Order:
+                return TopicOrder(node, prune=self.prune) if alone else domain
+
+            if self.mode == "faithful":
+                return FaithfulVCubePs(node, nodes, make_order, members)
+            process = VCubePs(node, nodes, make_order, members, timing, window=self.window)
+            return Diagnosed(process, diagnose(node)) if self.diagnosis else process
+
+        diagnose = _diagnosis(nodes, self.diagnosis, self.round)
+        if self.diagnosis and self.mode == "faithful":
+            raise UsageError("diagnosis", self.diagnosis, "the faithful mode knows no failures", "set mode=pipelined")
+        return make
+
+
+class DiagnosisOptions(GroupOptions, frozen=True, kw_only=True):
+    """VCube's diagnosis alone."""
+
+    #: How many rounds; 0: without end.
+    rounds: Annotated[int, Meta(ge=0)] = 20
+    #: A round, in units of time; a test waits up to 0.4 of it for its answer.
+    round: Annotated[float, Meta(gt=0)] = 1000.0
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        diagnose = _diagnosis(nodes, self.rounds, self.round)
+        return lambda node: diagnose(node)(None)
+
+
+def _diagnosis(nodes: int, rounds: int, round_: float) -> Callable[[int], Callable[[Tell | None], Diagnosis]]:
+    """By node, by listener: its diagnosis."""
+    interval_us, timeout_us = round(round_ * TICKS), round(0.4 * round_ * TICKS)
+    return lambda node: (
+        lambda tell: Diagnosis(node, nodes, interval_us=interval_us, timeout_us=timeout_us, rounds=rounds, tell=tell)
+    )
