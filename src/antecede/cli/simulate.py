@@ -17,6 +17,7 @@ from antecede.protocols.registry import PROTOCOLS
 from antecede.sim import RunSpec, simulate
 from antecede.sim.fault_choices import FAULTS
 from antecede.sim.networks import NETWORKS
+from antecede.sim.run import promises_across_topics
 from antecede.sim.workloads import WORKLOADS
 from antecede.trace.files import write_trace
 
@@ -65,7 +66,7 @@ def simulate_command(
         raise UsageError("--trace", str(trace), "already exists", "choose another name or remove it")
     result = simulate(spec, trace=True)
     assert result.trace is not None
-    report = audit(result.trace.rows())
+    report = audit(result.trace.rows(), across_topics=promises_across_topics(spec))
     if trace is not None:
         write_trace(result.trace.table(spec.key()), trace)
     if as_json:

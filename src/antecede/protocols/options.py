@@ -22,6 +22,11 @@ class ProtocolOptions(Choice, frozen=True, kw_only=True):
     #: Does every node take every message, without subscribing?
     broadcast: ClassVar[bool] = True
 
+    @property
+    def across_topics(self) -> bool:
+        """Does it promise causal order over all topics, or within each only? What the judge asks of a run."""
+        return False
+
     def build(self, nodes: int) -> MakeProcess:
         raise NotImplementedError
 

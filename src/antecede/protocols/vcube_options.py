@@ -31,9 +31,13 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
     #: A round of diagnosis; a test waits up to 0.4 of it for its answer.
     round: Annotated[float, Meta(gt=0)] = 1000.0
 
+    @property
+    def across_topics(self) -> bool:
+        return (self.domain or ("topic" if self.mode == "faithful" else "all")) == "all"
+
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         members = {topic: mask_of(taken) for topic, taken in founders.items()}
-        alone = (self.domain or ("topic" if self.mode == "faithful" else "all")) == "topic"
+        alone = not self.across_topics
         if not alone and not self.prune:
             raise UsageError("prune", False, "across topics barriers are always pruned", "set domain=topic")
 

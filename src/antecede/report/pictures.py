@@ -11,12 +11,11 @@ from typing import Final
 
 from antecede.audit import Report, audit
 from antecede.core import AntecedeError
-from antecede.core.choices import parse
 from antecede.experiments import EXPERIMENTS
 from antecede.report.contents import AuditRow, Picture
 from antecede.report.diagram import explain, space_time
 from antecede.sim import RunSpec, simulate
-from antecede.sim.workloads import WORKLOADS
+from antecede.sim.run import promises_across_topics
 from antecede.spark.layout import read_directory
 from antecede.spark.manifest import RunRow
 from antecede.trace import Row
@@ -92,8 +91,7 @@ def _again(spec: RunSpec) -> list[Row]:
 
 
 def _judged(spec: RunSpec, rows: list[Row]) -> Report:
-    """The protocols order messages within a topic; with one topic that is all of them."""
-    return audit(rows, across_topics=len(parse("workload", spec.workload, WORKLOADS).topics) <= 1)
+    return audit(rows, across_topics=promises_across_topics(spec))
 
 
 def _illustrations(experiments: Sequence[str]) -> Iterator[Picture]:

@@ -69,6 +69,13 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     trace: Recorder | None
 
 
+def promises_across_topics(spec: RunSpec) -> bool:
+    """Does this run promise causal order over all its topics? With one topic that is the same as within it."""
+    if len(parse("workload", spec.workload, WORKLOADS).topics) <= 1:
+        return True
+    return options(spec.protocol, spec.options).across_topics
+
+
 def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True) -> RunResult:
     """Run to the end. Raises `UsageError` when the spec asks for what there is not."""
     if not 1 <= spec.nodes <= 1 << CUBE_DIMENSION_MAX:

@@ -6,11 +6,8 @@ from pathlib import Path
 import msgspec
 
 from antecede.core import UsageError
-from antecede.core.choices import parse
-from antecede.protocols.registry import options
-from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.sim import RunSpec
-from antecede.sim.workloads import WORKLOADS
+from antecede.sim.run import promises_across_topics
 from antecede.spark import layout
 from antecede.spark.manifest import RunRow, load_runs
 from antecede.spark.place import read_asked
@@ -91,16 +88,6 @@ def _of_sweep(out: Path) -> list[Subject]:
                 )
             )
     return found
-
-
-def promises_across_topics(spec: RunSpec) -> bool:
-    """Does this run promise causal order over all its topics? With one topic that is the same as within it."""
-    if len(parse("workload", spec.workload, WORKLOADS).topics) <= 1:
-        return True
-    chosen = options(spec.protocol, spec.options)
-    if not isinstance(chosen, VCubePsOptions):
-        return False
-    return (chosen.domain or ("topic" if chosen.mode == "faithful" else "all")) == "all"
 
 
 def _experiment_of(path: Path) -> str:
