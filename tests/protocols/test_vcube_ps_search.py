@@ -14,14 +14,9 @@ def test_no_schedule_goes_wrong(block: int) -> None:
 
 @pytest.mark.slow
 def test_no_schedule_goes_wrong_in_ten_thousand_runs_on_spark() -> None:
-    from antecede.spark.session import spark_session  # noqa: PLC0415 - only the slow test needs Spark
+    from antecede.spark.search import search_on_spark  # noqa: PLC0415 - only the slow test needs Spark
+    from antecede.spark.session import spark_session  # noqa: PLC0415
 
-    runs = 10_000
-    found = (
-        spark_session(None)
-        .sparkContext.parallelize(range(runs), runs // 25)
-        .map(lambda seed: (seed, search(seed).violated))
-        .filter(lambda result: bool(result[1]))
-        .collect()
-    )
-    assert not found, f"replay with search(seed): {found[:10]}"
+    result = search_on_spark(spark_session(None), "vcube-ps", range(10_000))
+    assert result.runs == 10_000
+    assert not result.failed, result.failures

@@ -9,7 +9,18 @@ import sys
 import typer
 from rich.console import Console
 
-from antecede.cli import demo, experiments, explain, live, live_cluster, live_security, pipeline, report, simulate
+from antecede.cli import (
+    demo,
+    experiments,
+    explain,
+    live,
+    live_cluster,
+    live_security,
+    pipeline,
+    report,
+    search,
+    simulate,
+)
 from antecede.core import AntecedeError
 
 app = typer.Typer(
@@ -21,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("simulate")(simulate.simulate_command)
+app.command("search")(search.search_command)
 app.command("demo")(demo.demo_command)
 app.command("audit")(pipeline.audit_command)
 app.command("metrics")(pipeline.metrics_command)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from antecede.spark.audit import RunVerdict
     from antecede.spark.sweep import SweepResult
 
-_MASTER = Annotated[
+MASTER = Annotated[
     str | None,
     typer.Option(help="Spark master. Default: an active session, $SPARK_MASTER, or all cores of this machine."),
 ]
-_JSON = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
+AS_JSON = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 _PATHS = Annotated[list[Path], typer.Argument(help="A sweep's directory, trace directories, or trace files.")]
 
 
@@ -37,8 +37,8 @@ def run_command(
     resume: Annotated[bool, typer.Option("--resume", help="Continue what is in the directory.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Keep every run's trace.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The largest sizes too: hours instead of minutes.")] = False,
-    master: _MASTER = None,
-    as_json: _JSON = False,
+    master: MASTER = None,
+    as_json: AS_JSON = False,
 ) -> None:
     """Run experiments and put what they measure beside what was published.
 
@@ -98,8 +98,8 @@ def audit_command(
             help="Whether causal order stops at the topic. Default: as a sweep's runs promise; else across.",
         ),
     ] = None,
-    master: _MASTER = None,
-    as_json: _JSON = False,
+    master: MASTER = None,
+    as_json: AS_JSON = False,
 ) -> None:
     """Judge traces: causal order, per-source order, loss, agreement, duplicates, invention, each with an example.
 
@@ -143,8 +143,8 @@ def metrics_command(
     metric: Annotated[
         str, typer.Option(help="Which figures; a wrong name is answered with all there are.")
     ] = "overview",
-    master: _MASTER = None,
-    as_json: _JSON = False,
+    master: MASTER = None,
+    as_json: AS_JSON = False,
 ) -> None:
     """Measure traces: packets, bytes, latencies, buffers, hops, relays, barriers, load.
 

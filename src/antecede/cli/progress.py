@@ -9,6 +9,7 @@ from rich.text import Text
 
 from antecede.spark.manifest import RunRow
 from antecede.spark.plan import Plan
+from antecede.spark.search import SearchResult
 
 
 class _Rate(ProgressColumn):
@@ -71,3 +72,17 @@ class AuditProgress(_Bar):
     def done(self, runs: int) -> None:
         self._done += runs
         self._progress.update(self._task, advance=runs, done=self._done)
+
+
+class SearchProgress(_Bar):
+    """The bar of a search."""
+
+    def __init__(self, runs: int, *, quiet: bool = False) -> None:
+        super().__init__(quiet=quiet)
+        self._done = self._failed = 0
+        self._progress.update(self._task, total=runs, runs=runs)
+
+    def part(self, part: SearchResult) -> None:
+        self._done += part.runs
+        self._failed += part.failed
+        self._progress.update(self._task, advance=part.runs, done=self._done, failed=self._failed)

@@ -22,6 +22,7 @@ import msgspec
 
 from antecede.audit import audit
 from antecede.core import Message, MessageId, Process
+from antecede.experiments.searching import Verdict
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.sim.engine import Simulation
@@ -65,25 +66,13 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     false_suspicions: int = 0
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one seed."""
+class ScheduleVerdict(Verdict, frozen=True, kw_only=True):
+    """What came of one schedule."""
 
-    seed: int
     trial: Trial
-    #: Rules of the audit that were violated, and "blocked" or "restless".
-    violated: tuple[str, ...]
-    #: The first offence of each, in words.
-    words: str
-    messages: int
-    deliveries: int
     joins: int
     #: Sessions a node had to break off because what it missed was kept nowhere any more: it left and joined, visibly.
     broken: int
-    packets: int
-
-    @property
-    def ok(self) -> bool:
-        return not self.violated
 
 
 def trial_of(seed: int) -> Trial:
@@ -111,7 +100,9 @@ def trial_of(seed: int) -> Trial:
     )
 
 
-def search(seed: int, trial: Trial | None = None, make: Callable[[Trial], MakeProcess] | None = None) -> Verdict:
+def search(
+    seed: int, trial: Trial | None = None, make: Callable[[Trial], MakeProcess] | None = None
+) -> ScheduleVerdict:
     """One run, judged. `make` puts other processes in the place of VCube-PS's: for mutations."""
     trial = trial or trial_of(seed)
     run = _Run(seed, trial, (make or maker)(trial))
@@ -289,7 +280,7 @@ class _Run:
 
     # -- the verdict --------------------------------------------------------------------------------------------
 
-    def judge(self) -> Verdict:
+    def judge(self) -> ScheduleVerdict:
         simulation, trial = self.simulation, self.trial
         restless = not self._run_to_rest()
         rows = list(self.recorder.rows())
@@ -303,7 +294,7 @@ class _Run:
         if blocked:
             violated.append("blocked")
             words.append(f"blocked: {'; '.join(blocked)}")
-        return Verdict(
+        return ScheduleVerdict(
             seed=self.seed,
             trial=trial,
             violated=tuple(violated),

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from antecede.experiments.search_vcube_ps import Trial, Verdict, search
+from antecede.experiments.search_vcube_ps import Trial, search
+from antecede.experiments.searching import Verdict
 from antecede.protocols.vcube_ps import FaithfulVCubePs, VCubePs
 from tests.protocols.vcube_ps import mutations as printed
 from tests.protocols.vcube_ps import mutations_pipelined as ours

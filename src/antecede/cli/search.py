@@ -1,0 +1,68 @@
+"""`antecede search`: look for schedules in which a protocol goes wrong."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from antecede.cli.pipeline import AS_JSON, MASTER
+
+
+def search_command(
+    name: Annotated[str | None, typer.Argument(help="Which search; left out: list them.")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 1000,
+    first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Only this one, here and without Spark: replays a finding.")] = None,
+    master: MASTER = None,
+    as_json: AS_JSON = False,
+) -> None:
+    """Run a protocol under thousands of random schedules and have each judged by the audit.
+
+    A schedule is drawn from its seed alone: who publishes, joins, leaves, crashes and is suspected when, and what the
+    links do. Exit code 1 says that something was found; each finding is shown with the command that brings it back.
+
+    Examples:
+
+        antecede search vcube-ps --runs 10000
+
+        antecede search vcube-ps --seed 4711
+    """
+    from antecede.cli.progress import SearchProgress  # noqa: PLC0415
+    from antecede.experiments.searches import SEARCHES, find_search  # noqa: PLC0415
+    from antecede.spark.search import search_here, search_on_spark  # noqa: PLC0415
+    from antecede.spark.session import spark_session  # noqa: PLC0415
+
+    if name is None:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("search", no_wrap=True)
+        table.add_column("what it tries")
+        for known, search in SEARCHES.items():
+            table.add_row(known, search.summary)
+        Console().print(table)
+        return
+    find_search(name)
+    if seed is not None:
+        result = search_here(name, range(seed, seed + 1))
+    else:
+        session = spark_session(master, short=True)
+        with SearchProgress(runs, quiet=as_json) as progress:
+            result = search_on_spark(session, name, range(first, first + runs), progress.part)
+    if as_json:
+        typer.echo(msgspec.json.encode(result))
+    else:
+        console = Console(soft_wrap=True, highlight=False)
+        console.print(
+            f"{result.runs:,} runs, {result.messages:,} messages, {result.deliveries:,} deliveries, "
+            f"{result.packets:,} packets, {result.cpu_s:,.0f} s of processor time"
+        )
+        for failure in result.failures:
+            console.print(
+                f"seed {failure.seed}: {', '.join(failure.violated)}: {failure.words}\n"
+                f"  antecede search {name} --seed {failure.seed}",
+                markup=False,
+            )
+        console.print(f"[bold red]{result.failed:,} went wrong" if result.failed else "[bold green]none went wrong")
+    if result.failed:
+        raise typer.Exit(1)

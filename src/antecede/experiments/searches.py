@@ -1,0 +1,19 @@
+"""Every random search by name."""
+
+from antecede.core import UsageError
+from antecede.experiments import search_vcube_ps
+from antecede.experiments.searching import Search
+
+SEARCHES: dict[str, Search] = {
+    "vcube-ps": Search(
+        "VCube-PS: subscriptions, rejoins, crashes, suspicions, lossy and reordering links, both modes",
+        search_vcube_ps.search,
+    ),
+}
+
+
+def find_search(name: str) -> Search:
+    search = SEARCHES.get(name)
+    if search is None:
+        raise UsageError("search", name, "is not known", f"choose one of {', '.join(sorted(SEARCHES))}")
+    return search

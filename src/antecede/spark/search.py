@@ -1,0 +1,121 @@
+"""A random search as Spark tasks: so many seeds, each a run judged where it ran; only verdicts come back."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from pyspark.sql import SparkSession
+
+from antecede.experiments.searches import find_search
+from antecede.experiments.searching import Verdict
+from antecede.spark.jobs import run_tasks
+
+#: Seeds of a task: enough to make its own cost small, few enough that the last task does not keep a core alone.
+SEEDS_PER_TASK: Final = 20
+#: So many failing seeds are shown; all are counted.
+FAILURES_SHOWN: Final = 20
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A seed that found something."""
+
+    seed: int
+    violated: tuple[str, ...]
+    words: str
+
+
+class SearchResult(msgspec.Struct, kw_only=True):
+    """What so many seeds found, in sums."""
+
+    name: str
+    runs: int = 0
+    #: Runs that violated something.
+    failed: int = 0
+    #: By what was violated: how many runs.
+    violated: dict[str, int] = {}
+    messages: int = 0
+    deliveries: int = 0
+    packets: int = 0
+    #: Processor time of all runs together.
+    cpu_s: float = 0.0
+    #: The first of those that failed, by seed.
+    failures: list[Failure] = []
+
+    def add(self, part: "SearchResult") -> None:
+        self.runs += part.runs
+        self.failed += part.failed
+        self.violated = dict(Counter(self.violated) + Counter(part.violated))
+        self.messages += part.messages
+        self.deliveries += part.deliveries
+        self.packets += part.packets
+        self.cpu_s += part.cpu_s
+        self.failures = sorted(self.failures + part.failures, key=lambda failure: failure.seed)[:FAILURES_SHOWN]
+
+
+class _Task(msgspec.Struct, frozen=True):
+    name: str
+    first: int
+    count: int
+
+
+def search_on_spark(
+    session: SparkSession,
+    name: str,
+    seeds: range,
+    on_part: Callable[[SearchResult], None] = lambda _: None,
+) -> SearchResult:
+    """Search `seeds` and add up what they found. `on_part` sees each part as it comes in."""
+    find_search(name)  # a wrong name is refused here, not on the workers
+    tasks = [
+        msgspec.msgpack.encode(_Task(name, first, min(SEEDS_PER_TASK, seeds.stop - first)))
+        for first in range(seeds.start, seeds.stop, SEEDS_PER_TASK)
+    ]
+    total = SearchResult(name=name)
+
+    def arrived(letter: bytes) -> None:
+        part = msgspec.msgpack.decode(letter, type=SearchResult)
+        total.add(part)
+        on_part(part)
+
+    run_tasks(session, tasks, _do, arrived)
+    return total
+
+
+def search_here(name: str, seeds: range) -> SearchResult:
+    """The same in this process."""
+    run = find_search(name).run
+    total = SearchResult(name=name)
+    begin = time.process_time()
+    for seed in seeds:
+        total.add(_of(name, _judged(run, seed)))
+    total.cpu_s = time.process_time() - begin
+    return total
+
+
+def _do(task: bytes) -> bytes:
+    asked = msgspec.msgpack.decode(task, type=_Task)
+    return msgspec.msgpack.encode(search_here(asked.name, range(asked.first, asked.first + asked.count)))
+
+
+def _judged(run: Callable[[int], Verdict], seed: int) -> Verdict:
+    """A run that raises is a finding like any other: the search goes on."""
+    try:
+        return run(seed)
+    except Exception as error:
+        words = f"{type(error).__name__}: {error}"
+        return Verdict(seed=seed, violated=("raised",), words=words, messages=0, deliveries=0, packets=0)
+
+
+def _of(name: str, verdict: Verdict) -> SearchResult:
+    return SearchResult(
+        name=name,
+        runs=1,
+        failed=int(not verdict.ok),
+        violated=dict(Counter(verdict.violated)),
+        messages=verdict.messages,
+        deliveries=verdict.deliveries,
+        packets=verdict.packets,
+        failures=[] if verdict.ok else [Failure(verdict.seed, verdict.violated, verdict.words)],
+    )

@@ -1,0 +1,37 @@
+"""A search on Spark finds what a search here finds, and a finding carries its seed."""
+
+import pytest
+
+from antecede.experiments import searches
+from antecede.experiments.searching import Search, Verdict
+from antecede.spark.search import FAILURES_SHOWN, search_here, search_on_spark
+
+
+def _made_up(seed: int) -> Verdict:
+    """Every third seed violates something, every tenth raises."""
+    if seed % 10 == 9:
+        raise ArithmeticError(f"at {seed}")
+    violated = ("causal", "complete") if seed % 3 == 0 else ()
+    return Verdict(seed=seed, violated=violated, words=f"words of {seed}", messages=seed, deliveries=2, packets=3)
+
+
+def test_the_same_runs_here_and_there(spark) -> None:
+    there, here = search_on_spark(spark, "vcube-ps", range(100, 130)), search_here("vcube-ps", range(100, 130))
+    assert there.runs == here.runs == 30
+    assert (there.failed, there.messages, there.deliveries, there.packets) == (
+        here.failed,
+        here.messages,
+        here.deliveries,
+        here.packets,
+    )
+
+
+def test_findings_are_counted_and_carry_their_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(searches.SEARCHES, "made-up", Search("for this test", _made_up))
+    found = search_here("made-up", range(100))
+    assert found.runs == 100
+    assert found.violated == {"causal": 30, "complete": 30, "raised": 10}
+    assert found.failed == 40
+    assert len(found.failures) == FAILURES_SHOWN
+    assert [failure.seed for failure in found.failures[:5]] == [0, 3, 6, 9, 12]
+    assert found.failures[3].words == "ArithmeticError: at 9"
