@@ -19,3 +19,7 @@ TOPIC_BYTES_MAX: Final = 1024
 #: Dependencies one message may carry off a wire. Barriers hold a handful of entries, changed clock entries are
 #: at most one a node; a list longer than this is a mistake or an attack, and every entry costs its receivers memory.
 DEPENDENCIES_MAX: Final = 4096
+
+#: Counters LoCaMu may keep for the links of one safe neighbourhood. All may travel in a message, four bytes each: more
+#: than this would be headers of a quarter of a megabyte.
+LINK_COUNTERS_MAX: Final = 65_536

@@ -1,0 +1,50 @@
+"""Base graphs to choose from: trees of a given degree, lines, stars, random trees, and what a text lists edge by edge.
+
+Node 0 is the root, the hub or the first of the line. A shape is a function of its numbers alone: the random tree takes
+the function it draws with, since nothing in this layer draws.
+"""
+
+from collections.abc import Callable
+
+from antecede.core.errors import UsageError
+from antecede.overlay.graph import BaseGraph, Edge
+
+
+def complete_tree(nodes: int, degree: int = 3) -> BaseGraph:
+    """Filled level by level; inner nodes have `degree` neighbours (the root one less): 3 is a binary tree."""
+    if degree < 2:
+        raise UsageError("degree", degree, "a node with one neighbour passes nothing on", "choose 2 or more")
+    arity = degree - 1
+    return BaseGraph(nodes, [((node - 1) // arity, node) for node in range(1, nodes)])
+
+
+def line(nodes: int) -> BaseGraph:
+    return BaseGraph(nodes, [(node - 1, node) for node in range(1, nodes)])
+
+
+def star(nodes: int) -> BaseGraph:
+    return BaseGraph(nodes, [(0, node) for node in range(1, nodes)])
+
+
+def random_tree(nodes: int, draw: Callable[[int], int]) -> BaseGraph:
+    """Each node is joined to one of those before it; `draw(n)` gives one of 0 … n − 1 (`Random.randrange` does)."""
+    return BaseGraph(nodes, [(draw(node), node) for node in range(1, nodes)])
+
+
+def from_text(text: str, nodes: int | None = None) -> BaseGraph:
+    """One edge after another, `0-1` or `0 1`, separated by commas, semicolons or lines; after # comes a comment.
+
+    Without `nodes` there are as many as the highest number named says.
+    """
+    edges: list[Edge] = []
+    for number, line_ in enumerate(text.splitlines(), 1):
+        for part in line_.partition("#")[0].replace(";", ",").split(","):
+            words = part.replace("-", " ").split()
+            if not words:
+                continue
+            if len(words) != 2 or not all(word.isdecimal() and len(word) < 10 for word in words):
+                raise UsageError("edges", part.strip(), f"line {number} is not an edge", "write for example 0-1, 0-2")
+            edges.append((int(words[0]), int(words[1])))
+    if not edges and nodes != 1:
+        raise UsageError("edges", text[:40], "lists no edge", "write for example 0-1, 0-2")
+    return BaseGraph(nodes if nodes is not None else 1 + max(map(max, edges), default=0), edges)
