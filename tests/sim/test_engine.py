@@ -6,12 +6,13 @@ from itertools import pairwise
 import pytest
 
 from antecede.core import Message, Packet, Process
-from antecede.sim import RunSpec, Simulation, simulate
+from antecede.sim import RunSpec, Simulation, run, simulate
 from antecede.sim.faults import crashing
 from antecede.sim.network import PacketSwitched, constant
 from antecede.sim.units import TICKS
 from antecede.trace import Event, Recorder
 from antecede.trace.files import write_trace
+from tests.sim.plain_queue import PlainSimulation
 
 
 class Note(Packet, frozen=True):
@@ -94,6 +95,35 @@ def test_same_seed_same_trace_to_the_byte(protocol: str, tmp_path) -> None:  # t
 
     assert file(7, "a") == file(7, "b")
     assert file(7, "c") != file(8, "d")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        RunSpec(protocol="causal-aggregation", nodes=32, seed=3),
+        RunSpec(protocol="causal-aggregation", nodes=16, seed=3, network="constant", workload="uniform:window=3"),
+        RunSpec(protocol="timer-bundling", nodes=16, seed=3, network="peersim", faults=("duplication:share=0.2",)),
+        RunSpec(protocol="vcube-ps", nodes=32, seed=3, network="peersim", options={"mode": "faithful"}),
+        RunSpec(
+            protocol="vcube-ps",
+            nodes=16,
+            seed=3,
+            network="peersim",
+            workload="churn:size=8,messages=20",
+            faults=("loss:share=0.1", "crash:node=3,at=300,back=2000"),
+            options={"diagnosis": 8},
+        ),
+    ],
+    ids=lambda spec: f"{spec.protocol} on {spec.network}",
+)
+def test_the_queue_is_the_plainest_one_only_quicker(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = simulate(spec, trace=True)
+    monkeypatch.setattr(run, "GroupSimulation", PlainSimulation)
+    plain = simulate(spec, trace=True)
+    assert quick.trace is not None
+    assert plain.trace is not None
+    assert list(quick.trace.rows()) == list(plain.trace.rows())
+    assert quick.metrics == plain.metrics
 
 
 def test_observing_changes_nothing() -> None:

@@ -1,19 +1,26 @@
 """The event engine: the driver that runs processes in simulated time.
 
 It decides nothing. It hands each process its inputs, carries out its outbox in the order the contract demands, and
-keeps one heap of events. Ties are broken by the order in which events were made, so a run is a function of its inputs
-alone. An arriving packet is a plain tuple on the heap; nothing is allocated for an event beyond that.
+keeps the events to come. Ties are broken by the order in which events were made, so a run is a function of its inputs
+alone.
+
+Events stand in lists by their time, each in the order they were made; only the times are in a heap, as plain numbers.
+Where time goes in steps (`peersim`) there are few of them, whatever the number of packets under way; elsewhere a heap of
+numbers is still quicker than one of tuples. An arriving packet is a plain tuple.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from antecede.core import Message, Outbox, Packet, Process
 from antecede.sim.network import Network
 
-#: Stands in the place of a node number on the heap for events that are not packets.
+#: Stands in the place of a node number for events that are not packets.
 _ACTION = -1
+
+#: To, from, what, its number, its size.
+_Event: TypeAlias = tuple[int, int, Any, int, int]
 
 
 class Observer(Protocol):
@@ -51,8 +58,9 @@ class Simulation:
         self._tell_sent = [observer.sent for observer in observers]
         self._tell_received = [observer.received for observer in observers]
         self._tell_delivered = [observer.delivered for observer in observers]
-        self._heap: list[tuple[int, int, int, int, Any, int, int]] = []
-        self._order = 0
+        #: What is to come, by time, and each of these times once, as a heap.
+        self._due: dict[int, list[_Event]] = {}
+        self._times: list[int] = []
         #: Packets sent so far.
         self.packets = 0
         self._incarnation: dict[int, int] = {}
@@ -63,14 +71,21 @@ class Simulation:
 
     @property
     def pending(self) -> int:
-        """Events still to come."""
-        return len(self._heap)
+        """Events still to come, between two runs."""
+        return sum(len(events) for events in self._due.values())
 
     # -- inputs -------------------------------------------------------------------------------------------------
 
     def at(self, time: int, action: Callable[[], None]) -> None:
         """Run `action` at `time`, not before now."""
-        self._push(max(time, self.now), _ACTION, _ACTION, action)
+        time = max(time, self.now)
+        event = (_ACTION, _ACTION, action, -1, 0)
+        events = self._due.get(time)
+        if events is None:
+            self._due[time] = [event]
+            heappush(self._times, time)
+        else:
+            events.append(event)
 
     def publish(self, node: int, topic: str, payload: bytes) -> Message | None:
         """Publish at `node`, now. None when the node is down, or when the message waits for its turn."""
@@ -113,26 +128,27 @@ class Simulation:
 
     def run(self, until: int | None = None) -> None:
         """Handle events until none is left, or up to and including time `until`."""
-        heap, processes, tell_received = self._heap, self.processes, self._tell_received
-        while heap:
-            if until is not None and heap[0][0] > until:
+        due, times, processes, tell_received = self._due, self._times, self.processes, self._tell_received
+        while times:
+            if until is not None and times[0] > until:
                 self.now = until
                 return
-            self.now, _, node, sender, packet, number, size = heappop(heap)
-            now = self.now
-            self.steps += 1
-            if node == _ACTION:
-                packet()  # an action, put where packets stand
-                continue
-            process = processes.get(node)
-            if process is None:
-                for observer in self._observers:
-                    observer.dropped(now, node, sender, number, packet)
-                continue
-            for received in tell_received:
-                received(now, node, sender, number, packet, size)
-            process.receive(sender, packet)
-            self._carry_out(node, process, packet, size)
+            now = self.now = heappop(times)
+            # What is made from here on for this very moment gets a list of its own, which comes next.
+            for node, sender, packet, number, size in due.pop(now):
+                self.steps += 1
+                if node == _ACTION:
+                    packet()  # an action, put where packets stand
+                    continue
+                process = processes.get(node)
+                if process is None:
+                    for observer in self._observers:
+                        observer.dropped(now, node, sender, number, packet)
+                    continue
+                for received in tell_received:
+                    received(now, node, sender, number, packet, size)
+                process.receive(sender, packet)
+                self._carry_out(node, process, packet, size)
 
     def _carry_out(self, node: int, process: Process, weighed: Packet | None = None, size: int = 0) -> None:
         """Keep, send, deliver, arm: in this order (see `core.process`).
@@ -162,7 +178,7 @@ class Simulation:
             out.timers.clear()
 
     def _send(self, node: int, process: Process, weighed: Packet | None, size: int) -> None:
-        heap, now, number, tell_sent = self._heap, self.now, self.packets, self._tell_sent
+        due, now, number, tell_sent = self._due, self.now, self.packets, self._tell_sent
         arrivals = self._network.arrivals
         measure = bool(tell_sent) or self._network.weighs
         sends = process.out.sends
@@ -173,8 +189,12 @@ class Simulation:
             for sent in tell_sent:
                 sent(now, node, to, number, packet, size)
             for arrival in arrivals(now, node, to, size):
-                self._order += 1
-                heappush(heap, (arrival, self._order, to, node, packet, number, size))
+                events = due.get(arrival)
+                if events is None:
+                    due[arrival] = [(to, node, packet, number, size)]
+                    heappush(self._times, arrival)
+                else:
+                    events.append((to, node, packet, number, size))
         self.packets = number
         sends.clear()
 
@@ -246,7 +266,3 @@ class Simulation:
                 self._tell(node, lambda process: process.wake(timer))
 
         self.at(self.now + delay, fire)
-
-    def _push(self, time: int, node: int, sender: int, packet: Callable[[], None]) -> None:
-        self._order += 1
-        heappush(self._heap, (time, self._order, node, sender, packet, -1, 0))
