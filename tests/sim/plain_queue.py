@@ -1,4 +1,4 @@
-"""The engine with the plainest queue there is: one heap of (time, order of making). What the quick one is held against."""
+"""The engine with the plainest queue there is: one heap of (time, order). What the quick one is held against."""
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush

@@ -5,7 +5,7 @@ keeps the events to come. Ties are broken by the order in which events were made
 alone.
 
 Events stand in lists by their time, each in the order they were made; only the times are in a heap, as plain numbers.
-Where time goes in steps (`peersim`) there are few of them, whatever the number of packets under way; elsewhere a heap of
+Where time goes in steps (`peersim`) there are few times, however many packets are under way; elsewhere a heap of
 numbers is still quicker than one of tuples. An arriving packet is a plain tuple.
 """
 
