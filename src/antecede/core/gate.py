@@ -19,7 +19,7 @@ moves wakes exactly those that waited for the value it reached.
 
 import enum
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from antecede.core.errors import UsageError
 from antecede.core.limits import HELD_MESSAGES_MAX
@@ -117,6 +117,17 @@ class Verdict(enum.Enum):
 
 #: Bound once: looking up a member of an enumeration costs as much as a call, and these are asked for at every message.
 READY, WAITING, FULL = Verdict.READY, Verdict.WAITING, Verdict.FULL
+
+
+class Accounts(NamedTuple):
+    """What a gate remembers beside the messages it holds: enough to go on in another process."""
+
+    #: `reached` of every stream that has moved.
+    levels: dict[Stream, int]
+    #: Positions accounted for beyond a hole.
+    beyond: dict[Stream, set[int]]
+    #: Positions given up, of which nothing has come.
+    given_up: dict[Stream, set[int]]
 
 
 #: A message inside the gate with its place in the order: (item, pos, caps). A tuple: one is made for every message.
@@ -279,6 +290,26 @@ class Gate(Generic[T]):
         if (stream, n) in self._inside:
             self._void.add((stream, n))
         self._ready.extend(self._account(stream, n))
+
+    def gave_up(self, stream: Stream, n: int) -> bool:
+        """Was position `n` skipped, and has nothing come of it since?"""
+        return n in self._skipped.get(stream, ())
+
+    def accounts(self) -> Accounts:
+        """What to keep of a gate whose messages have no caps; hand it to `resume`, then offer what was held again."""
+        return Accounts(
+            dict(self._got.level),
+            {stream: set(positions) for stream, positions in self._beyond.items()},
+            {stream: set(positions) for stream, positions in self._skipped.items() if positions},
+        )
+
+    def resume(self, accounts: Accounts) -> None:
+        """Go on where another gate was. This one must be new."""
+        if self._got.level or self._inside:
+            raise UsageError("gate", self.levels(), "has begun already", "resume into a new one")
+        self._got.level.update(accounts.levels)
+        self._beyond.update((stream, set(positions)) for stream, positions in accounts.beyond.items())
+        self._skipped.update((stream, set(positions)) for stream, positions in accounts.given_up.items())
 
     def _already(self, stream: Stream, n: int) -> Verdict:
         return Verdict.LATE if n in self._skipped.get(stream, ()) else Verdict.DUPLICATE
