@@ -46,6 +46,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = "faithful"
     domain: str = "topic"
     window: int = 64
+    aggregate: bool = False
     #: Things the applications do on their own; each delivery may cause one more.
     actions: int = 60
     #: Probability that a delivery is answered with a publication.
@@ -97,6 +98,7 @@ def trial_of(seed: int) -> Trial:
         crashes=rng.choice([0, 1, 3]) if faulty else 0,
         stay_down=0.0 if across else rng.choice([0.3, 1.0]),
         false_suspicions=rng.choice([0, 4, 12]) if faulty else 0,
+        aggregate=pipelined and rng.random() < 0.5,
     )
 
 
@@ -114,7 +116,8 @@ def maker(trial: Trial) -> MakeProcess:
 
 
 def options_of(trial: Trial) -> VCubePsOptions:
-    return msgspec.convert({"mode": trial.mode, "domain": trial.domain, "window": trial.window}, VCubePsOptions)
+    chosen = ("mode", "domain", "window", "aggregate")
+    return msgspec.convert({name: getattr(trial, name) for name in chosen}, VCubePsOptions)
 
 
 def founders_of(trial: Trial) -> dict[str, list[int]]:

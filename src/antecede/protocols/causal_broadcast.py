@@ -17,6 +17,7 @@ from antecede.core.clocks import Stamper
 from antecede.core.gate import FULL
 from antecede.core.limits import PACKET_BYTES_MAX
 from antecede.overlay.trees import Trees
+from antecede.protocols.bundling import in_packets
 
 
 class Bundle(Packet, frozen=True, gc=False, tag="bundle"):
@@ -44,20 +45,8 @@ class ByteModel(msgspec.Struct, frozen=True):
         return size
 
     def split(self, messages: Sequence[Message]) -> list[Bundle]:
-        """In order, as many to a packet as fit. A message that alone exceeds the limit travels alone."""
-        packets: list[Bundle] = []
-        filling: list[Message] = []
-        room = self.mtu - self.header
-        for message in messages:
-            size = self.message(message)
-            if filling and size > room:
-                packets.append(Bundle(tuple(filling)))
-                filling, room = [], self.mtu - self.header
-            filling.append(message)
-            room -= size
-        if filling:
-            packets.append(Bundle(tuple(filling)))
-        return packets
+        """In order, as many to a packet as fit."""
+        return [Bundle(part) for part in in_packets(messages, self.message, self.mtu - self.header)]
 
 
 class CausalBroadcast(Process):

@@ -22,6 +22,8 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
     prune: bool = True
     #: Pipelined: messages of a publisher that may be unacknowledged.
     window: Annotated[int, Meta(ge=1)] = 64
+    #: Pipelined: messages that depend on each other cross an edge in one packet.
+    aggregate: bool = False
     #: Pipelined: how long an acknowledgement waits for company, in units of time.
     ack: Annotated[float, Meta(gt=0)] = 50.0
     #: Pipelined: after how long something is sent again or asked for. More than a way down a tree and back.
@@ -53,12 +55,14 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
 
             if self.mode == "faithful":
                 return FaithfulVCubePs(node, nodes, make_order, members)
-            process = VCubePs(node, nodes, make_order, members, timing, window=self.window)
+            process = VCubePs(node, nodes, make_order, members, timing, window=self.window, aggregate=self.aggregate)
             return Diagnosed(process, diagnose(node)) if self.diagnosis else process
 
         diagnose = _diagnosis(nodes, self.diagnosis, self.round)
         if self.diagnosis and self.mode == "faithful":
             raise UsageError("diagnosis", self.diagnosis, "the faithful mode knows no failures", "set mode=pipelined")
+        if self.aggregate and self.mode == "faithful":
+            raise UsageError("aggregate", True, "the faithful mode acknowledges each message", "set mode=pipelined")
         return make
 
 

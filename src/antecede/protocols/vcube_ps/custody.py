@@ -49,12 +49,23 @@ _BUNDLE = 16
 
 
 class Custody:
-    """The part of a node that looks after streams. `differs(group, peer)` is told when views do."""
+    """The part of a node that looks after streams.
 
-    def __init__(self, state: State, differs: Callable[[Group, int], None], progress: Callable[[Group], None]) -> None:
+    `differs(group, peer)` is told when views do, `progress(group)` when messages have arrived everywhere, and
+    `overdue()` when something did not come down its tree and is asked for.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        differs: Callable[[Group, int], None],
+        progress: Callable[[Group], None],
+        overdue: Callable[[], None],
+    ) -> None:
         self._state = state
         self._differs = differs
         self._progress = progress
+        self._overdue = overdue
         self._dirty: set[tuple[str, int]] = set()
         self._seeking = False
         self._sought = 0
@@ -327,6 +338,7 @@ class Custody:
         missing = self._missing()
         for (topic, source), numbers in missing.items():
             if (topic, source) in self._lacked:
+                self._overdue()
                 self._ask(self._state.group(topic), source, numbers)
         self._lacked = set(missing)
         if missing:

@@ -28,13 +28,21 @@ AGAIN: Final = 2
 
 
 class Pub(Packet, frozen=True, gc=False, tag="vps.pub"):
-    """A message on its way down its publisher's tree. A bundle when causally related ones share the edge."""
+    """A message on its way down its publisher's tree; several of one publisher where they are sent again."""
 
     messages: Annotated[tuple[Message, ...], Meta(min_length=1)]  # a field, in the place of the base's empty property
     #: Whether to pass it on: not at all, unless it is known already, in any case (a tree was rebuilt).
     spread: Literal[0, 1, 2] = ONCE
     #: Every member has delivered the source's messages up to here.
     stable: Count = 0
+
+
+class Bundle(Packet, frozen=True, gc=False, tag="vps.bundle"):
+    """Causally related messages of several publishers, and topics, on an edge that their trees share (`edges`)."""
+
+    messages: Annotated[tuple[Message, ...], Meta(min_length=1)]
+    #: For each of them: every member has delivered its source's messages up to here.
+    stable: tuple[Count, ...]
 
 
 class Ack(Packet, frozen=True, gc=False, tag="vps.ack"):
@@ -178,6 +186,7 @@ class Views(Packet, frozen=True, gc=False, tag="vps.views"):
 #: All of them: what a codec reads off a wire.
 PACKETS: Final = (
     Pub,
+    Bundle,
     Ack,
     Sub,
     SubAck,

@@ -19,12 +19,14 @@ from typing import ClassVar, Final
 
 from antecede.core import Message, MessageId, Packet, Process, ProtocolError, UsageError
 from antecede.protocols.vcube_ps.custody import Custody
+from antecede.protocols.vcube_ps.edges import Edges, apart
 from antecede.protocols.vcube_ps.membership import Membership
 from antecede.protocols.vcube_ps.order import Order
 from antecede.protocols.vcube_ps.packets import (
     AGAIN,
     DIRECT,
     ONCE,
+    Bundle,
     Gone,
     Have,
     Probe,
@@ -58,16 +60,21 @@ class VCubePs(Process):
         timing: Timing,
         *,
         window: int = 64,
+        aggregate: bool = False,
         sizes: Sizes | None = None,
     ) -> None:
-        """`founders`: by topic, members from the beginning as bits. `make_order` is asked once for each topic."""
+        """`founders`: by topic, members from the beginning as bits. `make_order` is asked once for each topic.
+
+        `aggregate`: keep messages back for those they depend on, and send them on together (`edges`).
+        """
         super().__init__(node)
         self._window = window
         self._sizes = sizes or Sizes()
         self._restored = False
         self._state = State(node, nodes, self.out, timing, make_order)
         self._membership = Membership(self._state, self._moved, self._heard_all)
-        self._custody = Custody(self._state, self._membership.compare, self._freed)
+        self._custody = Custody(self._state, self._membership.compare, self._freed, self._let_go)
+        self._edges = Edges(self._state, self._sizes) if aggregate else None
         #: Groups whose queue may go on when the present input is dealt with. Never in the middle of it: what is
         #: published then must come after all that it delivers.
         self._to_advance: list[Group] = []
@@ -92,7 +99,7 @@ class VCubePs(Process):
             group.wants = True
             group.queue.append(_SUB)
             self._freed(group)
-            self._advance_all()
+            self._finish()
 
     def unsubscribe(self, topic: str) -> None:
         """Ask to leave, after everything asked before. Nothing happens where this was asked already."""
@@ -101,7 +108,7 @@ class VCubePs(Process):
             group.wants = False
             group.queue.append(_UNS)
             self._freed(group)
-            self._advance_all()
+            self._finish()
 
     # -- packets, timers, suspicions ----------------------------------------------------------------------------
 
@@ -109,6 +116,8 @@ class VCubePs(Process):
         match packet:
             case Pub():
                 self._take(sender, packet)
+            case Bundle():
+                self._take_apart(sender, packet)
             case Have():
                 self._custody.on_have(sender, packet)
             case Probe():
@@ -129,7 +138,7 @@ class VCubePs(Process):
                 self._membership.on_uns(sender, packet)
             case _:
                 raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}: not for this mode")
-        self._advance_all()
+        self._finish()
 
     def wake(self, timer: Hashable) -> None:
         match timer:
@@ -142,7 +151,7 @@ class VCubePs(Process):
                 self._custody.care(group, group.stream(source))
             case ("roll", str(topic), int(register)):
                 self._membership.roll_call.tick(self._state.group(topic), register)
-        self._advance_all()
+        self._finish()
 
     def peer_down(self, node: int) -> None:
         state = self._state
@@ -152,12 +161,13 @@ class VCubePs(Process):
         state.everyone.hide(node)
         for group in list(state.groups.values()):
             group.view.hide(node)
+            self._let_go()
             self._membership.down(group, node)
             self._custody.review(group)
             if group.takes:
                 self._custody.repair(group)
                 self._take_over(group)
-        self._advance_all()
+        self._finish()
 
     def peer_up(self, node: int) -> None:
         state = self._state
@@ -167,10 +177,11 @@ class VCubePs(Process):
         state.everyone.show(node)
         for group in list(state.groups.values()):
             group.view.show(node)
+            self._let_go()
             self._membership.up(group, node)
             self._custody.greet(group, node)
             self._custody.review(group)
-        self._advance_all()
+        self._finish()
 
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet)
@@ -230,6 +241,8 @@ class VCubePs(Process):
             if group.queue or group.joining or group.roll:
                 waits = sorted(group.roll.waits_for) if group.roll else []
                 found.append(f"has {len(group.queue)} things queued on {group.name}, waits for nodes {waits}")
+        if self._edges is not None and self._edges.kept:
+            found.append(f"keeps {self._edges.kept} messages back")
         return found
 
     # -- messages -----------------------------------------------------------------------------------------------
@@ -283,6 +296,18 @@ class VCubePs(Process):
                 self._membership.roll_call.came(group, message.source, message.seq)
         else:  # the sender takes this node for a member: it relays, and says that it is none
             self._membership.compare(group, sender)
+        self._pass_on(group, sender, packet, fresh=fresh)
+
+    def _take_apart(self, sender: int, bundle: Bundle) -> None:
+        for packet in apart(bundle):
+            self._take(sender, packet)
+
+    def _pass_on(self, group: Group, sender: int, packet: Pub, *, fresh: bool) -> None:
+        if self._edges is not None and group.takes and fresh:
+            if packet.spread == ONCE:
+                self._edges.pass_on(group, sender, packet)
+                return
+            self._edges.came(group, packet)
         if packet.spread == AGAIN or (packet.spread == ONCE and fresh):
             for hop in group.view.near[self._state.height(sender)]:
                 self.out.send(hop, packet)
@@ -313,7 +338,10 @@ class VCubePs(Process):
         if group.queue:
             self._to_advance.append(group)
 
-    def _advance_all(self) -> None:
+    def _finish(self) -> None:
+        """The present input is dealt with."""
+        if self._edges is not None:
+            self._edges.depart()
         while self._to_advance:
             self._advance(self._to_advance.pop())
 
@@ -338,7 +366,12 @@ class VCubePs(Process):
                 self._leave(group)
                 self._membership.leave(group)
 
+    def _let_go(self) -> None:
+        if self._edges is not None:
+            self._edges.let_go()
+
     def _leave(self, group: Group) -> None:
+        self._let_go()
         group.takes = False
         self.out.left(group.name)
         self._deliver(group.order.leave(group.name))
@@ -378,6 +411,7 @@ class VCubePs(Process):
             group.stream(source).begin_after(count)
 
     def _moved(self, group: Group) -> None:
+        self._let_go()
         self._custody.review(group)
 
     def _take_over(self, group: Group) -> None:
@@ -435,4 +469,4 @@ class VCubePs(Process):
                 for stream in group.streams.values():
                     self._custody.owes(group, stream)
             self._custody.review(group)
-        self._advance_all()
+        self._finish()

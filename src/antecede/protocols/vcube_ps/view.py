@@ -66,7 +66,7 @@ def _mixed(node: int, register: int) -> int:
 class View:
     """What `node` knows of the membership of one topic."""
 
-    __slots__ = ("_absent", "_first", "_founders", "_node", "_registers", "digest", "members", "near")
+    __slots__ = ("_absent", "_first", "_founders", "_heights", "_node", "_registers", "digest", "members", "near")
 
     def __init__(self, node: int, dimension: int, founders: int = 0) -> None:
         """`founders` are members from the beginning, as bits; their registers stand at 1."""
@@ -82,6 +82,8 @@ class View:
         self._first = [-1] * dimension
         #: By h: whom this node passes a message on to when it serves its clusters 1 … h. The list stays the same one.
         self.near: list[tuple[int, ...]] = [()] * (dimension + 1)
+        # By root: how many of its clusters this node serves in that root's tree. Worked out when asked for.
+        self._heights: dict[int, int] = {}
         self._refresh(range(1, dimension + 1))
 
     def __contains__(self, node: int) -> bool:
@@ -100,6 +102,13 @@ class View:
     def moved(self) -> tuple[tuple[int, int], ...]:
         """Every register that is not where it was in the beginning."""
         return tuple(self._registers.items())
+
+    def passes(self, root: int, child: int) -> bool:
+        """Would this node pass a message of `root` on to `child`, if all knew what is known here?"""
+        height = self._heights.get(root)
+        if height is None:
+            height = self._heights[root] = self._height(root)
+        return child in self.near[height]
 
     def learn(self, node: int, register: int) -> bool:
         """`node` is said to have come or gone so often. True when that is news."""
@@ -124,7 +133,23 @@ class View:
             self._absent ^= 1 << node
             self._changed(node)
 
+    def _height(self, root: int) -> int:
+        """How many of its clusters this node serves in the tree of `root`: go down from the root until it is reached.
+
+        0 also where the way down does not come by here.
+        """
+        here = self._node
+        if root == here:
+            return len(self._first)
+        present, on_the_way = self.present, root
+        while True:
+            width = (on_the_way ^ here).bit_length() - 1
+            on_the_way = nearest(present, on_the_way ^ (1 << width), width)
+            if on_the_way in (here, -1):
+                return min(width, len(self._first)) if on_the_way == here else 0
+
     def _changed(self, node: int) -> None:
+        self._heights.clear()
         if node != self._node:
             cluster = (node ^ self._node).bit_length()
             if cluster <= len(self._first):
