@@ -6,7 +6,8 @@ Which session: one that is already active (a notebook's) is used as it is; other
 Why these settings (measured, SPARK.md): the interface and the console's progress lines cost start-up time and spoil
 the terminal; workers are reused, since a fresh one costs nearly a second a task; partitions are not coalesced, which
 would put small groups on one Python worker. Our tasks do their work in Python, so the JVM needs little memory, and
-`short` commands start it with the quick compiler only: long shuffles then run at half speed, and there are none.
+`short` commands start it with the quick compiler only: long shuffles then run at half speed, and there are none. They
+also do without topics as tables (`topics`), whose registration starts a Python worker and takes some seconds.
 """
 
 import os
@@ -51,6 +52,10 @@ def spark_session(master: str | None = None, *, short: bool = False) -> SparkSes
     session.sparkContext.setLogLevel("ERROR")
     if not is_local(master):
         ship_package(session.sparkContext)
+    if not short:
+        from antecede.spark.topics.format import register  # noqa: PLC0415 - commands that are short read no topics
+
+        register(session)
     return session
 
 

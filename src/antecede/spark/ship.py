@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: What a run's outcome depends on. The pipeline around it may change without making old results stale.
 _DECIDES_RESULTS: Final = ("core", "overlay", "protocols", "sim", "trace", "experiments")
 
+#: Applications that have it: Spark refuses a second file of the same name.
+_shipped: Final[set[str]] = set()
+
 
 @cache
 def code_version() -> str:
@@ -35,7 +38,10 @@ def code_version() -> str:
 
 
 def ship_package(context: "SparkContext") -> None:
-    """Send the package to every worker of `context`, those that join later too."""
+    """Send the package to every worker of `context`, those that join later too. A second time changes nothing."""
+    if context.applicationId in _shipped:
+        return
+    _shipped.add(context.applicationId)
     archive = Path(tempfile.mkdtemp(prefix="antecede-")) / "antecede.zip"
     zip_package(archive)
     context.addPyFile(str(archive))

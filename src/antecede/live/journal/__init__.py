@@ -2,6 +2,7 @@
 
 journal.py    opening, appending batches, replay, pull by number, cursors, identity
 retention.py  what to let go of
+reading.py    reading in bulk from outside, beside the node
 export.py     journals as one trace, for the audit
 schema.py     tables, versions, checks on opening
 blocks.py     what is stored, as bytes with a checksum
@@ -12,6 +13,19 @@ lock.py       one process to a journal
 from antecede.live.journal.blocks import Delivered
 from antecede.live.journal.export import export_rows, export_trace
 from antecede.live.journal.journal import Identity, Journal, Page
+from antecede.live.journal.reading import Extent, JournalFile, Stored
 from antecede.live.journal.retention import Retained, Retention
 
-__all__ = ["Delivered", "Identity", "Journal", "Page", "Retained", "Retention", "export_rows", "export_trace"]
+__all__ = [
+    "Delivered",
+    "Extent",
+    "Identity",
+    "Journal",
+    "JournalFile",
+    "Page",
+    "Retained",
+    "Retention",
+    "Stored",
+    "export_rows",
+    "export_trace",
+]

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from antecede.core import Message, UsageError
 from antecede.core.process import Change
+from antecede.live.batch import Batch
 
 T = TypeVar("T")
 
@@ -52,18 +53,26 @@ class StoredChange(msgspec.Struct, frozen=True, gc=False, array_like=True):
     topic: str
     #: With `publish`: the message; None when it is the delivery right behind, as a publisher's own mostly is.
     message: Message | None = None
+    #: With `publish`: this many, each with the delivery right behind it. Read back as so many changes.
+    count: _Count = 1
 
 
-def store_changes(changes: Sequence[Change], deliveries: Sequence[Message]) -> list[StoredChange]:
-    return [
-        StoredChange(
-            change.after,
-            change.what,
-            change.topic,
-            None if change.after < len(deliveries) and deliveries[change.after] is change.message else change.message,
-        )
-        for change in changes
-    ]
+def store_changes(batch: Batch) -> list[StoredChange]:
+    """The changes of a batch, its runs as one each."""
+    deliveries = batch.deliveries
+    stored: list[StoredChange] = []
+    place = 0
+    for run in batch.runs:
+        stored += [_stored(change, deliveries) for change in batch.changes[place : run.before]]
+        place = run.before
+        stored.append(StoredChange(run.after, "publish", deliveries[run.after].topic, None, run.count))
+    stored += [_stored(change, deliveries) for change in batch.changes[place:]]
+    return stored
+
+
+def _stored(change: Change, deliveries: Sequence[Message]) -> StoredChange:
+    behind = change.after < len(deliveries) and deliveries[change.after] is change.message
+    return StoredChange(change.after, change.what, change.topic, None if behind else change.message)
 
 
 class DamagedError(ValueError):
@@ -100,7 +109,14 @@ def encode_changes(changes: list[StoredChange]) -> bytes:
 
 
 def decode_changes(block: bytes) -> list[StoredChange]:
-    return _decode(_changes, block)
+    stored = _decode(_changes, block)
+    if all(change.count == 1 for change in stored):
+        return stored
+    return [
+        change if change.count == 1 else StoredChange(change.after + index, change.what, change.topic, change.message)
+        for change in stored
+        for index in range(change.count)
+    ]
 
 
 class KeptCodec:

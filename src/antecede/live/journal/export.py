@@ -17,7 +17,7 @@ from antecede.core import Message, ProtocolError
 from antecede.live.envelope import label
 from antecede.live.errors import JournalError
 from antecede.live.journal.blocks import DamagedError, Delivered, StoredChange, decode_changes, decode_deliveries
-from antecede.live.journal.schema import check_contents, check_file, connect
+from antecede.live.journal.schema import open_for_reading
 from antecede.trace import Event, Recorder, Row
 from antecede.trace.files import write_trace
 
@@ -96,13 +96,9 @@ def _merged(streams: list[Iterator[Row]]) -> Iterator[Row]:
 
 def _node_rows(path: Path) -> Iterator[Row]:
     """One journal, in its node's order."""
-    if not path.exists():
-        raise JournalError(str(path), "there is no such file", "check the path")
-    check_file(path)
-    connection = connect(path, read_only=True)
+    connection = open_for_reading(path, "quick")
     try:
         connection.execute("BEGIN")  # one state of the file throughout
-        check_contents(connection, path, "quick")
         node = connection.execute("SELECT value FROM facts WHERE name = 'node'").fetchone()
         if node is None:
             raise JournalError(str(path), "belongs to a node that has no number yet", "export it once it has joined")

@@ -263,8 +263,8 @@ class Journal:
                 "INSERT OR REPLACE INTO ranges VALUES (?, ?, ?, ?, ?)",
                 [(*run, batch.first) for run in _runs(batch.deliveries)],
             )
-        if batch.changes:
-            _insert_changes(connection, batch.first - 1, batch.time_us, store_changes(batch.changes, batch.deliveries))
+        if batch.changes or batch.runs:
+            _insert_changes(connection, batch.first - 1, batch.time_us, store_changes(batch))
         return size
 
     def _page(

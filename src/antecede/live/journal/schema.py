@@ -99,7 +99,39 @@ def check_file(path: Path) -> None:
         raise JournalError(str(path), "is not a journal, or its head is damaged", "name a file antecede wrote")
 
 
+def open_for_reading(path: Path, check: Check | None) -> sqlite3.Connection:
+    """Open a journal that may be a running node's: it is neither written nor locked. Without `check` only its version
+    is looked at.
+
+    Raises `JournalError` for what is not a journal of this version.
+    """
+    if not path.exists():
+        raise JournalError(str(path), "there is no such file", "check the path")
+    check_file(path)
+    connection = connect(path, read_only=True)
+    try:
+        if check is None:
+            check_version(connection, path)
+        else:
+            check_contents(connection, path, check)
+    except sqlite3.Error as error:
+        connection.close()
+        raise _damaged(path, str(error)) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def check_contents(connection: sqlite3.Connection, path: Path, check: Check) -> None:
+    check_version(connection, path)
+    (verdict,) = connection.execute(f"PRAGMA {'integrity_check' if check == 'full' else 'quick_check'}(1)").fetchone()
+    if verdict != "ok":
+        raise _damaged(path, verdict)
+    _check_positions(connection, path)
+
+
+def check_version(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
         raise JournalError(str(path), "is a SQLite file, but not a journal", "name a file antecede wrote")
@@ -107,10 +139,6 @@ def check_contents(connection: sqlite3.Connection, path: Path, check: Check) -> 
     if version != VERSION:
         problem = f"has schema version {version}, this antecede reads {VERSION}"
         raise JournalError(str(path), problem, "use the antecede that wrote it, or a newer one")
-    (verdict,) = connection.execute(f"PRAGMA {'integrity_check' if check == 'full' else 'quick_check'}(1)").fetchone()
-    if verdict != "ok":
-        raise _damaged(path, verdict)
-    _check_positions(connection, path)
 
 
 def _check_positions(connection: sqlite3.Connection, path: Path) -> None:

@@ -1,0 +1,42 @@
+"""The format `antecede`, as Spark asks for it, and making it known to a session."""
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.types import StructType
+
+from antecede.spark.session import is_local
+from antecede.spark.ship import ship_package
+from antecede.spark.topics.columns import SCHEMA
+from antecede.spark.topics.options import source_options
+from antecede.spark.topics.source import TopicReader
+from antecede.spark.topics.stores import open_store
+
+
+class TopicSource(DataSource):
+    """What `format("antecede")` stands for."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "antecede"
+
+    def schema(self) -> StructType:
+        # Asked for when a query is analysed: what is wrong with the options, or with the node, is said then.
+        options = source_options(self.options)
+        with open_store(options.where, options.topics) as store:
+            store.extent()
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return TopicReader(source_options(self.options), schema)
+
+
+def register(spark: SparkSession) -> None:
+    """Let `spark` read and write topics: `spark.read.format("antecede")`. A second time changes nothing.
+
+    Filters go down to Python sources only where that is allowed, so it is allowed here. On a cluster the package
+    is sent to the workers.
+    """
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(TopicSource)
+    if not is_local(spark.sparkContext.master or ""):
+        ship_package(spark.sparkContext)

@@ -1,0 +1,157 @@
+"""Topics as tables: batch queries over a journal."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import antecede.spark
+
+from .journals import BEGIN_US, STEP_US, message, topic, write_journal
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    antecede.spark.register(spark)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("journal")
+    write_journal(path, 100)
+    return path
+
+
+def table(spark: SparkSession, path: Path, /, **options: object) -> DataFrame:
+    reader = spark.read.format("antecede")
+    for name, value in ({"journal": path, "topics": "#"} | options).items():
+        reader = reader.option(name, str(value))
+    return reader.load()
+
+
+def positions(frame: DataFrame) -> list[int]:
+    """In the order in which they come."""
+    return [row.position for row in frame.select("position").collect()]
+
+
+def test_every_column(session: SparkSession, journal: Path) -> None:
+    frame = table(session, journal, rowsPerPartition=30)
+    assert frame.rdd.getNumPartitions() == 4
+    rows = frame.selectExpr("*", "unix_micros(published) AS sent_us", "unix_micros(delivered) AS came_us").collect()
+    assert [row.position for row in rows] == list(range(1, 101))
+    for row in rows:
+        stored = message(row.position)
+        last_of_batch = -(-row.position // 10) * 10
+        assert row.topic == topic(row.position)
+        assert (row.source, row.seq) == (stored.source, stored.seq)
+        assert [tuple(one) for one in row.deps] == list(stored.deps)
+        assert row.payload == f"body {row.position}".encode()
+        assert row.headers == ({"kind": "seventh"} if row.position % 7 == 0 else {})
+        assert row.sent_us == BEGIN_US + row.position * STEP_US
+        assert row.came_us == BEGIN_US + last_of_batch * STEP_US + 500
+        assert row.held_us == (5 if row.position == last_of_batch else 0)
+
+
+def test_a_schema_of_ones_own_prunes_columns(session: SparkSession, journal: Path) -> None:
+    reader = session.read.format("antecede").options(journal=str(journal), topics="#")
+    frame = reader.schema("position LONG, payload BINARY").load()
+    assert [tuple(row) for row in frame.take(2)] == [(1, b"body 1"), (2, b"body 2")]
+    with pytest.raises(PySparkException, match="column 'colour': is not one of a topic"):
+        reader.schema("position LONG, colour STRING").load().collect()
+    with pytest.raises(PySparkException, match="column 'payload': is binary, not string"):
+        reader.schema("payload STRING").load().collect()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"topics": "rooms/3/chat"}, [at for at in range(1, 101) if at % 5 == 3]),
+        ({"topics": "rooms/3/+, rooms/1/#"}, [at for at in range(1, 101) if at % 5 in (1, 3)]),
+        ({"topics": "lobby"}, []),
+        ({"since": "97"}, [98, 99, 100]),
+        ({"since": "0:99"}, [100]),
+        ({"since": "latest"}, []),
+        ({"since": "2025-11-15T09:46:40.095Z"}, list(range(91, 101))),
+    ],
+    ids=str,
+)
+def test_topics_and_since(session: SparkSession, journal: Path, options: dict[str, str], expected: list[int]) -> None:
+    assert positions(table(session, journal, **options)) == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "expected", "left"),
+    [
+        ("position > 95", range(96, 101), ""),
+        ("position >= 10 AND position < 12", (10, 11), ""),
+        ("position = 7 AND topic IS NOT NULL", (7,), ""),
+        ("position <= 20 AND topic = 'rooms/3/chat'", (3, 8, 13, 18), ""),
+        ("position < 9 AND topic IN ('rooms/0/chat', 'rooms/1/chat')", (1, 5, 6), ""),
+        ("position < 9 AND topic LIKE 'rooms/2%'", (2, 7), ""),
+        ("position < 9 AND topic LIKE '%2/chat'", (2, 7), ""),
+        ("position < 9 AND seq = 2", (5, 6, 7, 8), "seq"),
+        ("position < 9 AND topic <> 'rooms/2/chat'", (1, 3, 4, 5, 6, 8), "topic"),
+    ],
+)
+def test_filters_go_down(
+    session: SparkSession, journal: Path, where: str, expected: tuple[int, ...], left: str
+) -> None:
+    frame = table(session, journal).where(where)
+    assert positions(frame) == list(expected)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    filters = [line for line in plan.splitlines() if "Filter " in line and "BatchScan" not in line]
+    assert len(filters) == (1 if left else 0), plan
+    assert all(left in line and "position" not in line for line in filters)
+
+
+def test_what_retention_removed_is_an_error_that_names_it(session: SparkSession, tmp_path: Path) -> None:
+    write_journal(tmp_path, 100, retain=2000)
+    kept = positions(table(session, tmp_path))
+    assert 0 < len(kept) < 100
+    assert kept == list(range(kept[0], 101))
+    with pytest.raises(PySparkException, match=f"positions 6 to {kept[0] - 1} of .* were removed by retention"):
+        table(session, tmp_path, since=5).collect()
+    assert positions(table(session, tmp_path, since=5, failOnDataLoss="false")) == kept
+    assert positions(table(session, tmp_path, since=5).where("position > 98")) == [99, 100]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"url": "antecede://127.0.0.1:1"}, "stands beside journal"),
+        ({"journal": ""}, "neither a node nor a journal is named"),
+        ({"journal": "/nowhere"}, "journal /nowhere: there is no such file"),
+        ({"topics": " , "}, "no topic is named"),
+        ({"topics": "rooms/#/chat"}, "has # before its end"),
+        ({"topic": "#"}, "option 'topic': is not one for reading topics"),
+        ({"since": "yesterday"}, "is neither a position nor a time"),
+        ({"token": "abc"}, "is for asking a node"),
+        ({"maxRowsPerBatch": "0"}, "maxRowsPerBatch '0': is not a count"),
+        ({"failOnDataLoss": "perhaps"}, "is neither true nor false"),
+    ],
+    ids=str,
+)
+def test_wrong_options_are_said_at_analysis(
+    session: SparkSession, journal: Path, options: dict[str, str], said: str
+) -> None:
+    with pytest.raises(PySparkException, match=said):
+        table(session, journal, **options)
+
+
+@pytest.mark.parametrize(
+    ("since", "said"), [("101", "is ahead of the node, which is at 100"), ("3:7", "is a cursor of node 3")]
+)
+def test_a_beginning_that_is_not_there(session: SparkSession, journal: Path, since: str, said: str) -> None:
+    with pytest.raises(PySparkException, match=said):
+        table(session, journal, since=since).collect()
+
+
+def test_a_journal_of_another_version(session: SparkSession, tmp_path: Path) -> None:
+    write_journal(tmp_path, 1)
+    with sqlite3.connect(tmp_path / "journal.db") as connection:
+        connection.execute("PRAGMA user_version=99")
+    with pytest.raises(PySparkException, match="has schema version 99"):
+        table(session, tmp_path)
