@@ -102,6 +102,13 @@ class TakesUndeliveredForDone(VCubePs):
         group.streams.update(streams)
 
 
+class NeverLetsGo(VCubePs):
+    """What is kept back for company is kept back whatever becomes of the company."""
+
+    def _let_go(self) -> None:
+        """Never."""
+
+
 class ShallowFloors(VCubePs):
     """A joiner's floors do not hold what its past on other topics depends on."""
 
@@ -158,6 +165,7 @@ PIPELINED: tuple[type[VCubePs], ...] = (
     ForgetsTheAbsent,
     NeverAsks,
     TakesUndeliveredForDone,
+    NeverLetsGo,
     ShallowFloors,
     PassesNothingOn,
     CoversAcrossTopics,
@@ -176,7 +184,7 @@ def make_pipelined(mutant: type[VCubePs]) -> Callable[[Trial], MakeProcess]:
             def order() -> Order:
                 return domain if trial.domain == "all" else TopicOrder(node)
 
-            return mutant(node, trial.nodes, order, founders, timing, window=trial.window)
+            return mutant(node, trial.nodes, order, founders, timing, window=trial.window, aggregate=trial.aggregate)
 
         return process
 

@@ -29,6 +29,7 @@ from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.protocols.vcube_ps.packets import (
     Ack,
     ActAck,
+    Bundle,
     Gone,
     Have,
     Pub,
@@ -206,6 +207,8 @@ def _words(packet: Packet) -> str:
 def _more(packet: Packet) -> str:
     more = ""
     match packet:
+        case Bundle():
+            more = " " + ", ".join(str(message.id) for message in packet.messages)
         case Pub():
             how = {0: " (again, to it alone)", 1: "", 2: " (again, down the tree)"}[packet.spread]
             more = " " + ", ".join(str(message.id) for message in packet.messages) + how

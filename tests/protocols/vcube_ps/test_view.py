@@ -54,6 +54,7 @@ def test_trees_are_vcubes_trees_of_the_members(nodes: int, rng: random.Random) -
             parent = cube.parent(node, root)
             height = dimension if parent is None else (parent ^ node).bit_length() - 1
             assert views[node].near[height] == children
+            assert [child for child in range(nodes) if views[node].passes(root, child)] == sorted(children)
     assert all(nodes_of(view.members) == sorted(members) for view in views)
     assert all(view.present == mask_of(members - down) for view in views)
 

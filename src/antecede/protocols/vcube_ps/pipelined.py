@@ -344,6 +344,8 @@ class VCubePs(Process):
             self._edges.depart()
         while self._to_advance:
             self._advance(self._to_advance.pop())
+        if self._edges is not None:
+            self._edges.depart()  # who leaves lets go of what it kept
 
     def _advance(self, group: Group) -> None:
         """Take the next things from the queue, as far as what is under way allows."""
