@@ -8,6 +8,7 @@ from typing import NamedTuple
 from antecede.core import UsageError
 from antecede.core.choices import convert
 from antecede.protocols.options import ProtocolOptions
+from antecede.protocols.rivals.options import BarriersOptions, CbcastOptions, DeltaOptions
 from antecede.protocols.tree_options import AggregationOptions, BrokerOptions, SrptOptions, TimerOptions
 from antecede.protocols.vcube_options import DiagnosisOptions, VCubePsOptions
 
@@ -50,6 +51,21 @@ PROTOCOLS: dict[str, Protocol] = {
         "publish/subscribe on one tree of brokers a topic, each with subscribers of its own",
         "thesis 5.6.7",
         BrokerOptions,
+    ),
+    "cbcast": Protocol(
+        "causal multicast on an acyclic graph with a compressed vector clock for each group; no faults",
+        "LoCaMu's rival, Birman et al. 1991",
+        CbcastOptions,
+    ),
+    "causal-barriers": Protocol(
+        "causal multicast on an acyclic graph with a matrix of direct dependencies by destination; no faults",
+        "LoCaMu's rival, Prakash et al. 1996",
+        BarriersOptions,
+    ),
+    "delta-neighbourhood": Protocol(
+        "FIFO multicast on an acyclic graph, localized, one message of a publisher at a time; no faults",
+        "LoCaMu's rival, Kazemzadeh and Jacobsen 2011",
+        DeltaOptions,
     ),
 }
 

@@ -51,6 +51,8 @@ class Simulation:
         self.steps = 0
         #: Called with (node, message) at every delivery: how a workload reacts.
         self.on_delivery: Callable[[int, Message], None] | None = None
+        #: The network without its faults, for workloads that go by how busy it is.
+        self.wire = network
         self._make_process = make_process
         self._network = network
         self._observers = tuple(observers)

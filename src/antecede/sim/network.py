@@ -53,6 +53,10 @@ class PacketSwitched:
         self._wire_free[sender] = leaves
         return (leaves + self._propagation(sender, to),)
 
+    def free_at(self, node: int) -> int:
+        """When the wire of `node` has sent all it was given so far; in the past, or 0, when it is idle."""
+        return self._wire_free.get(node, 0)
+
 
 # -- propagation ------------------------------------------------------------------------------------------------------
 

@@ -123,6 +123,22 @@ class PeerSim(NetworkChoice, frozen=True, kw_only=True):
         return StepQueues(random.Random(seed), propagation=self.delay, express_bytes=self.express)
 
 
+class SharedBandwidth(NetworkChoice, frozen=True, kw_only=True):
+    """Nodes with one outgoing interface each, shared by all their links (LoCaMu IV-A); 1 ms counts as 1 u.t.
+
+    A packet occupies the interface for as long as its bytes take: what a protocol adds to a message costs throughput.
+    """
+
+    #: Bandwidth of a node in Mb/s.
+    mbps: Positive = 100.0
+    #: Of every link, in ms.
+    latency: NotNegative = 1.0
+
+    def build(self, nodes: int, seed: str) -> Network:
+        bytes_per_ms = self.mbps * 1000 / 8
+        return PacketSwitched(constant(ticks(self.latency)), ticks_per_byte=TICKS / bytes_per_ms)
+
+
 NETWORKS: dict[str, type[NetworkChoice]] = {
     "normal": Normal,
     "fixed-links": FixedLinks,
@@ -130,4 +146,5 @@ NETWORKS: dict[str, type[NetworkChoice]] = {
     "heavy-tailed": HeavyTailed,
     "matrix": Matrix,
     "peersim": PeerSim,
+    "shared-bandwidth": SharedBandwidth,
 }

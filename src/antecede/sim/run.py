@@ -8,6 +8,7 @@ part's name, so that changing the workload does not change the network's luck.
 import hashlib
 import random
 import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -76,8 +77,8 @@ def promises_across_topics(spec: RunSpec) -> bool:
     return options(spec.protocol, spec.options).across_topics
 
 
-def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True) -> RunResult:
-    """Run to the end. Raises `UsageError` when the spec asks for what there is not."""
+def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch: Sequence[Observer] = ()) -> RunResult:
+    """Run to the end, with further observers if any. Raises `UsageError` when the spec asks for what there is not."""
     if not 1 <= spec.nodes <= 1 << CUBE_DIMENSION_MAX:
         raise UsageError("nodes", spec.nodes, "is out of range", f"choose 1 … {1 << CUBE_DIMENSION_MAX}")
     network_choice = parse("network", spec.network, NETWORKS)
@@ -96,12 +97,13 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True) -> Run
     if measure and isinstance(wire, StepQueues):
         wire.record()
     recorder = Recorder() if trace else None
-    observers: list[Observer] = [meter] if measure else []
+    observers: list[Observer] = [meter, *watch] if measure else [*watch]
     if recorder is not None:
         observers.append(Tracer(recorder))
     simulation = GroupSimulation(make_process, range(spec.nodes), network, observers)
     if measure and isinstance(meter, GroupMeter):
         simulation.meter = meter
+    simulation.wire = wire
     if isinstance(wire, StepQueues):
         wire.events = simulation
     for topic, nodes in members.items():

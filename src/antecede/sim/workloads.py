@@ -12,6 +12,7 @@ from msgspec import Meta
 from antecede.core import Message
 from antecede.sim.churn import Churn
 from antecede.sim.engine import Simulation
+from antecede.sim.saturation import Saturating
 from antecede.sim.units import ticks
 from antecede.sim.workload import TOPIC, Count, Members, NotNegative, Positive, Share, WorkloadChoice, ignore
 
@@ -189,4 +190,5 @@ WORKLOADS: dict[str, type[WorkloadChoice]] = {
     "zipf": Zipf,
     "churn": Churn,
     "quiet": Quiet,
+    "saturating": Saturating,
 }

@@ -1,0 +1,152 @@
+"""Publishers that ask for as much as the network carries, and no more: how throughput is measured (LoCaMu IV and V).
+
+"Maximum throughput" does not say what becomes of that which does not fit. Publishers that go on regardless fill queues
+without end, and what they publish depends on old news only, so that clocks would look smaller the worse things are.
+Here they are held back instead, as by an ideal flow control: a message is published at the first moment at which no
+interface on its way is promised to others. Every interface is then used up to its capacity, none is asked for more, and
+publishers share it evenly, for each asks again only after its turn.
+
+What a message costs is read off the publisher's own interface as it leaves; until the first has left, it is free. What
+others send because of it (acknowledgements) is not promised for and queues.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal, TypeAlias
+
+import numpy as np
+from msgspec import Meta
+
+from antecede.core import Message, UsageError
+from antecede.overlay.graph import BaseGraph
+from antecede.overlay.graph_shapes import complete_tree
+from antecede.sim.engine import Simulation
+from antecede.sim.network import PacketSwitched
+from antecede.sim.units import ticks
+from antecede.sim.workload import TOPIC, Count, Members, NotNegative, WorkloadChoice
+
+_Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+
+
+class Saturating(WorkloadChoice, frozen=True, kw_only=True):
+    """On a tree of given degree, some publish as fast as the network takes it, or up to a rate of their own."""
+
+    payload: Annotated[int, Meta(ge=0)] = 32
+    #: How many publish, node 0 among them, the others drawn at random; 0: everybody.
+    publishers: Annotated[int, Meta(ge=0)] = 1
+    #: At least so long between two messages of one publisher.
+    interval: NotNegative = 0.0
+    #: How many messages there are in all.
+    messages: Count = 400
+    #: Neighbours of an inner node, as in the protocol's graph.
+    degree: Annotated[int, Meta(ge=2)] = 3
+    #: One group of everybody; or one for every subtree, of which a publisher chooses among its own for each message.
+    groups: Literal["one", "subtrees"] = "one"
+
+    def members(self, nodes: int, rng: random.Random) -> Members:
+        if self.groups == "one":
+            return super().members(nodes, rng)
+        return subtrees(nodes, self.degree)
+
+    def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
+        wire = simulation.wire
+        if not isinstance(wire, PacketSwitched) or not wire.weighs:
+            raise UsageError(
+                "workload", "saturating", "this network takes any number of bytes", "use shared-bandwidth:mbps=100"
+            )
+        nodes = len(simulation.processes)
+        everyone = sorted(set().union(*members.values()))
+        if self.publishers > len(everyone):
+            raise UsageError("publishers", self.publishers, f"there are {len(everyone)}", "choose at most as many")
+        first, *others = everyone
+        chosen = [first, *sorted(rng.sample(others, (self.publishers or len(everyone)) - 1))]
+        load = _Load(self, simulation, wire, _Promises(complete_tree(nodes, self.degree), members))
+        for node in chosen:
+            topics = [topic for topic, taken in members.items() if node in taken]
+            simulation.at(ticks(rng.uniform(0, self.interval)), load.asker(node, _chooser(topics, rng)))
+
+
+def subtrees(nodes: int, degree: int) -> dict[str, Sequence[int]]:
+    """A group for every subtree with more than one node: the root's of all, then smaller ones (LoCaMu IV-A)."""
+    below: list[list[int]] = [[node] for node in range(nodes)]
+    for node in range(nodes - 1, 0, -1):
+        below[(node - 1) // (degree - 1)] += below[node]
+    named = {f"below-{node}": sorted(found) for node, found in enumerate(below) if len(found) > 1}
+    return dict(named) or {TOPIC: range(nodes)}
+
+
+def _chooser(topics: Sequence[str], rng: random.Random) -> Callable[[], str]:
+    return lambda: topics[rng.randrange(len(topics))]
+
+
+class _Promises:
+    """Until when each node's interface is promised, and which interfaces a message of a group uses how often."""
+
+    def __init__(self, graph: BaseGraph, members: Members) -> None:
+        self._until = np.zeros(graph.nodes, np.int64)
+        self._copies: dict[str, _Numbers] = {}
+        for topic, taken in members.items():
+            inside = set(taken)
+            near = [sum(other in inside for other in graph.neighbours(node)) for node in range(graph.nodes)]
+            # A node passes on what it got to all its neighbours but one; the publisher has nobody to leave out.
+            copies = [max(0, count - 1) if node in inside else 0 for node, count in enumerate(near)]
+            self._copies[topic] = np.array(copies, np.int64)
+        #: By topic: ticks one copy occupied an interface, last time.
+        self._cost: dict[str, int] = {}
+
+    def book(self, topic: str, node: int, now: int) -> int:
+        """When `node` may publish on `topic`; from here on that is promised."""
+        copies = self._copies[topic]
+        used = copies > 0
+        used[node] = True
+        begin = max(now, int(self._until[used].max()))
+        self._until[used] = np.maximum(self._until[used], begin)
+        self._add(topic, node, self._cost.get(topic, 0))
+        return begin
+
+    def correct(self, topic: str, node: int, occupied: int) -> None:
+        """What was promised with `book` occupied the publisher's own interface for so many ticks."""
+        cost = occupied // (int(self._copies[topic][node]) + 1)
+        self._add(topic, node, cost - self._cost.get(topic, 0))
+        self._cost[topic] = cost
+
+    def _add(self, topic: str, node: int, cost: int) -> None:
+        self._until += self._copies[topic] * cost
+        self._until[node] += cost
+
+
+class _Load:
+    """The publishers: each asks for its turn, publishes, and asks again."""
+
+    def __init__(self, choice: Saturating, simulation: Simulation, wire: PacketSwitched, promises: _Promises) -> None:
+        self._simulation, self._wire, self._promises = simulation, wire, promises
+        self._payload = bytes(choice.payload)
+        self._interval, self._left = ticks(choice.interval), choice.messages
+        #: By node whose protocol lets its message wait: what to do when it has gone.
+        self._waiting: dict[int, Callable[[], None]] = {}
+
+    def asker(self, node: int, choose: Callable[[], str]) -> Callable[[], None]:
+        """What makes `node` ask for its next turn, on a topic it chooses then."""
+
+        def ask() -> None:
+            if self._left:
+                self._left -= 1
+                topic = choose()
+                begin = self._promises.book(topic, node, self._simulation.now)
+                self._simulation.at(begin, lambda: self._publish(node, topic, ask))
+
+        return ask
+
+    def _publish(self, node: int, topic: str, ask: Callable[[], None]) -> None:
+        simulation = self._simulation
+        before = max(self._wire.free_at(node), simulation.now)
+        if simulation.publish(node, topic, self._payload) is None:
+            self._waiting[node] = ask
+            simulation.on_delivery = self._hear
+            return
+        self._promises.correct(topic, node, max(0, self._wire.free_at(node) - before))
+        simulation.at(simulation.now + self._interval, ask)
+
+    def _hear(self, node: int, message: Message) -> None:
+        if message.source == node and (ask := self._waiting.pop(node, None)) is not None:
+            self._simulation.at(self._simulation.now + self._interval, ask)
