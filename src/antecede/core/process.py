@@ -35,12 +35,14 @@ class Change(NamedTuple):
 class Outbox:
     """What a process wants done, in the order it asked. Plain lists: the driver drains and clears them."""
 
-    __slots__ = ("changes", "deliveries", "kept", "sends", "timers")
+    __slots__ = ("changes", "deliveries", "kept", "out_of_order", "sends", "timers")
 
     def __init__(self) -> None:
         self.kept: list[object] = []
         self.sends: list[tuple[int, Packet]] = []
         self.deliveries: list[Message] = []
+        #: Which of the deliveries, by their index, could not be given in the order promised: their reader is told.
+        self.out_of_order: list[int] = []
         self.changes: list[Change] = []
         self.timers: list[tuple[int, Hashable]] = []
 
@@ -51,7 +53,9 @@ class Outbox:
     def send(self, to: int, packet: Packet) -> None:
         self.sends.append((to, packet))
 
-    def deliver(self, message: Message) -> None:
+    def deliver(self, message: Message, *, out_of_order: bool = False) -> None:
+        if out_of_order:
+            self.out_of_order.append(len(self.deliveries))
         self.deliveries.append(message)
 
     def joined(self, topic: str) -> None:
@@ -74,6 +78,7 @@ class Outbox:
         self.kept.clear()
         self.sends.clear()
         self.deliveries.clear()
+        self.out_of_order.clear()
         self.changes.clear()
         self.timers.clear()
 

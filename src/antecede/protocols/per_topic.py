@@ -54,6 +54,7 @@ class _TopicOutbox(Outbox):
         self.kept = shared.kept
         self.sends = shared.sends
         self.deliveries = shared.deliveries
+        self.out_of_order = shared.out_of_order
         self.changes = shared.changes
         self.timers = shared.timers
 

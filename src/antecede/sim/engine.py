@@ -9,11 +9,13 @@ Where time goes in steps (`peersim`) there are few times, however many packets a
 numbers is still quicker than one of tuples. An arriving packet is a plain tuple.
 """
 
+import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import Any, Protocol, TypeAlias
 
 from antecede.core import Message, Outbox, Packet, Process
+from antecede.core.process import Change
 from antecede.sim.network import Network
 
 #: Stands in the place of a node number for events that are not packets.
@@ -23,13 +25,17 @@ _ACTION = -1
 _Event: TypeAlias = tuple[int, int, Any, int, int]
 
 
+#: Behind the last change: what was delivered after it.
+_END = Change(sys.maxsize, "publish", "")
+
+
 class Observer(Protocol):
     """Told of everything that happens, as it happens. Observers must not touch the processes."""
 
     def published(self, now: int, node: int, message: Message) -> None: ...
     def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None: ...
     def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None: ...
-    def delivered(self, now: int, node: int, message: Message) -> None: ...
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None: ...
     def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None: ...
     def changed(self, now: int, node: int, what: str, topic: str) -> None:
         """`what` is subscribe, unsubscribe, crash or recover."""
@@ -163,7 +169,7 @@ class Simulation:
             out.kept.clear()
         if out.sends:
             self._send(node, process, weighed, size)
-        if out.changes:
+        if out.changes or out.out_of_order:
             self._report(node, out)
         elif out.deliveries:
             now = self.now
@@ -210,23 +216,21 @@ class Simulation:
 
     def _report(self, node: int, out: Outbox) -> None:
         """Deliveries, and what took effect before, between and after them, in the order the process wrote them."""
-        deliveries, changes = out.deliveries.copy(), out.changes.copy()
+        deliveries, changes, tagged = out.deliveries.copy(), out.changes.copy(), set(out.out_of_order)
         out.deliveries.clear()
         out.changes.clear()
+        out.out_of_order.clear()
         place = 0
-        for after, what, topic, message in changes:
-            for delivery in deliveries[place:after]:
+        for after, what, topic, message in (*changes, _END):
+            for index, delivery in enumerate(deliveries[place:after], place):
                 for observer in self._observers:
-                    observer.delivered(self.now, node, delivery)
+                    observer.delivered(self.now, node, delivery, out_of_order=index in tagged)
             place = after
-            if message is None:
-                self._note(node, what, topic)
-            else:
+            if message is not None:
                 for observer in self._observers:
                     observer.published(self.now, node, message)
-        for delivery in deliveries[place:]:
-            for observer in self._observers:
-                observer.delivered(self.now, node, delivery)
+            elif topic:
+                self._note(node, what, topic)
         if self.on_delivery is not None:
             for delivery in deliveries:
                 self.on_delivery(node, delivery)

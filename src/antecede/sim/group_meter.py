@@ -45,6 +45,7 @@ class GroupMeter:
         self._relayed = 0
         self._duplicates = 0
         self._dropped = 0
+        self._out_of_order = 0
         self._changes: Counter[str] = Counter()
         # By sort of packet: its number, and how many were sent, with their bytes.
         self._sorts: dict[type[Packet], int] = {}
@@ -124,12 +125,15 @@ class GroupMeter:
                 self._fresh[id(message)] = message
         self._fresh_at = (now, node)
 
-    def delivered(self, now: int, node: int, message: Message) -> None:
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
+        self._out_of_order += out_of_order
         if message.source == node:
             return
         if self._fresh.pop(id(message), None) is not None and self._fresh_at == (now, node):
             wait = 0
         else:
+            if self._fresh:
+                self._keep_fresh()  # a layer above may give another copy of what has just come
             came = self._came.pop((node, message.topic, message.source, message.seq), None)
             if came is None:
                 return  # at a root, which gets no reception either
@@ -164,6 +168,7 @@ class GroupMeter:
             "unsubscriptions": self._changes["unsubscribe"],
             "receptions": receptions,
             "deliveries": len(self._delivery),
+            "out_of_order": self._out_of_order,
             "duplicates": self._duplicates,
             "relayed": self._relayed,
             "relayed_share": self._relayed / max(1, self._relayed + receptions),

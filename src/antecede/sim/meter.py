@@ -67,7 +67,7 @@ class Meter:
             if pending > self._pending_max[node]:
                 self._pending_max[node] = pending
 
-    def delivered(self, now: int, node: int, message: Message) -> None:
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
         if message.source == node:
             return
         self._delivery.append(now - self._published_at[message.topic][message.source, message.seq])

@@ -41,7 +41,7 @@ class Throughput:
     def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
         """Only what is delivered counts."""
 
-    def delivered(self, now: int, node: int, message: Message) -> None:
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
         self._delivered.append(now)
 
     def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:

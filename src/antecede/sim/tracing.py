@@ -41,7 +41,7 @@ class Tracer:
     def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:
         self._packet(Event.DROP, now, node, sender, number, packet, -1)
 
-    def delivered(self, now: int, node: int, message: Message) -> None:
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
         hops, since = self._seen.get((node, message.id), (-1, now))
         self._add(
             Event.DELIVER,
@@ -52,6 +52,7 @@ class Tracer:
             seq=message.seq,
             hops=hops,
             held_us=now - since,
+            note="out_of_order" if out_of_order else "",
         )
 
     def changed(self, now: int, node: int, what: str, topic: str) -> None:

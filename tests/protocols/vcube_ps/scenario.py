@@ -176,8 +176,8 @@ class _Story(Tracer):
         if packet.kind in self._shown:
             self.tell(now, f"    {node} > {to}  {_words(packet)}")
 
-    def delivered(self, now: int, node: int, message: Message) -> None:
-        super().delivered(now, node, message)
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
+        super().delivered(now, node, message, out_of_order=out_of_order)
         if message.source != node:
             self.tell(now, f"{node} delivers {_name(message)}")
 
