@@ -267,12 +267,13 @@ class Gate(Generic[T]):
             self._ready.extend(self._jump(stream, n))
             self._set_have(stream, have)
 
-    def skip(self, stream: Stream, n: int) -> None:
-        """Give up on what is missing of `stream` up to `n`; should it come after all, it is late.
+    def skip(self, stream: Stream, n: int) -> int:
+        """Give up on what is missing of `stream` up to `n`; should it come after all, it is late. Returns how many.
 
         What is held of the stream keeps its turn: only the holes are filled. Where positions jump there are no holes
         to fill behind a held message, only before it: skip again once it is delivered.
         """
+        skipped = 0
         for position in range(self._got.level[stream] + 1, n + 1):
             if (stream, position) in self._inside:
                 if not self._contiguous:
@@ -280,6 +281,8 @@ class Gate(Generic[T]):
             elif position > self._got.level[stream] and position not in self._beyond.get(stream, ()):
                 self._skipped.setdefault(stream, set()).add(position)
                 self._ready.extend(self._account(stream, position))
+                skipped += 1
+        return skipped
 
     def account(self, stream: Stream, n: int) -> None:
         """Position `n` was dealt with outside the gate (tagged and shown, or void): nobody waits for it.
