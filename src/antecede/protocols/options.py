@@ -27,6 +27,11 @@ class ProtocolOptions(Choice, frozen=True, kw_only=True):
         """Does it promise causal order over all topics, or within each only? What the judge asks of a run."""
         return False
 
+    @property
+    def edges_once(self) -> bool:
+        """Does it promise that a message crosses an edge at most once? Not if it sends again what may be lost."""
+        return False
+
     def build(self, nodes: int) -> MakeProcess:
         raise NotImplementedError
 

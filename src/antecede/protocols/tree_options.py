@@ -27,6 +27,10 @@ class TreeOptions(ProtocolOptions, frozen=True, kw_only=True):
     #: Bytes of a packet, at most.
     mtu: Annotated[int, Meta(ge=64)] = PACKET_BYTES_MAX
 
+    @property
+    def edges_once(self) -> bool:
+        return True
+
     def _trees(self, nodes: int) -> Trees:
         cube = VCube(nodes)
         if self.trees == "per-source":
@@ -74,6 +78,10 @@ class SrptOptions(GroupOptions, frozen=True, kw_only=True):
 
     #: Root of every topic; −1: each topic has its own, chosen by its name.
     root: Annotated[int, Meta(ge=-1)] = -1
+
+    @property
+    def edges_once(self) -> bool:
+        return True
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         places, sizes = self._places(nodes), ByteModel()

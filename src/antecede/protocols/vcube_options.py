@@ -37,6 +37,10 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
     def across_topics(self) -> bool:
         return (self.domain or ("topic" if self.mode == "faithful" else "all")) == "all"
 
+    @property
+    def edges_once(self) -> bool:
+        return self.mode == "faithful"
+
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         members = {topic: mask_of(taken) for topic, taken in founders.items()}
         alone = not self.across_topics

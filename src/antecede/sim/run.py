@@ -77,6 +77,11 @@ def promises_across_topics(spec: RunSpec) -> bool:
     return options(spec.protocol, spec.options).across_topics
 
 
+def promises_edges_once(spec: RunSpec) -> bool:
+    """Does this run promise that a message crosses an edge at most once?"""
+    return options(spec.protocol, spec.options).edges_once
+
+
 def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch: Sequence[Observer] = ()) -> RunResult:
     """Run to the end, with further observers if any. Raises `UsageError` when the spec asks for what there is not."""
     if not 1 <= spec.nodes <= 1 << CUBE_DIMENSION_MAX:

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.audit import DEFAULT_RULES
+from antecede.audit import DEFAULT_RULES, RULES_WHERE_SENT_AGAIN
 from antecede.spark.audit_task import Assignment, Trouble, causal_with, judge_assignment
 from antecede.spark.jobs import run_tasks
 from antecede.spark.judging.source import DirectorySource
@@ -158,8 +158,11 @@ def verdict_table(verdicts: Sequence[RunVerdict]) -> pa.Table:
 
 
 def _question(subject: Subject, asked: Question, across_topics: bool | None) -> Question:
+    """What is asked of one run: what it promises, unless more or less was asked for."""
     if across_topics is None and subject.across_topics is not None:
-        return msgspec.structs.replace(asked, across_topics=subject.across_topics)
+        asked = msgspec.structs.replace(asked, across_topics=subject.across_topics)
+    if subject.sends_again and asked.rules == DEFAULT_RULES:
+        asked = msgspec.structs.replace(asked, rules=RULES_WHERE_SENT_AGAIN)
     return asked
 
 
