@@ -1,7 +1,7 @@
 """The format `antecede`, as Spark asks for it, and making it known to a session."""
 
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from antecede.spark.session import is_local
@@ -10,6 +10,7 @@ from antecede.spark.topics.columns import SCHEMA
 from antecede.spark.topics.options import source_options
 from antecede.spark.topics.source import TopicReader
 from antecede.spark.topics.stores import open_store
+from antecede.spark.topics.stream import TopicStream
 
 
 class TopicSource(DataSource):
@@ -28,6 +29,9 @@ class TopicSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return TopicReader(source_options(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        return TopicStream(source_options(self.options), schema)
 
 
 def register(spark: SparkSession) -> None:

@@ -1,0 +1,108 @@
+"""Topics as a stream: `spark.readStream.format("antecede")`.
+
+An offset is a position, with the node that counts it. Spark notes in its checkpoint from where to where each batch
+reads, before it reads; positions never change their message. So a batch that is run again reads the same rows, and a
+query that is killed goes on without a hole or a repetition.
+
+What does not fit a checkpoint is an error: another node, a node that has forgotten its past, a journal that ends before
+the position reached. What retention has removed meanwhile is one too, unless `failOnDataLoss` is false.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from antecede.core import UsageError
+from antecede.live.journal import Extent
+from antecede.spark.topics.columns import check_schema
+from antecede.spark.topics.filters import Pushed
+from antecede.spark.topics.options import Since, SourceOptions
+from antecede.spark.topics.source import begin, lost, ranges, read_range
+from antecede.spark.topics.stores import Store, open_store
+
+
+class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming query. Keeps nothing open between two questions of Spark's."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        check_schema(schema)
+        self._options = options
+        self._schema = schema
+        #: With the trigger "available now": where to stop.
+        self._target: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        with self._open() as store:
+            extent = store.extent()
+            after = begin(store, extent, self._options.since or Since("latest"))
+            return _offset(store, after)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options.rows_max is not None:
+            return ReadMaxRows(self._options.rows_max)
+        if self._options.bytes_max is not None:
+            return ReadMaxBytes(self._options.bytes_max)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with self._open() as store:
+            self._target = store.extent().position
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        with self._open() as store:
+            extent = store.extent()
+            after = max(self._check(store, extent, start), extent.removed)
+            last = extent.position if self._target is None else max(after, min(self._target, extent.position))
+            if not isinstance(limit, ReadAllAvailable):
+                if isinstance(limit, ReadMaxRows):
+                    last = min(last, after + limit.max_rows)
+                if self._options.bytes_max is not None and last > after:
+                    last = store.within(after, last, self._options.bytes_max)
+            return _offset(store, last) if last > after else start
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        with self._open() as store:
+            return _offset(store, store.extent().position)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        with self._open() as store:
+            extent = store.extent()
+            after, last = self._check(store, extent, start), self._check(store, extent, end)
+            if after < min(last, extent.removed):
+                after = lost(self._options, after, min(last, extent.removed))
+            return list(ranges(store.node, after, last, self._options.rows_per_partition))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_range(self._options, self._schema, Pushed(), partition)
+
+    def _open(self) -> Store:
+        return open_store(self._options.where, self._options.topics)
+
+    def _check(self, store: Store, extent: Extent, offset: dict[str, Any]) -> int:
+        """The position of an offset of ours, if it is one of this node's."""
+        position: int = offset["position"]
+        where = str(self._options.where)
+        if offset["node"] != store.node:
+            problem = f"is node {store.node}, the query's checkpoint counts positions of node {offset['node']}"
+            raise UsageError("node", where, problem, "name that node alone, or begin with a new checkpoint")
+        if offset["memory"] != store.memory:
+            problem = "keeps no journal and was started anew since: what followed the checkpoint is lost"
+            raise UsageError("node", where, problem, "begin with a new checkpoint")
+        if position > extent.position:
+            problem = f"ends at position {extent.position}, the query's checkpoint is at {position}"
+            raise UsageError("journal", where, problem, "name the journal that was read, not an older copy")
+        return position
+
+
+def _offset(store: Store, position: int) -> dict[str, Any]:
+    return {"node": store.node, "memory": store.memory, "position": position}
