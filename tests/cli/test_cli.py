@@ -38,6 +38,28 @@ def test_a_lossy_network_under_a_protocol_that_assumes_none_is_found_out() -> No
     assert "violated" in done.stdout
 
 
+_TOPICS = ("--network", "heavy-tailed", "--workload", "zipf:count=3,messages=4,interval=100")
+
+
+@pytest.mark.parametrize(
+    ("words", "judged"),
+    [
+        # Order stops at the topic here, and this very run would not hold across them.
+        (("--option", "mode=faithful", *_TOPICS), True),
+        (("--option", "domain=all", *_TOPICS), False),
+        # What is lost is sent again, which is no fault.
+        (("--option", "aggregate=true", "--fault", "loss:share=0.2"), False),
+        (("--option", "diagnosis=8", "--workload", "churn:size=6", "--fault", "crash:node=3,at=300,back=2000"), False),
+        (("--option", "mode=faithful", "--workload", "churn:size=6,messages=30,session=20000"), True),
+    ],
+)
+def test_vcube_ps_is_judged_by_what_it_promises(words: tuple[str, ...], judged: bool) -> None:
+    done = antecede("simulate", "vcube-ps", "-n", "8", *words, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rules = {rule["rule"] for rule in json.loads(done.stdout)["audit"]["rules"]}
+    assert ("tree-edges-once" in rules) == judged
+
+
 def test_a_trace_is_written_once_and_never_over(tmp_path: Path) -> None:
     file = str(tmp_path / "run.parquet")
     words = ("simulate", "causal-aggregation", "-n", "8", "--trace", file)
