@@ -330,7 +330,7 @@ async def test_a_slow_reader_is_served_from_the_journal(tmp_path: Path) -> None:
     ):
         futures = [bus.publish_nowait("t", b"%d" % number) for number in range(2000)]
         await asyncio.gather(*futures)
-        assert len(node.hub.history._entries) <= 2000
+        assert node.hub.history.position - node.hub.history.first < 100
         assert bodies(await take(feed, 2000)) == [b"%d" % number for number in range(2000)]
         await bus.publish("t", b"live")
         assert bodies(await take(feed, 1)) == [b"live"]

@@ -3,25 +3,46 @@
 import pytest
 
 from antecede.core import Message
-from antecede.live.client.records import TO_CLIENT, TO_NODE, Acks, Publish
+from antecede.live.client.records import TO_CLIENT, TO_NODE, Acks, Items, Publish
 from antecede.live.envelope import seal
-from antecede.live.node.history import Entry
+from antecede.live.node.history import Entry, columns
 
 TOPIC, BODY = "rooms/42/chat", bytes(128)
 ENVELOPE = seal(TOPIC, BODY, time_us=1_794_727_694_568_125)
+TOGETHER = 64
+
+
+def published(count: int, past: tuple[tuple[int, int], ...]) -> float:
+    """Bytes a message, without its envelope."""
+    return len(TO_NODE.encode(Publish(1000, (ENVELOPE,) * count, past))) / count - len(ENVELOPE)
+
+
+def delivered(count: int, past: tuple[tuple[int, int], ...]) -> float:
+    entries = [
+        Entry(100_000 + one, Message("main", 3, 1000 + one, () if one else past, ENVELOPE), 0, TOPIC)
+        for one in range(count)
+    ]
+    record = b"\x98\xa1m" + b"\x07\x00" + columns(entries)
+    decoded = TO_CLIENT.decode(b"\x91" + record)
+    assert decoded == [
+        Items(7, 0, (ENVELOPE,) * count, ((100_000, count),), ((3, 1000, count),), {0: past} if past else {})
+    ]
+    return len(record) / count - len(ENVELOPE)
 
 
 def test_the_envelope() -> None:
     assert len(ENVELOPE) - len(BODY) - len(TOPIC) == 14
 
 
-@pytest.mark.parametrize(("predecessors", "publish", "deliver"), [(0, 10, 14), (1, 15, 19), (2, 20, 24)])
-def test_a_message_with_so_many_immediate_predecessors(predecessors: int, publish: int, deliver: int) -> None:
+@pytest.mark.parametrize(("predecessors", "publish", "deliver"), [(0, 11, 25), (1, 16, 32), (2, 21, 37)])
+def test_a_message_alone_with_so_many_immediate_predecessors(predecessors: int, publish: int, deliver: int) -> None:
     past = tuple((3 + number, 1000 + number) for number in range(predecessors))
-    assert len(TO_NODE.encode(Publish(1000, ENVELOPE, past))) - len(ENVELOPE) == publish
-    assert len(Entry(100_000, Message("main", 3, 1000, past, ENVELOPE), 0).raw()) - len(ENVELOPE) == deliver
+    assert published(1, past) == publish
+    assert delivered(1, past) == deliver
 
 
-def test_acknowledgements_travel_together() -> None:
-    entries = tuple((1000 + number, 2000 + number) for number in range(64))
-    assert len(TO_CLIENT.encode(Acks(3, entries))) / 64 < 8
+def test_messages_that_travel_together() -> None:
+    assert published(TOGETHER, ()) < 2.3
+    assert delivered(TOGETHER, ()) < 2.5
+    runs = ((1000, 2000, TOGETHER),)
+    assert len(TO_CLIENT.encode(Acks(3, runs))) / TOGETHER < 0.3

@@ -73,7 +73,7 @@ async def test_random_bytes_and_gigantic_lengths(caplog: pytest.LogCaptureFixtur
 async def test_records_that_break_the_rules() -> None:
     async with Node(port=0) as node:
         bad = [
-            TO_NODE.frame(Publish(1, b"not an envelope")),
+            TO_NODE.frame(Publish(1, (b"not an envelope",))),
             TO_NODE.frame(Subscribe(1, ("a/#/b",), 1)),
             TO_NODE.frame(Subscribe(1, ("a",), 1), Subscribe(1, ("a",), 1)),
         ]

@@ -227,6 +227,18 @@ class Gate(Generic[T]):
         level[stream] = n
         return True
 
+    def admit_run(self, stream: Stream, first: int, last: int) -> bool:
+        """`admit` for messages of one stream that need nothing else, all of them or none."""
+        got = self._got
+        if got.level.get(stream, 0) != first - 1 or not self._contiguous:
+            return False
+        if stream in got._waiting or self._beyond or stream in self._have_less:
+            return False
+        if self._inside and any((stream, n) in self._inside for n in range(first, last + 1)):
+            return False
+        got.level[stream] = last
+        return True
+
     def drain(self) -> list[T]:
         """The messages that may be delivered now, in order. Those that waited only for these are among them."""
         out: list[T] = []

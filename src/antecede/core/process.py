@@ -13,7 +13,7 @@ A process never learns the time and draws random numbers only from a generator i
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 from antecede.core.errors import UsageError
@@ -100,6 +100,14 @@ class Process(ABC):
         None: it waits for its turn (an earlier one to be acknowledged, a subscription to be complete) and is stamped,
         reported (`Outbox.published`) and delivered then.
         """
+
+    def publish_run(self, topic: str, payloads: Sequence[bytes]) -> list[Message]:
+        """Publish `payloads`, from the first on, as far as `publish` would stamp them at once; the messages.
+
+        All is as if they were published one by one, but that packets may carry several. What is not among the messages
+        was not published. A protocol that gains nothing by it takes none, and is asked one by one.
+        """
+        return []
 
     @abstractmethod
     def receive(self, sender: int, packet: Packet) -> None:

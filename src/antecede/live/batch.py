@@ -2,10 +2,19 @@
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from antecede.core import Message, Packet
 from antecede.core.process import Change
+
+
+class Run(NamedTuple):
+    """Publications made together, each of which is the delivery right behind it."""
+
+    #: How many of the batch's changes, and of its deliveries, came before the first.
+    before: int
+    after: int
+    length: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -17,7 +26,8 @@ class Batch:
     #: When, by the clock on the wall, in microseconds; never less than in the batch before.
     time_us: int
     deliveries: list[Message]
-    #: Publications and memberships, each with the number of this batch's deliveries that came before it.
+    #: Publications and memberships, each with the number of this batch's deliveries that came before it; but for
+    #: publications that stand in `runs`.
     changes: list[Change]
     #: How long deliveries were held here, by their index; those not named came through at once.
     held_us: dict[int, int]
@@ -28,23 +38,29 @@ class Batch:
     kept: list[object] = field(default_factory=list)
     sends: list[tuple[int, Packet]] = field(default_factory=list)
     timers: list[tuple[int, Hashable]] = field(default_factory=list)
+    #: Publications that were made together.
+    runs: list[Run] = field(default_factory=list)
+
+    def all_changes(self) -> list[Change]:
+        """Changes with those that stand in runs, in order."""
+        changes: list[Change] = []
+        place = 0
+        for run in self.runs:
+            changes += self.changes[place : run.before]
+            place = run.before
+            for after in range(run.after, run.after + run.length):
+                message = self.deliveries[after]
+                changes.append(Change(after, "publish", message.topic, message))
+        return changes + self.changes[place:]
 
     def in_order(self) -> Iterator[Message | Change]:
         """Deliveries and changes as they followed each other."""
         place = 0
-        for change in self.changes:
+        for change in self.all_changes():
             yield from self.deliveries[place : change.after]
             place = change.after
             yield change
         yield from self.deliveries[place:]
-
-
-def merge_changes(reported: list[Change], published: list[tuple[int, Change]]) -> list[Change]:
-    """What a process reported, and what it published when asked to (each with how many reports came before it)."""
-    merged = reported.copy()
-    for before, change in reversed(published):
-        merged.insert(before, change)
-    return merged
 
 
 class Log(Protocol):

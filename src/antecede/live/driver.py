@@ -17,12 +17,12 @@ told, and the node goes on.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, ParamSpec, TypeVar
 
 from antecede.core import AntecedeError, Message, Packet, Process, ProtocolError
 from antecede.core.process import Change
-from antecede.live.batch import Batch, Log, merge_changes
+from antecede.live.batch import Batch, Log, Run
 from antecede.live.errors import StoppedError
 from antecede.live.transport import Transport
 from antecede.live.upkeep import Arrivals, Promises, Timers
@@ -67,8 +67,8 @@ class Driver:
         self._due = False
         self._committing = False
         self._batches = 0
-        # Publications stamped at once: how many changes of the outbox came before, and the change.
-        self._published: list[tuple[int, Change]] = []
+        # Publications stamped at once, which the outbox does not report.
+        self._published: list[Run] = []
         self._timers = Timers(lambda timer: self._input(self.process.wake, timer))
         self._promises = Promises()
         self._arrivals = Arrivals()
@@ -102,8 +102,27 @@ class Driver:
         message = self._ask(self.process.publish, topic, payload)
         self._promises.wait(topic, payload, message, promise, sync)
         if message is not None:
-            self._published.append((before, Change(after, "publish", topic, message)))
+            if len(out.deliveries) > after and out.deliveries[after] is message:
+                self._published.append(Run(before, after, 1))
+            else:
+                out.changes.insert(before, Change(after, "publish", topic, message))
         return message
+
+    def publish_run(
+        self, topic: str, payloads: Sequence[bytes], promise: "asyncio.Future[Message] | None" = None
+    ) -> list[Message]:
+        """`publish` for as many of `payloads`, from the first on, as the process stamps at once; the messages.
+
+        `promise` is that of the last of them, with which all the others are safe. Without any it is left alone.
+        """
+        self._check_running()
+        out = self.process.out
+        after, before = len(out.deliveries), len(out.changes)
+        messages = self._ask(self.process.publish_run, topic, payloads)
+        if messages:
+            self._promises.wait(topic, b"", messages[-1], promise, False)
+            self._published.append(Run(before, after, len(messages)))
+        return messages
 
     def publish_durably(self, topic: str, payload: bytes, *, sync: bool = False) -> "asyncio.Future[Message]":
         """`publish` with a promise of its own."""
@@ -180,7 +199,7 @@ class Driver:
             return  # what gathered goes with the next batch, or went with the last
         self._due = False
         batch = self._take()
-        if self._journal is None or not (batch.kept or batch.deliveries or batch.changes):
+        if self._journal is None or not (batch.kept or batch.deliveries or batch.changes or batch.runs):
             self._release(batch)
             return
         self._committing = True
@@ -211,12 +230,13 @@ class Driver:
             kept=out.kept.copy(),
             sends=out.sends.copy(),
             deliveries=out.deliveries.copy(),
-            changes=merge_changes(out.changes, self._published),
+            changes=out.changes.copy(),
+            runs=self._published,
             timers=out.timers.copy(),
             held_us=self._arrivals.hold_times_us(out.deliveries, now, any_held=self.process.held > 0),
         )
         out.clear()
-        self._published.clear()
+        self._published = []
         self._taken += len(batch.deliveries)
         return batch
 

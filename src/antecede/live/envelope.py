@@ -48,7 +48,7 @@ _labels = msgspec.msgpack.Decoder(_Label)
 def seal(topic: str, body: bytes, *, time_us: int, headers: dict[str, str] | None = None) -> bytes:
     """The payload for a message. Everything a caller may have got wrong is said here, before anything is sent."""
     check_topic(topic)
-    if not isinstance(body, bytes | bytearray | memoryview):
+    if type(body) is not bytes and not isinstance(body, bytes | bytearray | memoryview):
         raise UsageError("body", type(body).__name__, "is not bytes", "encode it, for example with str.encode()")
     if len(body) > BODY_BYTES_MAX:
         raise LimitError("the body in bytes", len(body), BODY_BYTES_MAX, "send it in pieces, or a reference to it")

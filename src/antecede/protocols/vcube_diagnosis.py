@@ -15,7 +15,7 @@ that rose by two at once says that a node went down and came back meanwhile; bot
 Answers carry only what changed since the tester last asked: usually nothing. State is one number a node.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
@@ -231,6 +231,9 @@ class Diagnosed(Process):
 
     def publish(self, topic: str, payload: bytes) -> Message | None:
         return self.inner.publish(topic, payload)
+
+    def publish_run(self, topic: str, payloads: Sequence[bytes]) -> list[Message]:
+        return self.inner.publish_run(topic, payloads)
 
     def subscribe(self, topic: str) -> None:
         self.inner.subscribe(topic)

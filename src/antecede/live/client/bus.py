@@ -36,7 +36,6 @@ from antecede.live.client.records import (
     FromClient,
     FromNode,
     Info,
-    Item,
     Items,
     Order,
     Policy,
@@ -51,6 +50,9 @@ from antecede.live.topics import check_filter
 
 #: Publications that wait for their acknowledgement. `publish` waits beyond it, `publish_nowait` refuses.
 PENDING_MAX: Final = 8192
+
+#: Payload bytes of publications that share a record: a frame holds about as much (`codec.FRAME_BYTES_FULL`).
+_RUN_BYTES: Final = 60 * 1024
 
 #: Messages that wait in a feed, unless it was asked for more or fewer.
 QUEUE_MESSAGES: Final = 1024
@@ -68,6 +70,13 @@ class Bus:
         self._feeds: dict[int, Feed] = {}
         self._ahead: dict[int, int] = {}
         self._bodies: list[bytes] = []
+        #: Publications that will travel in one record: their payloads and bytes, the first's number and predecessors,
+        #: and what was asked for them.
+        self._run: list[bytes] = []
+        self._run_bytes = 0
+        self._run_number = 0
+        self._run_after: tuple[tuple[int, int], ...] = ()
+        self._run_level = -1
         self._due = False
         self._ready: asyncio.Future[None] | None = None
         self._room: list[asyncio.Future[None]] = []
@@ -147,32 +156,47 @@ class Bus:
             raise self._error or PublishError(f"not connected to {self._dialler.where}", may_arrive=False)
         if len(self._pending) >= PENDING_MAX:
             raise LimitError("unacknowledged publications", len(self._pending), PENDING_MAX, "await some of them")
-        level = parse_durability(durability)
+        level = -1 if durability is None else parse_durability(durability)
         payload = seal(topic, payload, time_us=time.time_ns() // 1000, headers=headers)
-        predecessors = self._past() if after is None else _named(after)
         future: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
-        number = self._wait(future, () if after is not None else predecessors)
-        self._send(Publish(number, payload, predecessors, level))
+        if after is not None:
+            predecessors = _named(after)
+            number = self._wait(future, ())
+        else:
+            predecessors = self._past() if self._ahead else ()
+            number = self._wait(future, predecessors)
+        run = self._run
+        if run:
+            if (
+                not predecessors
+                and number == self._run_number + len(run)
+                and level == self._run_level
+                and self._run_bytes + len(payload) <= _RUN_BYTES
+            ):
+                run.append(payload)
+                self._run_bytes += len(payload)
+                return future
+            self._end_run()
+        self._run = [payload]
+        self._run_bytes, self._run_number = len(payload), number
+        self._run_after, self._run_level = predecessors, level
+        self._touch()
         return future
+
+    def _end_run(self) -> None:
+        """What is published next travels in another record."""
+        if self._run:
+            payloads, self._run = self._run, []
+            record = Publish(self._run_number, tuple(payloads), self._run_after, self._run_level)
+            self._bodies.append(TO_NODE.encode(record))
 
     def _past(self) -> tuple[tuple[int, int], ...]:
         """The immediate predecessors of what is published now, which covers them. Our node knows its own messages."""
-        if not self._ahead:
-            return ()
         assert self._info is not None
         node = self._info.node
         past = tuple([entry for entry in self._ahead.items() if entry[0] != node])
         self._ahead.clear()
         return past
-
-    def _observe(self, item: Item) -> None:
-        """The application has read it: what is published next follows it."""
-        ahead = self._ahead
-        for source, seq in item.deps:
-            if ahead.get(source, 0) and ahead[source] <= seq:
-                del ahead[source]
-        if ahead.get(item.source, 0) < item.seq:
-            ahead[item.source] = item.seq
 
     # -- subscribing ---------------------------------------------------------------------------------------------------
 
@@ -265,6 +289,7 @@ class Bus:
             return
         self._connection = None
         self._bodies.clear()
+        self._run = []
         self._break(PublishError("the connection broke before the acknowledgement came", may_arrive=True))
         if not self._closing and self._ready is not None:
             if not self._ready.done():
@@ -314,13 +339,18 @@ class Bus:
     def _acknowledged(self, record: Acks) -> None:
         source = record.source
         pending, ahead = self._pending, self._ahead
-        for number, seq in record.entries:
-            waiting = pending.pop(number, None)
-            if waiting is not None:
-                if ahead.get(source, 0) < seq:
-                    ahead[source] = seq
-                if not waiting[0].done():
-                    waiting[0].set_result(MessageId(source, seq))
+        last = 0
+        for first, first_seq, count in record.runs:
+            if count > len(pending):
+                raise ProtocolError(f"{count} publications are acknowledged, {len(pending)} wait for it")
+            for number, seq in zip(range(first, first + count), range(first_seq, first_seq + count), strict=True):
+                waiting = pending.pop(number, None)
+                if waiting is not None:
+                    last = max(last, seq)
+                    if not waiting[0].done():
+                        waiting[0].set_result(MessageId(source, seq))
+        if ahead.get(source, 0) < last:
+            ahead[source] = last
         if self._room:
             self._make_room()
 
@@ -338,7 +368,11 @@ class Bus:
                 waiter.set_result(None)
 
     def _send(self, record: FromClient) -> None:
+        self._end_run()
         self._bodies.append(TO_NODE.encode(record))
+        self._touch()
+
+    def _touch(self) -> None:
         if not self._due:
             self._due = True
             asyncio.get_running_loop().call_soon(self._flush)
@@ -346,6 +380,7 @@ class Bus:
     def _flush(self) -> None:
         self._due = False
         connection = self._connection
+        self._end_run()
         if self._bodies and connection is not None and connection.can_write:
             bodies, self._bodies = self._bodies, []
             connection.write(TO_NODE.frames(bodies))

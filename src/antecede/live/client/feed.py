@@ -10,13 +10,15 @@ possible, the reader is told (`GapError`, `LostHistoryError`).
 
 import asyncio
 from collections import deque
+from itertools import repeat
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from antecede.core import AntecedeError, UsageError
+from antecede.core import AntecedeError, ProtocolError, UsageError
 from antecede.live.client.errors import DeniedError, LostHistoryError, SlowReaderError
 from antecede.live.client.message import Message, parse_cursor
-from antecede.live.client.records import Begun, Credit, Ended, Info, Item, Items, Order, Policy, Subscribe, Unsubscribe
+from antecede.live.client.records import Begun, Credit, Ended, Info, Items, Order, Policy, Subscribe, Unsubscribe
+from antecede.live.envelope import unseal
 from antecede.live.errors import GapError, StoppedError
 
 if TYPE_CHECKING:
@@ -46,7 +48,10 @@ class Feed:
         self._policy = policy
         self._window = queue
         self._since_node, self._since = (-1, -1) if since is None else parse_cursor(since)
-        self._queue: deque[Item] = deque()
+        #: What came: position, source, seq, payload, deps, held_us.
+        self._queue: deque[tuple[int, int, int, bytes, tuple[tuple[int, int], ...], int]] = deque()
+        self._ahead = bus._ahead
+        self._node = -1
         self._waiter: asyncio.Future[None] | None = None
         self._begun: asyncio.Future[None] | None = None
         self._error: AntecedeError | None = None
@@ -79,6 +84,8 @@ class Feed:
         return self
 
     async def __anext__(self) -> Message:
+        if self._queue:
+            return self._next()
         while not self._queue:
             if self._error is not None:
                 raise self._error
@@ -92,14 +99,20 @@ class Feed:
         return self._next()
 
     def _next(self) -> Message:
-        item = self._queue.popleft()
+        position, source, seq, payload, deps, held_us = self._queue.popleft()
         self._taken += 1
-        if self._taken * 2 >= self._window or not self._queue:
+        if self._taken * 2 >= self._window:
             self._bus._credit(Credit(self._number, self._taken))
             self._taken = 0
-        assert self._info is not None
-        message = Message(item, self._info.node)
-        self._bus._observe(item)
+        message = Message(source, seq, self._node, position, unseal(payload), deps, held_us)
+        # The application has read it: what is published next follows it.
+        ahead = self._ahead
+        if deps:
+            for before, last in deps:
+                if ahead.get(before, last + 1) <= last:
+                    del ahead[before]
+        if ahead.get(source, 0) < seq:
+            ahead[source] = seq
         return message
 
     @property
@@ -112,6 +125,7 @@ class Feed:
     def _connected(self, info: Info) -> Subscribe:
         """There is a connection: how to open this feed on it. Raises when it cannot go on there."""
         before, self._info = self._info, info
+        self._node = info.node
         self._taken = 0
         credit = max(1, self._window - len(self._queue))
         base = (self._number, self._filters, credit)
@@ -129,14 +143,31 @@ class Feed:
         return Subscribe(*base, 0, self._order, self._policy, tuple(self._seen.items()))
 
     def _take(self, record: Items) -> None:
-        self._queue.extend(record.items)
+        """Raises `ProtocolError` when the columns of a record do not agree."""
+        count = len(record.payloads)
+        placed, named = sum([place[1] for place in record.places]), sum([name[2] for name in record.names])
+        if not placed == named == count:
+            raise ProtocolError(f"{count} messages came with {placed} positions and {named} names")
+        positions = [one for first, run in record.places for one in (range(first, first + run) if first else [0] * run)]
+        sources = [one for source, _, run in record.names for one in repeat(source, run)]
+        seqs = [one for _, first, run in record.names for one in range(first, first + run)]
+        deps, held_us = record.deps, record.held_us
+        self._queue.extend(
+            zip(
+                positions,
+                sources,
+                seqs,
+                record.payloads,
+                [deps.get(index, ()) for index in range(count)] if deps else repeat(()),
+                [held_us.get(index, 0) for index in range(count)] if held_us else repeat(0),
+                strict=False,
+            )
+        )
         self.dropped += record.dropped
-        seen = self._seen
-        for item in record.items:
-            if item.position > self._position:
-                self._position = item.position
-            if seen is not None:
-                seen[item.source] = item.seq
+        self._position = max(self._position, max(positions, default=0))
+        if self._seen is not None:
+            for source, first, run in record.names:
+                self._seen[source] = first + run - 1
         self._wake()
 
     def _begin(self, record: Begun) -> None:

@@ -3,9 +3,10 @@
 import re
 from typing import NamedTuple
 
+import msgspec
+
 from antecede.core import UsageError
-from antecede.live.client.records import Item
-from antecede.live.envelope import Envelope, unseal
+from antecede.live.envelope import Envelope
 
 
 class MessageId(NamedTuple):
@@ -25,20 +26,22 @@ class MessageId(NamedTuple):
         return cls(int(found[1]), int(found[2]))
 
 
-class Message:
+class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A message as it was read. Immutable; comparable by `id`."""
 
-    __slots__ = ("_envelope", "_item", "_node")
-
-    def __init__(self, item: Item, node: int) -> None:
-        """Raises `ProtocolError` when what came is not an envelope."""
-        self._item = item
-        self._node = node
-        self._envelope: Envelope = unseal(item.payload)
+    #: The node it was published at, and that node's count.
+    source: int
+    seq: int
+    #: Which node it came from, and where it stands there.
+    _node: int
+    _position: int
+    _envelope: Envelope
+    _deps: tuple[tuple[int, int], ...] = ()
+    _held_us: int = 0
 
     @property
     def id(self) -> MessageId:
-        return MessageId(self._item.source, self._item.seq)
+        return MessageId(self.source, self.seq)
 
     @property
     def topic(self) -> str:
@@ -53,11 +56,6 @@ class Message:
         return self._envelope.headers
 
     @property
-    def source(self) -> int:
-        """The node it was published at."""
-        return self._item.source
-
-    @property
     def time_us(self) -> int:
         """When it was published, by its publisher's clock: microseconds since 1970. For people, never for order."""
         return self._envelope.time_us
@@ -65,17 +63,17 @@ class Message:
     @property
     def held_ms(self) -> float:
         """How long it waited at this client's node for what it depends on."""
-        return self._item.held_us / 1000
+        return self._held_us / 1000
 
     @property
     def after(self) -> tuple[MessageId, ...]:
         """Its immediate predecessors, as its node stamped them; its source's previous message is always one more."""
-        return tuple([MessageId(*entry) for entry in self._item.deps])
+        return tuple([MessageId(*entry) for entry in self._deps])
 
     @property
     def cursor(self) -> str:
         """Where it stands at the node it came from: `subscribe(…, since=cursor)` there goes on right behind it."""
-        return f"{self._node}:{self._item.position}"
+        return f"{self._node}:{self._position}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Message) and other.id == self.id

@@ -26,7 +26,7 @@ from antecede.live.codec import RecordCodec
 
 #: The role a client names in its hello, and what it speaks. Changes with every change below.
 ROLE: Final = "client"
-SPEAKS: Final = "edge/1"
+SPEAKS: Final = "edge/2"
 
 #: Filters of one feed; messages a client may be behind the node, by credit.
 FILTERS_MAX: Final = 64
@@ -36,6 +36,8 @@ Order: TypeAlias = Literal["causal", "fifo", "none"]
 Policy: TypeAlias = Literal["block", "drop_oldest", "disconnect"]
 
 _Number: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+#: Of what is in the same record, which its frame bounds.
+_Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 20)]
 _Text: TypeAlias = Annotated[str, Meta(max_length=2048)]
 #: By source: the last message read.
 Seen: TypeAlias = Annotated[tuple[tuple[Source, _Number], ...], Meta(max_length=1 << 16)]
@@ -49,10 +51,13 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unkn
 
 
 class Publish(Record, frozen=True, gc=False, tag="p"):
-    """Publish an envelope. `level`: 0 memory, 1 disk, 1 + k on k further nodes, −1 as safe as the node is by itself."""
+    """Publish envelopes, numbered from `number` on; the first follows `after`, each of the others the one before it.
+
+    `level`: 0 memory, 1 disk, 1 + k on k further nodes, −1 as safe as the node is by itself.
+    """
 
     number: _Number
-    payload: bytes
+    payloads: Annotated[tuple[bytes, ...], Meta(min_length=1)]
     after: Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
     level: Annotated[int, Meta(ge=-1, le=1 << 16)] = -1
 
@@ -103,30 +108,28 @@ class Info(Record, frozen=True, gc=False, tag="i"):
     others: Annotated[tuple[_Text, ...], Meta(max_length=64)] = ()
 
 
-class Item(Record, frozen=True, gc=False):
-    """A message. `position` is its cursor; 0 for one that came ahead of its turn, on a feed that asked for that."""
-
-    position: _Number
-    source: Source
-    seq: Seq
-    payload: bytes
-    deps: Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
-    held_us: _Number = 0
-
-
 class Items(Record, frozen=True, gc=False, tag="m"):
-    """Messages for a feed, in its order. `dropped`: how many were left out before the first, by the feed's policy."""
+    """Messages for a feed, in its order, as columns: what repeats or counts on is said once.
+
+    `places`: (position, how many). A position is a message's cursor; 0 for messages that came ahead of their turn, on a
+    feed that asked for that; others count on. `names`: (source, seq, how many), where numbers count on. By index, of
+    the few that have any: `deps`, and `held_us`. `dropped`: how many were left out before the first, by the policy.
+    """
 
     feed: _Number
-    items: tuple[Item, ...]
-    dropped: _Number = 0
+    dropped: _Number
+    payloads: tuple[bytes, ...]
+    places: tuple[tuple[_Number, _Count], ...]
+    names: tuple[tuple[Source, Seq, _Count], ...]
+    deps: dict[_Count, Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)]] = {}
+    held_us: dict[_Count, _Number] = {}
 
 
 class Acks(Record, frozen=True, gc=False, tag="k"):
-    """Publications that are as safe as was asked: their numbers, and the numbers the node gave them."""
+    """Publications that are as safe as was asked: their numbers, the numbers the node gave them, and how many."""
 
     source: Source
-    entries: tuple[tuple[_Number, Seq], ...]
+    runs: tuple[tuple[_Number, Seq, _Count], ...]
 
 
 class Failed(Record, frozen=True, gc=False, tag="f"):

@@ -65,7 +65,7 @@ def store_changes(batch: Batch) -> list[StoredChange]:
     for run in batch.runs:
         stored += [_stored(change, deliveries) for change in batch.changes[place : run.before]]
         place = run.before
-        stored.append(StoredChange(run.after, "publish", deliveries[run.after].topic, None, run.count))
+        stored.append(StoredChange(run.after, "publish", deliveries[run.after].topic, None, run.length))
     stored += [_stored(change, deliveries) for change in batch.changes[place:]]
     return stored
 

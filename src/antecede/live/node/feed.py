@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from antecede.live.client.records import Begun, Ended, Subscribe
 from antecede.live.errors import GapError, JournalError, StoppedError
-from antecede.live.node.history import Entry
+from antecede.live.node.history import Entry, columns
 from antecede.live.topics import TopicFilter
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Feed:
         self._checked: set[int] = set()
         self._roaming = bool(wanted.seen)
         self._queue: deque[Entry] = deque()
-        self._outgoing: list[bytes] = []
+        self._outgoing: list[Entry] = []
         self._outgoing_bytes = 0
         self._reading: asyncio.Task[None] | None = None
 
@@ -70,10 +70,23 @@ class Feed:
 
     # -- deliveries ----------------------------------------------------------------------------------------------------
 
-    def offer(self, entry: Entry) -> None:
-        """A delivery that matches, in order; only while live."""
-        if entry.position <= self.position or self.closed:
+    def offer(self, first: int) -> None:
+        """Deliveries from position `first` on, some of which match; only while live."""
+        if self.closed:
             return
+        self.position = max(self.position, first - 1)  # everything before was looked at
+        count = self.hub.position - self.position
+        simple = not self.early and not self._queue
+        if simple and (self.policy == "block" or (self.credit >= count and self.session.can_write)):
+            self._pass_on(count)
+            if self.position < self.hub.position:
+                self._fall_behind()
+            return
+        for entry in self.hub.history.recent(self.position, count) or ():
+            if entry.topic is not None and self.takes(entry.topic) and not self.closed and self.live:
+                self._offer_one(entry)
+
+    def _offer_one(self, entry: Entry) -> None:
         if self.early and self._was_early(entry):
             self.position = entry.position
         elif self.credit > 0 and self.session.can_write and not self._queue:
@@ -107,10 +120,9 @@ class Feed:
     def flush(self) -> None:
         """Hand what gathered to the session, as one record."""
         if self._outgoing:
-            self.session.send_items(self.number, self._outgoing, self.dropped)
-            self._outgoing = []
+            outgoing, self._outgoing = self._outgoing, []
             self._outgoing_bytes = 0
-            self.dropped = 0
+            self._send(columns(outgoing))
 
     # -- catching up ---------------------------------------------------------------------------------------------------
 
@@ -122,11 +134,10 @@ class Feed:
             if self.position >= self.hub.position:
                 self._become_live()
                 break
-            entries = None if self._roaming else history.recent(self.position, _STEP)
-            if entries is None:
+            if self._roaming or self.position < history.first - 1:
                 self._reading = asyncio.get_running_loop().create_task(self._read_journal())
                 break
-            self._give(entries, entries[-1].position)
+            self._pass_on(_STEP)
             steps += 1
             if steps == 8:  # let others have a turn
                 asyncio.get_running_loop().call_soon(self.room)
@@ -139,7 +150,7 @@ class Feed:
                 if self._roaming:
                     entries, reached = await self._unseen()
                 else:
-                    if self.hub.history.recent(self.position, 1) is not None:
+                    if self.position >= self.hub.history.first - 1:
                         break
                     entries, reached = await self.hub.history.older(self.position, self.takes)
                 self._give(entries, reached)
@@ -213,12 +224,36 @@ class Feed:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
+    def _pass_on(self, limit: int) -> None:
+        """Give what memory has behind our position, as far as there is room, out of up to `limit` deliveries."""
+        history = self.hub.history
+        end = min(self.position + limit, self.hub.position)
+        while self.position < end and self.credit > 0 and self.session.can_write and not self.closed:
+            topics = history.topics(self.position, end - self.position) or []
+            taken = {topic for topic in set(topics) if topic is not None and self.takes(topic)}
+            if not taken:
+                self.position = end
+            elif len(taken) == len(set(topics)):  # mostly: all of them
+                count = min(len(topics), self.credit)
+                piece, count = history.piece(self.position + 1, count, _ITEMS_BYTES_FULL)
+                self.flush()
+                self._send(piece)
+                self.credit -= count
+                self.position += count
+            else:
+                wanted = [place for place, topic in enumerate(topics, self.position + 1) if topic in taken]
+                self._give([history.entry(place) for place in wanted[: self.credit + 1]], end)
+
+    def _send(self, piece: bytes) -> None:
+        self.session.send_items(self.number, self.dropped, piece)
+        self.dropped = 0
+
     def _put(self, entry: Entry) -> None:
-        raw = entry.raw()
-        if self._outgoing_bytes + len(raw) > _ITEMS_BYTES_FULL and self._outgoing:
+        size = len(entry.message.payload)
+        if self._outgoing_bytes + size > _ITEMS_BYTES_FULL and self._outgoing:
             self.flush()
-        self._outgoing.append(raw)
-        self._outgoing_bytes += len(raw)
+        self._outgoing.append(entry)
+        self._outgoing_bytes += size
         self.credit -= 1
         self.position = max(self.position, entry.position)
 

@@ -6,8 +6,8 @@ has caught up. Without a journal, memory is all there is: the node holds its pub
 reader that was promised everything has not read yet (`Hub.jammed`), and for the others a gap is said to be one.
 """
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -23,28 +23,21 @@ _PAGE: Final = 256
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Entry:
-    """A delivery. What goes to clients is encoded once, whoever takes it."""
+class Entry(NamedTuple):
+    """A delivery by itself: for where messages go one by one (queues, messages ahead of their turn, the journal)."""
 
-    __slots__ = ("_raw", "held_us", "message", "position", "topic")
+    position: int
+    message: Message
+    held_us: int
+    #: What the application called it; None for what is not an envelope, which nobody takes.
+    topic: str | None
 
-    def __init__(self, position: int, message: Message, held_us: int) -> None:
-        self.position = position
-        self.message = message
-        self.held_us = held_us
-        #: What the application called it; None for what is not an envelope, which nobody takes.
-        self.topic = topic_of(message)
-        self._raw = b""
 
-    def raw(self) -> bytes:
-        """As `client.records.Item`."""
-        raw = self._raw
-        if not raw:
-            message = self.message
-            raw = self._raw = _encode(
-                (self.position, message.source, message.seq, message.payload, message.deps, self.held_us)
-            )
-        return raw
+def topics_of(messages: Sequence[Message]) -> list[str | None]:
+    try:
+        return [label(message.payload) for message in messages]
+    except ProtocolError:
+        return [topic_of(message) for message in messages]
 
 
 def topic_of(message: Message) -> str | None:
@@ -54,37 +47,82 @@ def topic_of(message: Message) -> str | None:
         return None
 
 
+def columns(entries: Sequence[Entry]) -> bytes:
+    """The columns of `client.records.Items`, encoded, for deliveries that do not follow each other."""
+    places: list[tuple[int, int]] = []
+    for entry in entries:
+        if places and places[-1][0] and entry.position == places[-1][0] + places[-1][1]:
+            places[-1] = (places[-1][0], places[-1][1] + 1)
+        else:
+            places.append((entry.position, 1))
+    held_us = {index: entry.held_us for index, entry in enumerate(entries) if entry.held_us}
+    messages = [entry.message for entry in entries]
+    return _columns(messages, places, _names(messages), held_us)
+
+
+def _columns(
+    messages: Sequence[Message],
+    places: list[tuple[int, int]],
+    names: list[tuple[int, int, int]],
+    held_us: dict[int, int],
+) -> bytes:
+    deps = {index: message.deps for index, message in enumerate(messages) if message.deps}
+    payloads = [message.payload for message in messages]
+    return b"".join(map(_encode, (payloads, places, names, deps, held_us)))
+
+
+def _names(messages: Sequence[Message]) -> list[tuple[int, int, int]]:
+    """(source, seq, how many) of what follows each other in number."""
+    names: list[tuple[int, int, int]] = []
+    source, first, count = messages[0].source, messages[0].seq, 0
+    for message in messages:
+        if message.source == source and message.seq == first + count:
+            count += 1
+        else:
+            names.append((source, first, count))
+            source, first, count = message.source, message.seq, 1
+    return [*names, (source, first, count)]
+
+
 class History:
-    """Deliveries by position."""
+    """Deliveries by position. Memory has them as columns: no object a delivery, nothing for the garbage collector."""
 
     def __init__(self, journal: Journal | None, position: int, *, entries_max: int, bytes_max: int) -> None:
         self.journal = journal
         #: The last delivery.
         self.position = position
-        self._entries: list[Entry] = []
+        self._messages: list[Message] = []
+        self._topics: list[str | None] = []
+        #: By position, of those that waited.
+        self._held_us: dict[int, int] = {}
         self._bytes = 0
         self._entries_max = entries_max
         self._bytes_max = bytes_max
+        # What was encoded since the last delivery: readers that keep up are given the very same pieces.
+        self._pieces: dict[tuple[int, int], bytes] = {}
 
     @property
     def first(self) -> int:
         """The first position in memory."""
-        return self.position - len(self._entries) + 1
+        return self.position - len(self._messages) + 1
 
-    def append(self, batch: Batch) -> list[Entry]:
-        held = batch.held_us
-        entries = [
-            Entry(batch.first + index, message, held.get(index, 0)) for index, message in enumerate(batch.deliveries)
-        ]
-        self._entries += entries
-        self._bytes += sum([len(message.payload) for message in batch.deliveries])
-        self.position += len(entries)
-        return entries
+    def append(self, batch: Batch) -> list[str | None]:
+        """What was delivered, and what the applications called it."""
+        messages = batch.deliveries
+        topics = topics_of(messages)
+        self._messages += messages
+        self._topics += topics
+        for index, held_us in batch.held_us.items():
+            self._held_us[batch.first + index] = held_us
+        self._bytes += sum([len(message.payload) for message in messages])
+        self.position += len(messages)
+        self._pieces.clear()
+        return topics
 
     @property
     def excess(self) -> int:
         """How many entries are too many for memory. They go in large steps: shortening a list costs its length."""
-        count = len(self._entries)
+        count = len(self._messages)
         if count > 2 * self._entries_max:
             return count - self._entries_max
         if self._bytes > self._bytes_max and count > 1:
@@ -92,15 +130,56 @@ class History:
         return 0
 
     def forget(self, count: int) -> None:
-        self._bytes -= sum([len(entry.message.payload) for entry in self._entries[:count]])
-        del self._entries[:count]
+        self._bytes -= sum([len(message.payload) for message in self._messages[:count]])
+        if self._held_us:
+            first = self.first + count
+            self._held_us = {position: held for position, held in self._held_us.items() if position >= first}
+        del self._messages[:count]
+        del self._topics[:count]
+
+    def topics(self, after: int, limit: int) -> list[str | None] | None:
+        """Those of up to `limit` deliveries after position `after`; None when memory does not reach back so far."""
+        at = after + 1 - self.first
+        return None if at < 0 else self._topics[at : at + limit]
 
     def recent(self, after: int, limit: int) -> list[Entry] | None:
         """Up to `limit` entries after position `after`, from memory; None when memory does not reach back so far."""
         at = after + 1 - self.first
         if at < 0:
             return None
-        return self._entries[at : at + limit]
+        end = min(at + limit, len(self._messages))
+        return [self._entry(index) for index in range(at, end)]
+
+    def _entry(self, at: int) -> Entry:
+        position = self.first + at
+        return Entry(position, self._messages[at], self._held_us.get(position, 0), self._topics[at])
+
+    def entry(self, position: int) -> Entry:
+        """One that is in memory."""
+        return self._entry(position - self.first)
+
+    def piece(self, first: int, count: int, bytes_full: int) -> tuple[bytes, int]:
+        """The columns of `client.records.Items` for deliveries in memory from position `first` on, and how many those
+        are: `count`, or fewer when that is more than about `bytes_full` bytes."""
+        at = first - self.first
+        messages = self._messages[at : at + count]
+        size = 0
+        for index, message in enumerate(messages):
+            size += len(message.payload)
+            if size > bytes_full and index:
+                count = index
+                del messages[index:]
+                break
+        piece = self._pieces.get((first, count))
+        if piece is None:
+            held_us = {}
+            if self._held_us:
+                held_us = {index: held for index in range(count) if (held := self._held_us.get(first + index))}
+            source, seq = messages[0].source, messages[0].seq
+            alike = messages[-1].seq - seq == count - 1 and {message.source for message in messages} == {source}
+            names = [(source, seq, count)] if alike else _names(messages)  # deliveries of a source are in its order
+            piece = self._pieces[first, count] = _columns(messages, [(first, count)], names, held_us)
+        return piece, count
 
     async def older(self, after: int, matches: Callable[[str], bool]) -> tuple[list[Entry], int]:
         """A page of the journal: entries that match, and how far it reached. Raises `GapError`."""
@@ -112,7 +191,9 @@ class History:
             return topic is not None and matches(topic)
 
         page = await self.journal.read(after, limit=_PAGE, matches=wanted)
-        return [Entry(item.position, item.message, item.held_us) for item in page.items], page.position
+        return [
+            Entry(item.position, item.message, item.held_us, topic_of(item.message)) for item in page.items
+        ], page.position
 
     @property
     def oldest(self) -> int:

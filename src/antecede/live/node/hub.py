@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from antecede.core import Message, Packet
 from antecede.live.batch import Batch
 from antecede.live.node.feed import Feed
-from antecede.live.node.history import Entry, History
+from antecede.live.node.history import Entry, History, topic_of
 from antecede.live.topics import FilterMap
 
 
@@ -71,25 +71,23 @@ class Hub:
         """`Driver`'s application."""
         if not batch.deliveries:
             return
-        entries = self.history.append(batch)
-        delivered, matching, touched = self.delivered, self._by_filter.matching, self._touched
-        for entry in entries:
-            message = entry.message
-            delivered[message.source] = message.seq
-            topic = entry.topic
+        topics = self.history.append(batch)
+        messages = batch.deliveries
+        self.delivered.update({message.source: message.seq for message in messages})
+        touched = self._touched
+        for topic in dict.fromkeys(topics):
             if topic is None:
-                self.counts.foreign += 1
-                continue
-            for feed in matching(topic):
-                if feed.live:
-                    feed.offer(entry)
-                    touched.add(feed)
-        self.counts.delivered += len(entries)
+                self.counts.foreign += topics.count(None)
+            else:
+                touched.update([feed for feed in self._by_filter.matching(topic) if feed.live])
+        for feed in list(touched):
+            feed.offer(batch.first)
+        self.counts.delivered += len(messages)
         if batch.held_us:
             self.counts.held += len(batch.held_us)
             self.counts.held_us += sum(batch.held_us.values())
         if self._ahead:
-            self._prune(entries)
+            self._prune(messages)
         self._flush()
         self._trim()
         if self._waiting:
@@ -195,7 +193,7 @@ class Hub:
             ahead = self._ahead.setdefault(source, {})
             if seq <= self.delivered.get(source, 0) or seq in ahead:
                 continue
-            entry = ahead[seq] = Entry(0, message, 0)
+            entry = ahead[seq] = Entry(0, message, 0, topic_of(message))
             self._offer_early(entry, "none")
             self._go_on(source)
         for source in [source for source, ahead in self._ahead.items() if not ahead]:
@@ -218,11 +216,11 @@ class Hub:
                     feed.offer_early(entry)
                     self._touched.add(feed)
 
-    def _prune(self, entries: list[Entry]) -> None:
-        for entry in entries:
-            ahead = self._ahead.get(entry.message.source)
+    def _prune(self, messages: list[Message]) -> None:
+        for message in messages:
+            ahead = self._ahead.get(message.source)
             if ahead is not None:
-                ahead.pop(entry.message.seq, None)
+                ahead.pop(message.seq, None)
         for source in list(self._ahead):
             self._go_on(source)
             if not self._ahead[source]:

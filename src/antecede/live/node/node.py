@@ -14,7 +14,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Final
 
@@ -326,16 +326,26 @@ class Node:
 
         return Bus(Dialler((("memory", 0),), cluster=self.config.cluster, name=name, token=token, dial=dial))
 
+    def publish_payloads(
+        self, payloads: Sequence[bytes], level: int
+    ) -> "tuple[list[Message], asyncio.Future[Message] | None]":
+        """Publish envelopes, from the first on, as far as they are numbered at once; the rest is for `publish_payload`.
+
+        The messages, and what must be done before they are as safe as was asked; None: they are.
+        """
+        level = self._check_level(level)
+        if level > 1:
+            return [], None
+        promise: asyncio.Future[Message] | None = None
+        if level == 1:
+            promise = asyncio.get_running_loop().create_future()
+        messages = self.driver.publish_run(self.domain, payloads, promise)
+        self.hub.counts.published += len(messages)
+        return messages, promise
+
     def publish_payload(self, payload: bytes, level: int) -> "Message | asyncio.Future[Message]":
         """Publish an envelope. The message itself when that is all that was asked for, else its future."""
-        if level < 0:
-            level = 0 if self.journal is None else 1
-        if level >= 1 and self.journal is None:
-            raise UsageError(
-                "durability", "disk", "the node has no journal", 'start it with a directory, or use "memory"'
-            )
-        if level > self.config.slots:
-            raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")
+        level = self._check_level(level)
         self.hub.counts.published += 1
         if level == 0 and self.vcube_ps.free(self.domain):
             message = self.driver.publish(self.domain, payload)
@@ -348,6 +358,18 @@ class Node:
         if level > 1:
             return asyncio.ensure_future(self._replicated(promise, level - 1))
         return promise
+
+    def _check_level(self, level: int) -> int:
+        """What is asked of a publication, by `records.Publish.level`."""
+        if level < 0:
+            level = 0 if self.journal is None else 1
+        if level >= 1 and self.journal is None:
+            raise UsageError(
+                "durability", "disk", "the node has no journal", 'start it with a directory, or use "memory"'
+            )
+        if level > self.config.slots:
+            raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")
+        return level
 
     async def _replicated(self, promise: "asyncio.Future[Message]", copies: int) -> Message:
         message = await promise

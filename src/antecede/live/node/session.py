@@ -9,6 +9,7 @@ the client's later ones behind it.
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -48,6 +49,8 @@ WAITING_MAX: Final = 65_536
 FEEDS_MAX: Final = 1024
 
 _encode = msgspec.msgpack.Encoder().encode
+#: An array of eight that begins with the tag of `Items`.
+_ITEMS_HEAD: Final = b"\x98\xa1m"
 
 
 class Session:
@@ -63,9 +66,11 @@ class Session:
         self._over = False
         self._bodies: list[bytes] = []
         self._due = False
-        self._acks: list[tuple[int, int]] = []
-        #: Publications behind one that waits for its predecessors, or for the node to have room.
+        #: Number, seq, how many.
+        self._acks: list[tuple[int, int, int]] = []
+        #: Publications behind one that waits for its predecessors, or for the node to have room, and their number.
         self._waiting: deque[Publish] = deque()
+        self._waiting_count = 0
         self._blocked = False
         others = tuple([member.address for member in node.roster.others() if member.address][:64])
         self.send(Info(node.slot, node.memory, self.hub.position, node.name, others))
@@ -80,11 +85,9 @@ class Session:
         self._bodies.append(TO_CLIENT.encode(record))
         self._touch()
 
-    def send_items(self, feed: int, raws: list[bytes], dropped: int) -> None:
-        """`records.Items`, put together from what was encoded once for everybody."""
-        count = len(raws)
-        head = bytes((0x90 | count,)) if count < 16 else b"\xdc" + count.to_bytes(2, "big")
-        self._bodies.append(b"".join((b"\x94\xa1m", _encode(feed), head, *raws, _encode(dropped))))
+    def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
+        """`records.Items`, put together from columns that were encoded once for everybody (`history`)."""
+        self._bodies.append(b"".join((_ITEMS_HEAD, _encode(feed), _encode(dropped), piece)))
         self._touch()
 
     def _touch(self) -> None:
@@ -108,9 +111,7 @@ class Session:
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         self.node.counts_edge.bytes_received += len(body) + 4
         for record in TO_NODE.decode(body):
-            kind = type(record)
-            if kind is Publish:
-                assert isinstance(record, Publish)
+            if isinstance(record, Publish):
                 if self._blocked:
                     self._queue(record)
                 else:
@@ -185,35 +186,72 @@ class Session:
             self._block(record)
             self.node.when_free(self._unblock)
             return
+        payloads = record.payloads
         try:
-            topic = check_topic(unseal(record.payload).topic)
+            topics = [envelope.topic for envelope in map(unseal, payloads)]
+            refused = {topic for topic in set(topics) if not self.grant.may_publish(check_topic(topic))}
         except UsageError as error:
             raise ProtocolError(str(error)) from None
-        if not self.grant.may_publish(topic):
-            self.hub.counts.refused["publish"] += 1
-            self._fail(record.number, "denied", f"may not publish on {topic!r}")
-            return
-        number = record.number
+        at = 0
+        if not refused:
+            try:
+                at = self._publish_run(record)
+            except AntecedeError as error:
+                self._refuse(record.number, len(payloads), error)
+                return
+        for index in range(at, len(payloads)):
+            if topics[index] in refused:
+                self.hub.counts.refused["publish"] += 1
+                self._fail(record.number + index, "denied", f"may not publish on {topics[index]!r}")
+            else:
+                self._publish_one(record.number + index, payloads[index], record.level)
+
+    def _publish_run(self, record: Publish) -> int:
+        """As many as the node takes together."""
+        at = 0
+        while at < len(record.payloads):
+            done: asyncio.Future[Message] | None = None
+            payloads = record.payloads[at:] if at else record.payloads
+            messages, done = self.node.publish_payloads(payloads, record.level)
+            if not messages:
+                break
+            run = (record.number + at, messages[0].seq, len(messages))
+            at += len(messages)
+            if done is None:
+                self._acks.append(run)
+                self._touch()
+            else:
+                done.add_done_callback(partial(self._settled, *run))
+        return at
+
+    def _publish_one(self, number: int, payload: bytes, level: int) -> None:
         try:
-            answer = self.node.publish_payload(record.payload, record.level)
+            answer = self.node.publish_payload(payload, level)
         except AntecedeError as error:
-            self._fail(number, "usage" if isinstance(error, UsageError) else "stopped", str(error))
+            self._refuse(number, 1, error)
             return
         if isinstance(answer, Message):
-            self._acks.append((number, answer.seq))
+            self._acks.append((number, answer.seq, 1))
             self._touch()
         else:
-            answer.add_done_callback(lambda done: self._settled(number, done))
+            answer.add_done_callback(partial(self._settled, number, 0, 1))
 
-    def _settled(self, number: int, done: "asyncio.Future[Message]") -> None:
+    def _settled(self, number: int, seq: int, count: int, done: "asyncio.Future[Message]") -> None:
+        """A run of publications is safe; `seq` is the first one's number, 0 for one that had none yet."""
         if self._over or done.cancelled():
             return
         error = done.exception()
         if error is None:
-            self._acks.append((number, done.result().seq))
+            self._acks.append((number, seq or done.result().seq, count))
             self._touch()
         else:
-            self._fail(number, "stopped", str(error), uncertain=isinstance(error, StoppedError))
+            for one in range(number, number + count):
+                self._fail(one, "stopped", str(error), uncertain=isinstance(error, StoppedError))
+
+    def _refuse(self, number: int, count: int, error: AntecedeError) -> None:
+        """Nothing was published of these."""
+        for one in range(number, number + count):
+            self._fail(one, "usage" if isinstance(error, UsageError) else "stopped", str(error))
 
     def _fail(self, number: int, kind: str, text: str, *, uncertain: bool = False) -> None:
         self.send(Failed(number, kind, text[:2000], uncertain))
@@ -223,17 +261,21 @@ class Session:
     def _block(self, record: Publish) -> None:
         self._blocked = True
         self._waiting.appendleft(record)
+        self._waiting_count += len(record.payloads)
 
     def _queue(self, record: Publish) -> None:
-        if len(self._waiting) >= WAITING_MAX:
+        self._waiting_count += len(record.payloads)
+        if self._waiting_count > WAITING_MAX:
             raise ProtocolError(f"more than {WAITING_MAX} publications wait: hold back until some are acknowledged")
         self._waiting.append(record)
 
     def _unblock(self) -> None:
         self._blocked = False
         while self._waiting and not self._blocked and not self._over:
+            record = self._waiting.popleft()
+            self._waiting_count -= len(record.payloads)
             try:
-                self._publish(self._waiting.popleft())
+                self._publish(record)
             except ProtocolError as error:
                 self.malformed(self.connection, error)
                 self.connection.close()

@@ -73,9 +73,9 @@ class Custody:
 
     # -- acknowledging ------------------------------------------------------------------------------------------
 
-    def received(self, group: Group, stream: Stream) -> None:
+    def received(self, group: Group, stream: Stream, count: int = 1) -> None:
         """Something of the stream came, or was delivered: whoever looks after it should know before long."""
-        stream.unacknowledged += 1
+        stream.unacknowledged += count
         if stream.unacknowledged >= self._state.timing.ack_every:
             self._dirty.discard((group.name, stream.source))
             self._acknowledge(group, stream)

@@ -25,7 +25,15 @@ class Order(Protocol):
     """What a process asks. Lists of messages are what became deliverable, in order, already observed."""
 
     def stamp(self, topic: str, seq: int, payload: bytes) -> Message: ...
+    def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes]) -> list[Message]:
+        """`stamp` for several that follow each other, numbered from `first`."""
+        ...
+
     def offer(self, message: Message) -> Sequence[Message]: ...
+    def offer_run(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """`offer` for several of one source that follow each other."""
+        ...
+
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]: ...
     def reached(self, topic: str, source: int) -> int: ...
     def missing(self, topic: str) -> dict[tuple[str, int], int]:
@@ -58,8 +66,18 @@ class TopicOrder:
 
     def stamp(self, topic: str, seq: int, payload: bytes) -> Message:
         """The next message of this node, which counts as delivered here."""
-        self._gate.account(self._node, seq)
+        if not self._gate.admit(self._node, seq):
+            self._gate.account(self._node, seq)
         return Message(topic, self._node, seq, self._frontier.stamp(), payload)
+
+    def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes]) -> list[Message]:
+        node = self._node
+        if not self._gate.admit_run(node, first, first + len(payloads) - 1):
+            return [self.stamp(topic, seq, payload) for seq, payload in enumerate(payloads, first)]
+        messages = [Message(topic, node, first, self._frontier.stamp(), payloads[0])]
+        # Nothing was delivered in between: those behind it follow it, and that is all.
+        messages += [Message(topic, node, seq, (), payload) for seq, payload in enumerate(payloads[1:], first + 1)]
+        return messages
 
     def offer(self, message: Message) -> Sequence[Message]:
         if self._gate.admit(message.source, message.seq, message.deps):
@@ -71,6 +89,13 @@ class TopicOrder:
         if verdict is Verdict.FULL:
             raise _full(self._gate.held, message)
         return _NONE
+
+    def offer_run(self, messages: Sequence[Message]) -> Sequence[Message]:
+        first, last = messages[0], messages[-1]
+        if any(message.deps for message in messages) or not self._gate.admit_run(first.source, first.seq, last.seq):
+            return [ready for message in messages for ready in self.offer(message)]
+        self._frontier.observe(last)
+        return messages
 
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]:
         """What these counts name, and what it followed, was before our time."""
@@ -132,8 +157,14 @@ class Domain:
         deps, across = self._frontier.stamp(topic, seq)
         return Message(topic, self._node, seq, deps, payload, across)
 
+    def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes]) -> list[Message]:
+        return [self.stamp(topic, seq, payload) for seq, payload in enumerate(payloads, first)]
+
     def offer(self, message: Message) -> Sequence[Message]:
         return self._drain() if self._put(message) else _NONE
+
+    def offer_run(self, messages: Sequence[Message]) -> Sequence[Message]:
+        return [ready for message in messages for ready in self.offer(message)]
 
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]:
         for source, count in counts:

@@ -39,6 +39,7 @@ from antecede.protocols.vcube_ps.packets import (
     Views,
 )
 from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
+from antecede.protocols.vcube_ps.runs import Runs
 from antecede.protocols.vcube_ps.sizes import Sizes
 from antecede.protocols.vcube_ps.state import Group, Roll, State, Timing
 
@@ -74,6 +75,7 @@ class VCubePs(Process):
         self._state = State(node, nodes, self.out, timing, make_order)
         self._membership = Membership(self._state, self._moved, self._heard_all)
         self._custody = Custody(self._state, self._membership.compare, self._freed, self._let_go)
+        self._runs = Runs(self._state, self._custody)
         self._edges = Edges(self._state, self._sizes) if aggregate else None
         #: Groups whose queue may go on when the present input is dealt with. Never in the middle of it: what is
         #: published then must come after all that it delivers.
@@ -91,6 +93,13 @@ class VCubePs(Process):
             group.queue.append(payload)
             return None
         return self._broadcast(group, payload, late=False)
+
+    def publish_run(self, topic: str, payloads: Sequence[bytes]) -> list[Message]:
+        group = self._state.group(topic)
+        if not group.wants:
+            raise UsageError("topic", topic, f"node {self.node} does not subscribe to it", "subscribe first")
+        room = 0 if group.queue or self._edges is not None else max(0, self._room(group))
+        return self._runs.publish(group, payloads[:room]) if room and payloads else []
 
     def subscribe(self, topic: str) -> None:
         """Ask to take `topic`. Nothing happens where this was asked already."""
@@ -248,10 +257,14 @@ class VCubePs(Process):
     # -- messages -----------------------------------------------------------------------------------------------
 
     def _may_publish(self, group: Group) -> bool:
+        return self._room(group) > 0
+
+    def _room(self, group: Group) -> int:
+        """How many messages may be published now."""
         if not group.takes or group.roll is not None:
-            return False
+            return 0
         own = group.streams.get(self.node)
-        return own is None or group.seq - own.arrived < self._window
+        return self._window if own is None else self._window - (group.seq - own.arrived)
 
     def _broadcast(self, group: Group, payload: bytes, *, late: bool) -> Message:
         group.seq += 1
@@ -277,11 +290,16 @@ class VCubePs(Process):
         if group.takes:
             fresh = False
             stream = group.stream(first.source)
-            for message in packet.messages:
-                if stream.take(message):
-                    fresh = True
-                    self._deliver(group.order.offer(message))
-                self._custody.received(group, stream)
+            ready = self._runs.take(group, stream, packet)
+            if ready is not None:
+                fresh = True
+                self._deliver(ready)
+            else:
+                for message in packet.messages:
+                    if stream.take(message):
+                        fresh = True
+                        self._deliver(group.order.offer(message))
+                    self._custody.received(group, stream)
             if len(stream.log) > self._state.timing.retain:
                 stream.forget(stream.got - self._state.timing.retain)
             self._custody.stable(group, stream, packet.stable)

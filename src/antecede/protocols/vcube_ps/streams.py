@@ -4,7 +4,7 @@ Rules of this file: bookkeeping only, no packets and no decisions. What is asked
 look at every member happens once a round of acknowledgements (`settle`), not once an acknowledgement.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from antecede.core import Message
@@ -101,6 +101,19 @@ class Stream:
             self._advance(seq)
         else:
             self.ahead.add(seq)
+        return True
+
+    def take_run(self, messages: Sequence[Message]) -> bool:
+        """`take` for messages that are all new and come right behind what was received; False: not so, none is held."""
+        first, source, topic = self.got + 1, self.source, messages[0].topic
+        if self.ahead or messages[0].seq != first:
+            return False
+        numbers = range(first, first + len(messages))
+        for message, seq in zip(messages, numbers, strict=True):
+            if message.seq != seq or message.source != source or message.topic != topic:
+                return False
+        self.log.update(zip(numbers, messages, strict=True))
+        self.got = numbers[-1]
         return True
 
     def hold(self, message: Message) -> None:

@@ -1,0 +1,138 @@
+"""Publishing and taking a run is publishing and taking its messages one by one, in fewer packets."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antecede.core import Message, Packet, UsageError
+from antecede.protocols.vcube_ps import Timing, TopicOrder, VCubePs
+from antecede.protocols.vcube_ps.packets import Have, Pub
+from antecede.protocols.vcube_ps.records import Stable
+
+TIMING = Timing(ack_us=1_000, ack_every=64, retry_us=100_000, burst=64)
+TOPIC = "t"
+
+
+def make(node: int, members: int, window: int = 4096) -> VCubePs:
+    process = VCubePs(node, 4, lambda: TopicOrder(node), {TOPIC: members}, TIMING, window=window)
+    process.start()
+    return process
+
+
+def publish(process: VCubePs, payloads: list[bytes], *, together: bool) -> list[Message]:
+    if together:
+        return process.publish_run(TOPIC, payloads)
+    messages = []
+    for payload in payloads:
+        message = process.publish(TOPIC, payload)
+        assert message is not None
+        messages.append(message)
+    return messages
+
+
+def said(process: VCubePs) -> list[tuple[int, Message]]:
+    """Messages sent, by whom they go to."""
+    return sorted([(to, message) for to, packet in process.out.sends for message in packet.messages], key=str)
+
+
+def kept(process: VCubePs) -> list[object]:
+    """But for how often it was noted what is stable."""
+    return [record for record in process.out.kept if not isinstance(record, Stable)]
+
+
+@pytest.mark.parametrize("members", [0b0001, 0b0011, 0b1111])
+@given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5), big=st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_a_run_is_its_messages_one_by_one(members: int, sizes: list[int], big: bool) -> None:
+    one_by_one, at_once = make(0, members), make(0, members)
+    receivers = [make(1, members), make(1, members)]
+    for size in sizes:
+        payloads = [b"%d" % number + bytes(9_000 * big) for number in range(size)]
+        assert publish(at_once, payloads, together=True) == publish(one_by_one, payloads, together=False)
+        assert at_once.out.deliveries == one_by_one.out.deliveries
+        assert kept(at_once) == kept(one_by_one)
+        assert said(at_once) == said(one_by_one)
+        for _, packet in at_once.out.sends:
+            assert isinstance(packet, Pub)
+            assert len(packet.messages) == 1 or sum(len(message.payload) for message in packet.messages) <= 32 * 1024
+        for sender, receiver in zip((one_by_one, at_once), receivers, strict=True):
+            for to, packet in sender.out.sends:
+                if to == 1:
+                    receiver.receive(0, packet)
+            sender.out.clear()
+        assert receivers[0].out.deliveries == receivers[1].out.deliveries
+        assert kept(receivers[0]) == kept(receivers[1])
+        assert said(receivers[0]) == said(receivers[1])
+        for receiver in receivers:
+            receiver.out.clear()
+    for process in (one_by_one, at_once):
+        process.wake(("ack",))
+    assert one_by_one.delivered(TOPIC) == at_once.delivered(TOPIC)
+    assert receivers[0].delivered(TOPIC) == receivers[1].delivered(TOPIC)
+
+
+def test_a_run_ends_where_the_window_does() -> None:
+    process = make(0, 0b11, window=5)
+    digest = process._state.group(TOPIC).view.digest
+    process.receive(1, Have(TOPIC, 0, 0, 0, digest))
+    first = process.publish_run(TOPIC, [b"%d" % number for number in range(8)])
+    assert [message.seq for message in first] == [1, 2, 3, 4, 5]
+    assert process.publish_run(TOPIC, [b"more"]) == []
+    assert process.publish(TOPIC, b"queued") is None
+    process.receive(1, Have(TOPIC, 0, 5, 5, digest))
+    assert process.publish_run(TOPIC, []) == []
+    assert [message.payload for message in process.out.deliveries[5:]] == [b"queued"]
+
+
+def test_who_takes_nothing_publishes_nothing() -> None:
+    with pytest.raises(UsageError, match="subscribe first"):
+        make(0, 0b10).publish_run(TOPIC, [b"x"])
+
+
+@given(seed=st.integers(0, 1 << 32))
+@settings(max_examples=60, deadline=None)
+def test_runs_among_several_publishers_stay_in_causal_order(seed: int) -> None:
+    """Packets overtake each other; what is delivered follows what it depends on, once, and all of it comes."""
+    draw = random.Random(seed)
+    nodes = [make(node, 0b1111) for node in range(4)]
+    flying: list[tuple[int, int, Packet]] = []
+    order: list[list[Message]] = [[] for _ in nodes]
+    timers: list[tuple[int, object]] = []
+
+    def drain(node: int) -> None:
+        out = nodes[node].out
+        order[node] += out.deliveries
+        flying.extend((node, to, packet) for to, packet in out.sends)
+        timers.extend((node, timer) for _, timer in out.timers)
+        out.clear()
+
+    published = 0
+    for _ in range(60):
+        if draw.random() < 0.4:
+            node = draw.randrange(4)
+            published += len(nodes[node].publish_run(TOPIC, [b"x"] * draw.randint(1, 6)))
+            drain(node)
+        elif flying:
+            sender, to, packet = flying.pop(draw.randrange(len(flying)))
+            nodes[to].receive(sender, packet)
+            drain(to)
+    for _ in range(10_000):
+        if flying:
+            sender, to, packet = flying.pop(draw.randrange(len(flying)))
+            nodes[to].receive(sender, packet)
+            drain(to)
+        elif any(len(one) < published for one in order) and timers:
+            node, timer = timers.pop(0)
+            nodes[node].wake(timer)  # type: ignore[arg-type]
+            drain(node)
+        else:
+            break
+    for one in order:
+        seen: dict[int, int] = {}
+        for message in one:
+            assert message.seq == seen.get(message.source, 0) + 1
+            assert all(seen.get(source, 0) >= seq for source, seq in message.deps)
+            seen[message.source] = message.seq
+        assert len(one) == published
