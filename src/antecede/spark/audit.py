@@ -198,14 +198,15 @@ def _finish(session: SparkSession, subject: Subject, asked: Question, surveys: l
 
     # Nested, so that it travels with what it refers to, and workers need not import this file.
     def work(task: bytes) -> bytes:
-        bucket: int = pickle.loads(task)
-        return pickle.dumps((bucket, causal_with(subject, asked, shared.value, bucket)))
+        bucket, so_far = pickle.loads(task)
+        return pickle.dumps((bucket, causal_with(subject, asked, shared.value, bucket, so_far)))
 
     def arrived(letter: bytes) -> None:
         bucket, tally = pickle.loads(letter)
         tallies[bucket] = tally
 
-    run_tasks(session, [pickle.dumps(bucket) for bucket in range(subject.buckets)], work, arrived)
+    tasks = [pickle.dumps((bucket, found.causal())) for bucket, found in enumerate(surveys)]
+    run_tasks(session, tasks, work, arrived)
     shared.destroy()
     ledger.add_strangers(extra.strangers)
     for bucket, found in enumerate(surveys):

@@ -12,6 +12,7 @@ from antecede.sim import simulate
 from antecede.spark.judging.graph import Graph
 from antecede.spark.judging.ledger import Ledger
 from antecede.spark.judging.source import DirectorySource, Source, TableSource
+from antecede.spark.judging.survey import CausalSoFar
 from antecede.spark.judging.tally import Tally
 from antecede.spark.judging.verdict import (
     Extra,
@@ -62,7 +63,7 @@ def judge_assignment(task: bytes) -> bytes:
     return pickle.dumps(found)
 
 
-def causal_with(subject: Subject, asked: Question, extra: Extra, bucket: int) -> Tally:
+def causal_with(subject: Subject, asked: Question, extra: Extra, bucket: int, so_far: CausalSoFar) -> Tally:
     """The causal rule in one bucket, with edges the driver gathered from all of them."""
     about = (subject, asked)
     if about not in _completed:
@@ -71,7 +72,7 @@ def causal_with(subject: Subject, asked: Question, extra: Extra, bucket: int) ->
         _completed.clear()
         _completed[about] = source, ledger, full_graph(ledger, extra, asked)
     source, ledger, graph = _completed[about]
-    return causal_of_bucket(source, ledger, graph, asked, bucket)
+    return causal_of_bucket(source, ledger, graph, extra, asked, bucket, so_far)
 
 
 #: The run whose graph was completed last, in this worker.

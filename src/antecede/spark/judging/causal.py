@@ -7,6 +7,9 @@ those to what the node never took, are followed (`Graph.follow`): what was not t
 after one message out of order more may be. A node where that leads far (one that joined late, or takes few topics) is
 put aside, and such nodes are judged many at once: by message, the latest row at which a node took it or anything
 before it.
+
+A graph that was completed after all nodes had been looked at differs from the one they were judged by in few edges.
+Nodes that were in order need only be asked about the messages at their ends (`Changed`).
 """
 
 from typing import TYPE_CHECKING, Final
@@ -27,6 +30,34 @@ if TYPE_CHECKING:
 STEPS_MAX: Final = 1000
 #: Nodes are looked at again in batches of so many (message, node) entries, 4 or 8 bytes each.
 ENTRIES_MAX: Final = 1 << 24
+
+
+class Changed:
+    """What a completed graph asks of a node that was in order by the graph before: the edges that may be bad now.
+
+    Those are the new edges, and the edges to messages that something passes through only now: who never took such a
+    message has to look behind it.
+    """
+
+    def __init__(self, before: Graph, after: Graph, added: Ints) -> None:
+        """`added`: the edges (from, to) by which `after` was completed."""
+        inner = after.is_inner.copy()
+        inner[: before.count] &= ~before.is_inner
+        into = np.flatnonzero(inner[after.dst])
+        self.src = np.concatenate([added[0], after.src[into]])
+        self.dst = np.concatenate([added[1], after.dst[into]])
+        self._is_inner = after.is_inner[self.dst]
+
+    @property
+    def messages(self) -> Ints:
+        """The messages at the ends of those edges: all that has to be known of a node that was in order."""
+        return np.unique(np.concatenate([self.src, self.dst]))
+
+    def leaves_in_order(self, rows: Ints) -> bool:
+        """Is a node that took messages at these rows, in order so far, in order still?"""
+        late = rows.take(self.dst)
+        late = np.where((late == NEVER) & ~self._is_inner, np.iinfo(rows.dtype).max, late)
+        return not bool((rows.take(self.src) > late).any())
 
 
 class CausalJudge:
@@ -51,6 +82,8 @@ class CausalJudge:
         self._across_topics = across_topics
         self._cover = cover
         self._tally = Tally()
+        #: Nodes with an edge out of order, or to something they never took that leads on.
+        self.doubtful: set[int] = set()
         self._again: list[tuple[int, Ints]] = []
         self._extra: list[tuple[Ints, Ints]] = []
 
@@ -91,6 +124,7 @@ class CausalJudge:
             bad = np.flatnonzero(rows.take(graph.src) > late.take(graph.dst))
             if not len(bad):
                 return
+            self.doubtful.add(node)
             wrong = graph.follow(rows, bad, STEPS_MAX)
             if wrong is not None:
                 self._count(node, rows, np.array(wrong, np.int64))

@@ -38,8 +38,21 @@ class Survey(msgspec.Struct, kw_only=True):
     #: Edges (from, to) of the graph; a `from` beyond the ledger's messages is named in `strangers`.
     extra: Any = None
     strangers: list[MessageKey] = []
+    #: Nodes that were not in order by the recorded graph, as far as one look an edge can tell.
+    doubtful: set[int] = set()
     #: By name: the lowest row of this bucket that names a message before it was published.
     mentions: dict[MessageKey, int] = {}
+
+    def causal(self) -> "CausalSoFar":
+        return CausalSoFar(self.doubtful, self.tallies["causal"].checked)
+
+
+class CausalSoFar(NamedTuple):
+    """What the causal rule need not find out once more when the graph turns out to be incomplete."""
+
+    #: The nodes that must be looked at again in any case.
+    doubtful: set[int]
+    checked: int
 
 
 class Bucket(NamedTuple):
@@ -143,6 +156,7 @@ def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: fr
     if causal is not None:
         found.tallies["causal"] = causal.result()
         found.extra, found.strangers = causal.extra(bucket)
+        found.doubtful = causal.doubtful
     judge_edges(found.tallies.get("tree-edges-once"), found.mentions, bucket, published_at)
     return found
 

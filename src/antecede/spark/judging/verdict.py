@@ -9,7 +9,7 @@
 `judge_run` is these steps in one process. `antecede.spark.audit` does the middle ones as Spark tasks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -17,16 +17,16 @@ import numpy as np
 from antecede.audit import ALL_RULES, DEFAULT_RULES, Report
 from antecede.audit.report import MessageKey, RuleResult
 from antecede.core import UsageError
-from antecede.spark.judging.causal import CausalJudge
-from antecede.spark.judging.columns import Columns, Ints, Topics, columns, run_values
+from antecede.spark.judging.causal import CausalJudge, Changed
+from antecede.spark.judging.columns import Columns, Ints, Topics, columns, is_among, run_values
 from antecede.spark.judging.explain import explain_causal, explain_loss
 from antecede.spark.judging.graph import Graph, forward_edges, make_graph, recorded_edges
 from antecede.spark.judging.invention import judge_publications
 from antecede.spark.judging.ledger import Ledger
 from antecede.spark.judging.loss import Losses, judge_losses
-from antecede.spark.judging.nodes import Cover
+from antecede.spark.judging.nodes import Cover, Node
 from antecede.spark.judging.source import Source
-from antecede.spark.judging.survey import Bucket, Survey, make_bucket, refuse, survey
+from antecede.spark.judging.survey import Bucket, CausalSoFar, Survey, make_bucket, refuse, survey
 from antecede.spark.judging.tally import Tally
 from antecede.spark.judging.total import judge_total
 
@@ -68,7 +68,7 @@ def judge_run(source: Source, asked: Question) -> Outcome:
         ledger.add_strangers(extra.strangers)
         graph = full_graph(ledger, extra, asked)
         for bucket, found in enumerate(surveys):
-            found.tallies["causal"] = causal_of_bucket(source, ledger, graph, asked, bucket)
+            found.tallies["causal"] = causal_of_bucket(source, ledger, graph, extra, asked, bucket, found.causal())
         return conclude(source, ledger, surveys, graph, asked)
     return conclude(source, ledger, surveys, None, asked)
 
@@ -131,14 +131,39 @@ def full_graph(ledger: Ledger, extra: Extra, asked: Question) -> Graph:
     return make_graph(ledger, src, dst, across_topics=asked.across_topics)
 
 
-def causal_of_bucket(source: Source, ledger: Ledger, graph: Graph, asked: Question, bucket: int) -> Tally:
-    """The causal rule alone, with the whole graph."""
+def causal_of_bucket(
+    source: Source, ledger: Ledger, graph: Graph, extra: Extra, asked: Question, bucket: int, so_far: CausalSoFar
+) -> Tally:
+    """The causal rule alone, with the whole graph, where `so_far` is what the recorded one had shown."""
     deliveries, packets, topics = _read(source, ledger, bucket, packets=False)
-    loaded = _bucket(ledger, deliveries, packets, topics, bucket, source.buckets)
-    causal = CausalJudge(ledger, graph, loaded.messages.topic, across_topics=asked.across_topics, cover=None)
-    for node in loaded.each(ledger):
-        causal.look_at(node)
-    return causal.result()
+
+    def nodes_of(rows: Columns) -> Iterator[Node]:
+        return _bucket(ledger, rows, packets, topics, bucket, source.buckets).each(ledger)
+
+    causal = CausalJudge(ledger, graph, ledger.messages.topic, across_topics=asked.across_topics, cover=None)
+    before = recorded_graph(ledger, asked)[0]
+    if before.point is not None or graph.point is not None:  # circles: all are to be judged by them
+        for node in nodes_of(deliveries):
+            causal.look_at(node)
+        return causal.result()
+    changed = Changed(before, graph, extra.edges)
+    ends = changed.messages
+    # Each column by itself: a few rows too many do no harm.
+    few = is_among(deliveries.source, ledger.messages.source[ends]) & is_among(
+        deliveries.seq, ledger.messages.seq[ends]
+    )
+    doubtful = set(so_far.doubtful)
+    doubtful |= {
+        node.node
+        for node in nodes_of(deliveries.take(few))
+        if node.node not in doubtful and not changed.leaves_in_order(node.in_order)
+    }
+    for node in nodes_of(deliveries.take(is_among(deliveries.node, np.array(sorted(doubtful), np.int64)))):
+        if node.node in doubtful:
+            causal.look_at(node)
+    tally = causal.result()
+    tally.checked = so_far.checked
+    return tally
 
 
 def conclude(
