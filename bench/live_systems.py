@@ -5,6 +5,8 @@ import contextlib
 import importlib.util
 import shutil
 import socket
+import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +14,49 @@ from typing import Any
 
 import antecede
 from antecede.live.node.local import LocalCluster
+
+
+class Reader:
+    """What a subscriber does with messages: note how long each took, until `count` have come."""
+
+    def __init__(self, count: int) -> None:
+        self.taken: list[int] = []
+        self.end = 0
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._count = count
+
+    def note(self, body: bytes) -> bool:
+        """A message. True: the last one."""
+        now = time.time_ns()
+        self.taken.append(now - int.from_bytes(body[:8], "big"))
+        if len(self.taken) < self._count:
+            return False
+        self.end = now
+        return True
+
+    def finish(self) -> None:
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+class Client(ABC):
+    """One connection."""
+
+    async def prepare(self, topic: str) -> None:  # noqa: B027 - most have nothing to do
+        """Will publish: what is done once is done before the clock starts."""
+
+    @abstractmethod
+    async def publish(self, topic: str, body: bytes) -> None: ...
+    @abstractmethod
+    async def publish_many(self, topic: str, body: Callable[[], bytes], count: int) -> None: ...
+    @abstractmethod
+    async def subscribe(self, topic: str, reader: Reader) -> None: ...
+    @abstractmethod
+    async def read(self, reader: Reader) -> None:
+        """Until the reader has all it wants."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
 
 
 class System:
@@ -23,7 +68,7 @@ class System:
     def server(self, directory: Path) -> "contextlib.AbstractAsyncContextManager[str]":
         raise NotImplementedError
 
-    async def connect(self, address: str) -> Any:
+    async def connect(self, address: str) -> Client:
         raise NotImplementedError
 
 
@@ -75,7 +120,7 @@ class Antecede(System):
         return AntecedeClient(address, self.order)
 
 
-class AntecedeClient:
+class AntecedeClient(Client):
     """Publishes at the first node, reads at the last."""
 
     def __init__(self, address: str, order: str) -> None:
@@ -104,14 +149,18 @@ class AntecedeClient:
                 await asyncio.sleep(0)
         await asyncio.gather(*window)
 
-    async def subscribe(self, topic: str) -> None:
+    async def prepare(self, topic: str) -> None:
+        await self._open(self._publish_at)
+
+    async def subscribe(self, topic: str, reader: Reader) -> None:
         bus = await self._open(self._read_at)
         self._feed = await bus.subscribe(topic, order=self._order, queue=4096).__aenter__()  # type: ignore[arg-type]
 
-    async def messages(self, count: int) -> AsyncIterator[bytes]:
+    async def read(self, reader: Reader) -> None:
         assert self._feed is not None
-        for _ in range(count):
-            yield (await anext(self._feed)).payload
+        async for message in self._feed:
+            if reader.note(message.payload):
+                return
 
     async def close(self) -> None:
         if self._bus is not None:
@@ -134,10 +183,9 @@ class Nats(System):
         return NatsClient(await nats.connect(f"nats://{address}"))
 
 
-class NatsClient:
+class NatsClient(Client):
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def publish(self, topic: str, body: bytes) -> None:
         await self._client.publish(topic, body)
@@ -149,17 +197,17 @@ class NatsClient:
                 await asyncio.sleep(0)
         await self._client.flush(timeout=60)
 
-    async def subscribe(self, topic: str) -> None:
+    async def subscribe(self, topic: str, reader: Reader) -> None:
         # With a callback: its quickest way, about three times that of its iterator.
         async def heard(message: Any) -> None:
-            self._queue.put_nowait(message.data)
+            if reader.note(message.data):
+                reader.finish()
 
         await self._client.subscribe(topic, cb=heard, pending_msgs_limit=-1, pending_bytes_limit=-1)
         await self._client.flush()
 
-    async def messages(self, count: int) -> AsyncIterator[bytes]:
-        for _ in range(count):
-            yield await self._queue.get()
+    async def read(self, reader: Reader) -> None:
+        await reader.done
 
     async def close(self) -> None:
         await self._client.close()
@@ -180,7 +228,7 @@ class Redis(System):
         return RedisClient(redis.asyncio.Redis.from_url(f"redis://{address}"))
 
 
-class RedisClient:
+class RedisClient(Client):
     def __init__(self, client: Any) -> None:
         self._client = client
         self._subscription: Any = None
@@ -195,19 +243,15 @@ class RedisClient:
                 pipeline.publish(topic, body())
             await pipeline.execute()
 
-    async def subscribe(self, topic: str) -> None:
+    async def subscribe(self, topic: str, reader: Reader) -> None:
         self._subscription = self._client.pubsub()
         await self._subscription.subscribe(topic)
         await self._subscription.get_message(timeout=5)
 
-    async def messages(self, count: int) -> AsyncIterator[bytes]:
-        left = count
+    async def read(self, reader: Reader) -> None:
         async for message in self._subscription.listen():
-            if message["type"] == "message":
-                yield message["data"]
-                left -= 1
-                if not left:
-                    return
+            if message["type"] == "message" and reader.note(message["data"]):
+                return
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -232,7 +276,7 @@ class Mqtt(System):
         return MqttClient(await client.__aenter__())
 
 
-class MqttClient:
+class MqttClient(Client):
     def __init__(self, client: Any) -> None:
         self._client = client
 
@@ -243,15 +287,12 @@ class MqttClient:
         for _ in range(count):
             await self._client.publish(topic, body(), timeout=60)
 
-    async def subscribe(self, topic: str) -> None:
+    async def subscribe(self, topic: str, reader: Reader) -> None:
         await self._client.subscribe(topic)
 
-    async def messages(self, count: int) -> AsyncIterator[bytes]:
-        left = count
+    async def read(self, reader: Reader) -> None:
         async for message in self._client.messages:
-            yield message.payload
-            left -= 1
-            if not left:
+            if reader.note(message.payload):
                 return
 
     async def close(self) -> None:
@@ -271,14 +312,13 @@ class Zenoh(System):
         return ZenohClient(address)
 
 
-class ZenohClient:
+class ZenohClient(Client):
     """Clients of one process share a session, as zenoh's own documentation advises."""
 
     session: Any = None
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
         self._publisher: Any = None
 
     def _open(self, key: str) -> Any:
@@ -293,17 +333,15 @@ class ZenohClient:
         return ZenohClient.session
 
     async def publish(self, topic: str, body: bytes) -> None:
-        await self._ready(topic)
         self._publisher.put(body)
 
     async def publish_many(self, topic: str, body: Callable[[], bytes], count: int) -> None:
-        await self._ready(topic)
         for number in range(count):
             self._publisher.put(body())
             if number % 64 == 63:
                 await asyncio.sleep(0)
 
-    async def _ready(self, topic: str) -> None:
+    async def prepare(self, topic: str) -> None:
         if self._publisher is None:
             import zenoh  # noqa: PLC0415
 
@@ -311,17 +349,18 @@ class ZenohClient:
             self._publisher = session.declare_publisher(topic, congestion_control=zenoh.CongestionControl.BLOCK)
             await asyncio.sleep(1.0)  # until the subscription is known
 
-    async def subscribe(self, topic: str) -> None:
+    async def subscribe(self, topic: str, reader: Reader) -> None:
+        # The callback runs in a thread of zenoh's: handing every message to the event loop would cost most of the time.
         loop = asyncio.get_running_loop()
 
         def heard(sample: Any) -> None:
-            loop.call_soon_threadsafe(self._queue.put_nowait, sample.payload.to_bytes())
+            if reader.note(sample.payload.to_bytes()):
+                loop.call_soon_threadsafe(reader.finish)
 
         self._open("listen/endpoints").declare_subscriber(topic, heard)
 
-    async def messages(self, count: int) -> AsyncIterator[bytes]:
-        for _ in range(count):
-            yield await self._queue.get()
+    async def read(self, reader: Reader) -> None:
+        await reader.done
 
     async def close(self) -> None:
         session, ZenohClient.session = ZenohClient.session, None
