@@ -3,8 +3,8 @@
 "Maximum throughput" does not say what becomes of that which does not fit. Publishers that go on regardless fill queues
 without end, and what they publish depends on old news only, so that clocks would look smaller the worse things are.
 Here they are held back instead, as by an ideal flow control: a message is published at the first moment at which no
-interface on its way is promised to others. Every interface is then used up to its capacity, none is asked for more, and
-publishers share it evenly, for each asks again only after its turn.
+interface on its way is promised to others for more than a short queue. The busiest is then used up to its capacity,
+none is asked for more, and publishers share it evenly, for each asks again only after its turn.
 
 What a message costs is read off the publisher's own interface as it leaves; until the first has left, it is free. What
 others send because of it (acknowledgements) is not promised for and queues.
@@ -24,6 +24,9 @@ from antecede.sim.engine import Simulation
 from antecede.sim.network import PacketSwitched
 from antecede.sim.units import ticks
 from antecede.sim.workload import TOPIC, Count, Members, NotNegative, WorkloadChoice
+
+#: Copies that may queue at an interface. Without a few in store it would rest whenever another one is busier.
+_QUEUE = 16
 
 _Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 
@@ -99,9 +102,10 @@ class _Promises:
         copies = self._copies[topic]
         used = copies > 0
         used[node] = True
-        begin = max(now, int(self._until[used].max()))
+        cost = self._cost.get(topic, 0)
+        begin = max(now, int(self._until[used].max()) - _QUEUE * cost)
         self._until[used] = np.maximum(self._until[used], begin)
-        self._add(topic, node, self._cost.get(topic, 0))
+        self._add(topic, node, cost)
         return begin
 
     def correct(self, topic: str, node: int, occupied: int) -> None:

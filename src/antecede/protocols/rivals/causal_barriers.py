@@ -84,8 +84,6 @@ class CausalBarriers(Flooding):
         self._set((message.topic, message.source), message.seq, covered)
 
     def _set(self, key: tuple[str, int], seq: int, destinations: int) -> None:
-        """This node itself has delivered whatever its row says."""
-        destinations &= ~(1 << self.node)
         if destinations:
             self._matrix[key] = (seq, destinations)
         else:
