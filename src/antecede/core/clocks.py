@@ -76,8 +76,7 @@ class Frontier:
         ahead = self._ahead
         if ahead:
             for source, seq in message.deps:
-                last = ahead.get(source)
-                if last is not None and last <= seq:
+                if source in ahead and ahead[source] <= seq:
                     del ahead[source]
         ahead[message.source] = message.seq
 

@@ -33,7 +33,7 @@ Need: TypeAlias = tuple[Stream, int]
 class _Levels(dict[Stream, int]):
     """Counter values; one never heard of stands at 0 and takes no room.
 
-    `levels[stream]` is fastest where the stream is mostly known, `levels.get(stream, 0)` where it is mostly not.
+    Where it counts, ask with `get(stream, 0)`: what a subclass does for an absent key costs even where none is absent.
     """
 
     __slots__ = ()
@@ -60,10 +60,10 @@ class Counters(Generic[T]):
 
     def wait(self, item: T, needs: Iterable[Need]) -> bool:
         """True when all `needs` are met; otherwise `item` is held and comes out of `raise_to` later."""
-        level = self.level
+        reached = self.level.get
         rest = iter(needs)
         for stream, n in rest:
-            if level[stream] < n:
+            if reached(stream, 0) < n:
                 self.waiting += 1
                 waiting = self._waiting.get(stream)
                 if waiting is None:
@@ -221,8 +221,9 @@ class Gate(Generic[T]):
             return False
         if stream in got._waiting or self._beyond or stream in self._have_less or (stream, n) in self._inside:
             return False
+        reached = level.get
         for other, least in needs:
-            if level[other] < least:
+            if reached(other, 0) < least:
                 return False
         level[stream] = n
         return True
