@@ -11,7 +11,7 @@ and differ in how much of the causal past they name (thesis 3.3.3, Figure 3.1):
 Entries are for one topic; neither names the source's own previous message, which its number implies.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from antecede.core.message import Dependency, Message
@@ -80,6 +80,20 @@ class Frontier:
                     del ahead[source]
         ahead[message.source] = message.seq
 
+    def read(self, source: int, seq: int, deps: Iterable[Dependency]) -> None:
+        """`observe` for a reader of several feeds, to whom a source's messages may come out of order."""
+        last = self._ahead.get(source, 0)
+        self.observe(Message("", source, max(seq, last), tuple(deps)))
+
+    def stamp_for(self, node: int) -> tuple[Dependency, ...]:
+        """`stamp` for a message that `node` numbers: it knows its own messages, so they are not named."""
+        return tuple([entry for entry in self.stamp() if entry[0] != node])
+
+    def put_back(self, entries: Iterable[Dependency]) -> None:
+        """What a stamp took, when the stamped message came to nothing: it covers nothing then."""
+        for source, seq in entries:
+            self._ahead[source] = max(seq, self._ahead.get(source, 0))
+
 
 class UnprunedFrontier(Frontier):
     """A frontier that forgets nothing: the last message of everyone heard since one's own last stamp.
@@ -100,12 +114,16 @@ class DomainFrontier:
     An entry for topic A goes only when a later message *on A* covers it, since a reader of A alone never sees the
     message on B that would have covered it (DESIGN, "Several topics"). Entries of topics one does not take are passed
     on: they come and go with the messages of others.
+
+    Where topics overlap, so that everybody who takes A takes B as well, a message on B covers entries of A, too:
+    `covers(B, A)` says so.
     """
 
-    __slots__ = ("_ahead", "_node")
+    __slots__ = ("_ahead", "_covers", "_node")
 
-    def __init__(self, node: int) -> None:
+    def __init__(self, node: int, covers: Callable[[str, str], bool] | None = None) -> None:
         self._node = node
+        self._covers = covers
         self._ahead: dict[str, dict[int, int]] = {}
 
     def __len__(self) -> int:
@@ -114,6 +132,10 @@ class DomainFrontier:
     def ahead(self, topic: str) -> tuple[Dependency, ...]:
         """The maximal elements on `topic` of what this node has seen, taken or passed on."""
         return tuple(self._ahead.get(topic, {}).items())
+
+    def entries(self) -> tuple[tuple[str, int, int], ...]:
+        """The same of all topics."""
+        return tuple([(topic, *entry) for topic, ahead in self._ahead.items() for entry in ahead.items()])
 
     def stamp(self, topic: str, seq: int) -> tuple[tuple[Dependency, ...], tuple[tuple[str, int, int], ...]]:
         """What the message published now, `seq` of this node on `topic`, depends on: on its topic, and across."""
@@ -128,6 +150,10 @@ class DomainFrontier:
                 for source, last in ahead.items()
             ]
         )
+        if self._covers is not None:
+            for other in {entry[0] for entry in across}:
+                if self._covers(topic, other):
+                    del self._ahead[other]
         self._ahead[topic] = {node: seq}
         return deps, across
 
@@ -139,8 +165,53 @@ class DomainFrontier:
                 del here[source]
         here[message.source] = message.seq
         for topic, source, seq in message.across:
+            if self._covers is not None and self._covers(message.topic, topic):
+                ahead = self._ahead.get(topic, {})
+                if 0 < ahead.get(source, 0) <= seq:
+                    del ahead[source]
             # What was delivered here is in the frontier already, or something later covers it.
-            if not known(topic, source, seq):
-                ahead = self._ahead.setdefault(topic, {})
-                if ahead.get(source, 0) < seq:
-                    ahead[source] = seq
+            elif not known(topic, source, seq):
+                self.merge([(topic, source, seq)])
+
+    def merge(self, entries: Iterable[tuple[str, int, int]]) -> None:
+        """Count these among what lies before whatever is published next."""
+        for topic, source, seq in entries:
+            ahead = self._ahead.setdefault(topic, {})
+            if ahead.get(source, 0) < seq:
+                ahead[source] = seq
+
+
+class GroupVectors:
+    """The whole of it: by topic, how many messages of each source are in one's causal past (Birman et al. 1991).
+
+    For systems whose members and groups are few and known beforehand. Stamps like a `DomainFrontier`, with every entry
+    it has in the place of the immediate predecessors.
+    """
+
+    __slots__ = ("_counts", "_node")
+
+    def __init__(self, node: int) -> None:
+        self._node = node
+        self._counts: dict[str, dict[int, int]] = {}
+
+    def ahead(self, topic: str) -> tuple[Dependency, ...]:
+        return tuple(self._counts.get(topic, {}).items())
+
+    def entries(self) -> tuple[tuple[str, int, int], ...]:
+        return tuple([(topic, *entry) for topic, counts in self._counts.items() for entry in counts.items()])
+
+    def stamp(self, topic: str, seq: int) -> tuple[tuple[Dependency, ...], tuple[tuple[str, int, int], ...]]:
+        here = self._counts.setdefault(topic, {})
+        deps = tuple([entry for entry in here.items() if entry[0] != self._node])
+        across = tuple([entry for entry in self.entries() if entry[0] != topic])
+        here[self._node] = seq
+        return deps, across
+
+    def observe(self, message: Message, known: Callable[[str, int, int], bool]) -> None:
+        topic = message.topic
+        self.merge(((topic, message.source, message.seq), *[(topic, *dep) for dep in message.deps], *message.across))
+
+    def merge(self, entries: Iterable[tuple[str, int, int]]) -> None:
+        for topic, source, seq in entries:
+            counts = self._counts.setdefault(topic, {})
+            counts[source] = max(seq, counts.get(source, 0))

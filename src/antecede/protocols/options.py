@@ -3,7 +3,8 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar, TypeAlias
 
-from antecede.core import Process
+from antecede.core import Process, UsageError
+from antecede.core.chance import MakeChance
 from antecede.core.choices import Choice
 
 #: Makes the process of one node; called again when a node recovers.
@@ -46,4 +47,15 @@ class GroupOptions(ProtocolOptions, frozen=True, kw_only=True):
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         """Like `build`, for topics that have members when the run begins."""
+        raise NotImplementedError
+
+
+class ChanceOptions(GroupOptions, frozen=True, kw_only=True):
+    """Options of a protocol that draws at random: whoever builds it gives the generators, one for each node."""
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        raise UsageError("protocol", type(self).__name__, "draws at random", "build it with `build_chance`")
+
+    def build_chance(self, nodes: int, founders: Founders, chance: MakeChance) -> MakeProcess:
+        """Like `build_groups`, with where chance comes from."""
         raise NotImplementedError

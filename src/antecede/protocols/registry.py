@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from antecede.core import UsageError
 from antecede.core.choices import convert
+from antecede.protocols.gossip.options import ContextOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.rivals.options import BarriersOptions, CbcastOptions, DeltaOptions
 from antecede.protocols.tree_options import AggregationOptions, BrokerOptions, SrptOptions, TimerOptions
@@ -66,6 +67,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "FIFO multicast on an acyclic graph, localized, one message of a publisher at a time; no faults",
         "LoCaMu's rival, Kazemzadeh and Jacobsen 2011",
         DeltaOptions,
+    ),
+    "gossip-context": Protocol(
+        "causal publish/subscribe by gossip among brokers; subscribers get immediate predecessors, for each group",
+        "Kim & Ahn 2.3, SPEC part 5",
+        ContextOptions,
     ),
 }
 

@@ -17,7 +17,7 @@ from msgspec import Meta
 from antecede.core import UsageError
 from antecede.core.choices import parse
 from antecede.core.limits import CUBE_DIMENSION_MAX
-from antecede.protocols.options import GroupOptions, MakeProcess, ProtocolOptions
+from antecede.protocols.options import ChanceOptions, GroupOptions, MakeProcess, ProtocolOptions
 from antecede.protocols.per_topic import PerTopic
 from antecede.protocols.registry import options
 from antecede.sim.engine import Observer
@@ -133,6 +133,8 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
 
 def _maker(spec: RunSpec, protocol: ProtocolOptions, workload: WorkloadChoice, members: Members) -> MakeProcess:
     """Makes the processes of a run; in a broadcast everyone must be a member, and topics do not know of each other."""
+    if isinstance(protocol, ChanceOptions):
+        return protocol.build_chance(spec.nodes, members, lambda node: random.Random(f"{spec.seed}/protocol at {node}"))
     if isinstance(protocol, GroupOptions):
         return protocol.build_groups(spec.nodes, members)
     if any(len(nodes) < spec.nodes for nodes in members.values()):

@@ -1,0 +1,159 @@
+"""Options of the gossip protocols, and who is who: the first nodes are brokers, the others subscribe through them."""
+
+from collections.abc import Callable
+from math import log2
+from typing import Annotated
+
+from msgspec import Meta
+
+from antecede.core import Process, UsageError
+from antecede.core.chance import Chance, MakeChance
+from antecede.core.clocks import DomainFrontier
+from antecede.protocols.gossip.broker import Broker
+from antecede.protocols.gossip.groups import SEPARATOR, covers
+from antecede.protocols.gossip.habits import Habits
+from antecede.protocols.gossip.packets import Peer
+from antecede.protocols.gossip.subscriber import Subscriber
+from antecede.protocols.options import TICKS, ChanceOptions, Founders, MakeProcess
+
+#: Rounds added to log2 of the number of brokers: the tail of a rumour's spread (SPEC 3.1).
+_MARGIN = 4
+#: Brokers a subscriber knows of besides its own.
+_ALTERNATES = 4
+
+Count = Annotated[int, Meta(ge=0)]
+
+
+class GossipOptions(ChanceOptions, frozen=True, kw_only=True):
+    """What both versions have in common."""
+
+    #: The first so many nodes are brokers; node n beyond them begins at broker n mod `brokers`. 0: all are brokers.
+    brokers: Count = 0
+    #: Brokers a message is pushed to in each round.
+    fanout: Annotated[int, Meta(ge=1)] = 3
+    #: Places of a broker's view, for each group.
+    view: Annotated[int, Meta(ge=1)] = 16
+    #: A round, in units of time.
+    round: Annotated[float, Meta(gt=0)] = 200.0
+    #: Rounds a message is pushed; 0: log2 of the brokers, and 4.
+    young: Count = 0
+    #: Rounds it can be asked for; 0: 32 times as long.
+    retain: Count = 0
+    #: Rounds something is waited for before it is given up; 0: 8 times as long as a message is young.
+    patience: Count = 0
+    #: Rounds without news after which a broker rests; 0: 4 times as long as a message is young.
+    rest: Count = 0
+    #: Ask for what is missing; without, what is lost is lost.
+    pull: bool = True
+    #: Messages a broker has at hand for those who ask; messages anybody holds back.
+    store: Annotated[int, Meta(ge=1)] = 65_536
+    held: Annotated[int, Meta(ge=1)] = 65_536
+    #: Keep what must survive a crash.
+    durable: bool = False
+
+    @property
+    def across_topics(self) -> bool:
+        return True
+
+    def build_chance(self, nodes: int, founders: Founders, chance: MakeChance) -> MakeProcess:
+        brokers = self.brokers or nodes
+        if brokers > nodes:
+            raise UsageError("brokers", brokers, f"there are {nodes} nodes", f"choose 0 … {nodes}")
+        habits = self.habits(brokers)
+        takes: dict[int, set[str]] = {}
+        for topic, members in founders.items():
+            if SEPARATOR not in topic:  # who takes several groups at once takes each of them
+                for node in members:
+                    takes.setdefault(node, set()).add(topic)
+        homes: dict[int, dict[int, frozenset[str]]] = {}
+        for node, groups in takes.items():
+            if node >= brokers:
+                homes.setdefault(node % brokers, {})[node] = frozenset(groups)
+        relays = {node: frozenset(takes.get(node, ())).union(*homes.get(node, {}).values()) for node in range(brokers)}
+        by_group: dict[str, list[int]] = {}
+        for node, relayed in relays.items():
+            for group in relayed:
+                by_group.setdefault(group, []).append(node)
+        make_broker = self._broker_maker(relays, habits)
+
+        def make(node: int) -> Process:
+            drawn = chance(node)
+            if node >= brokers:
+                others = [broker for broker in range(brokers) if broker != node % brokers]
+                alternates = drawn.sample(others, min(_ALTERNATES, len(others)))
+                return self._subscriber(node, node % brokers, alternates, habits, drawn, takes.get(node, set()), relays)
+            peers = [
+                Peer(other, 0, tuple(sorted(relays[other])))
+                for group in sorted(relays[node])
+                for other in _some(by_group[group], habits.view + 1, drawn)
+            ]
+            return make_broker(node, drawn, takes.get(node, set()), peers, homes.get(node, {}), brokers)
+
+        return make
+
+    def habits(self, brokers: int) -> Habits:
+        young = self.young or round(log2(max(2, brokers))) + _MARGIN
+        return Habits(
+            round_us=round(self.round * TICKS),
+            fanout=self.fanout,
+            view=self.view,
+            young=young,
+            retain=self.retain or 32 * young,
+            patience=self.patience or 8 * young,
+            rest=self.rest or 4 * young,
+            pull=self.pull,
+            store_max=self.store,
+            held_max=self.held,
+            durable=self.durable,
+        )
+
+    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: Habits) -> "MakeBroker":
+        raise NotImplementedError
+
+    def _subscriber(
+        self,
+        node: int,
+        home: int,
+        alternates: list[int],
+        habits: Habits,
+        chance: Chance,
+        takes: set[str],
+        relays: dict[int, frozenset[str]],
+    ) -> Subscriber:
+        raise NotImplementedError
+
+
+#: (node, chance, takes, peers, subscribers, brokers)
+MakeBroker = Callable[[int, Chance, set[str], list[Peer], dict[int, frozenset[str]], int], Broker]
+
+
+class ContextOptions(GossipOptions, frozen=True, kw_only=True):
+    """Gossip with immediate predecessors."""
+
+    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: Habits) -> MakeBroker:
+        return lambda node, chance, takes, peers, subscribers, brokers: Broker(
+            node,
+            brokers,
+            habits,
+            chance,
+            DomainFrontier(node, covers),
+            takes=takes,
+            peers=peers,
+            subscribers=subscribers,
+        )
+
+    def _subscriber(
+        self,
+        node: int,
+        home: int,
+        alternates: list[int],
+        habits: Habits,
+        chance: Chance,
+        takes: set[str],
+        relays: dict[int, frozenset[str]],
+    ) -> Subscriber:
+        return Subscriber(node, home, alternates, habits, chance, takes=takes)
+
+
+def _some(among: list[int], count: int, chance: Chance) -> list[int]:
+    return among if len(among) <= count else chance.sample(among, count)

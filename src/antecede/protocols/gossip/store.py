@@ -1,0 +1,71 @@
+"""The messages a broker has at hand: young ones to push, older ones for those who ask.
+
+A message is pushed in every round while it is younger than `young` rounds, can be asked for until it is `retain` rounds
+old (stale-message removal), and is forgotten sooner when there are more than `capacity` of them, oldest first.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from antecede.protocols.gossip.packets import Rumour
+
+
+class Store:
+    """Rumours by stream (topic, source), and when each came."""
+
+    def __init__(self, *, young: int, retain: int, capacity: int) -> None:
+        """`retain` 0: as long as there is room."""
+        self._young = young
+        self._retain = retain
+        self._capacity = capacity
+        self._streams: dict[tuple[str, int], dict[int, Rumour]] = {}
+        # In order of arrival: (round, rumour). Those at the right end are young.
+        self._all: deque[tuple[int, Rumour]] = deque()
+        self._pushed: deque[tuple[int, Rumour]] = deque()
+        #: Messages forgotten for want of room.
+        self.crowded_out = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __contains__(self, name: tuple[str, int, int]) -> bool:
+        topic, source, seq = name
+        return seq in self._streams.get((topic, source), ())
+
+    def add(self, rumour: Rumour, now: int, *, push: bool = True) -> None:
+        message = rumour.message
+        self._streams.setdefault((message.topic, message.source), {})[message.seq] = rumour
+        self._all.append((now, rumour))
+        if push:
+            self._pushed.append((now, rumour))
+        if len(self._all) > self._capacity:
+            self.crowded_out += 1
+            self._drop()
+
+    def expire(self, now: int) -> None:
+        """Let go of what is stale."""
+        while self._pushed and now - self._pushed[0][0] >= self._young:
+            self._pushed.popleft()
+        while self._retain and self._all and now - self._all[0][0] >= self._retain:
+            self._drop()
+
+    @property
+    def young(self) -> list[Rumour]:
+        """What is pushed in this round."""
+        return [rumour for _, rumour in self._pushed]
+
+    def stream(self, topic: str, source: int) -> Iterator[Rumour]:
+        """What is there of one stream, by number."""
+        found = self._streams.get((topic, source), {})
+        return (found[seq] for seq in sorted(found))
+
+    def streams(self) -> list[tuple[str, int]]:
+        return list(self._streams)
+
+    def _drop(self) -> None:
+        _, rumour = self._all.popleft()
+        message = rumour.message
+        stream = self._streams[message.topic, message.source]
+        stream.pop(message.seq, None)
+        if not stream:
+            del self._streams[message.topic, message.source]
