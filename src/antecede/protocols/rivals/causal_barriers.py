@@ -14,7 +14,7 @@ to each.
 
 from antecede.core import Message, Packet
 from antecede.core.gate import Need
-from antecede.protocols.rivals.flooding import Carry, Flooding
+from antecede.protocols.rivals.flooding import GROUP, HEADER, Carry, Flooding
 from antecede.protocols.rivals.routes import Routes
 
 #: Bytes of an entry.
@@ -41,9 +41,9 @@ class CausalBarriers(Flooding):
 
     def size(self, packet: Packet) -> int:
         assert isinstance(packet, Barred)
-        return len(packet.message.payload) + self.header(packet)
+        return HEADER + GROUP + len(packet.message.payload) + self.metadata(packet)
 
-    def header(self, packet: Barred) -> int:
+    def metadata(self, packet: Barred) -> int:
         """Bytes of the matrix, and of the message's own number."""
         return ENTRY * (1 + sum([entry[3].bit_count() for entry in packet.matrix]))
 

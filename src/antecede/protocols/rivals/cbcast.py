@@ -6,7 +6,7 @@ all others; of each only what changed since its publisher's last message *to the
 and waited for what it named (links lose nothing, members do not change), so what is left out is known.
 
 Bytes as LoCaMu VI counts them: a full clock has 4 bytes for each member of its group, a single entry 8 (who, how many);
-whichever is shorter travels. The clock of another group than the message's own needs 4 more to name it. With everyone
+whichever is shorter travels. The clock of another group than the message's own needs 2 more to name it. With everyone
 in one group of 1024 a full clock is the paper's 4 KB.
 """
 
@@ -14,11 +14,11 @@ from collections import Counter
 
 from antecede.core import Message, Packet
 from antecede.core.gate import Need
-from antecede.protocols.rivals.flooding import Carry, Flooding
+from antecede.protocols.rivals.flooding import GROUP, HEADER, Carry, Flooding
 from antecede.protocols.rivals.routes import Routes
 
-#: Bytes of a sequence number in a full clock, of an entry that names its node, and of a group's name.
-COUNT, ENTRY, GROUP = 4, 8, 4
+#: Bytes of a sequence number in a full clock, and of an entry that names its node.
+COUNT, ENTRY = 4, 8
 
 
 class GroupClocks:
@@ -70,9 +70,9 @@ class Cbcast(Flooding):
 
     def size(self, packet: Packet) -> int:
         (message,) = packet.messages
-        return len(message.payload) + self.header(message)
+        return HEADER + GROUP + len(message.payload) + self.metadata(message)
 
-    def header(self, message: Message) -> int:
+    def metadata(self, message: Message) -> int:
         """Bytes of the clocks in `message`."""
         groups = self._routes.groups
         size = min(COUNT * len(groups[message.topic]), ENTRY * (1 + len(message.deps)))

@@ -16,7 +16,7 @@ from collections import deque
 
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
 from antecede.core.limits import HELD_MESSAGES_MAX
-from antecede.protocols.rivals.flooding import Carry
+from antecede.protocols.rivals.flooding import GROUP, HEADER, Carry
 from antecede.protocols.rivals.routes import Routes
 
 #: Bytes of a message's name.
@@ -75,7 +75,7 @@ class DeltaNeighbourhood(Process):
                 )
 
     def size(self, packet: Packet) -> int:
-        return NAME + sum([len(message.payload) for message in packet.messages])
+        return HEADER + GROUP + NAME + sum([len(message.payload) for message in packet.messages])
 
     def subscribe(self, topic: str) -> None:
         raise UsageError("topic", topic, "groups of this protocol do not change", "name its members at the beginning")

@@ -16,6 +16,9 @@ from antecede.core import Gate, Message, Packet, Process, ProtocolError, UsageEr
 from antecede.core.gate import FULL, READY, WAITING, Need
 from antecede.protocols.rivals.routes import Routes
 
+#: Bytes every packet has, as LoCaMu's here have: a header, and the number of the group it is for.
+HEADER, GROUP = 20, 2
+
 
 class Carry(Packet, frozen=True, gc=False, tag="rival.carry"):
     """A message on its way along the base graph."""
