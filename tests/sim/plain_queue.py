@@ -54,7 +54,7 @@ class PlainSimulation(GroupSimulation):
             size = process.size(packet)
             for observer in self._observers:
                 observer.sent(self.now, node, to, self.packets, packet, size)
-            for arrival in self._network.arrivals(self.now, node, to, size):
+            for arrival in self._arrivals(self.now, node, to, size):
                 self._push(arrival, to, node, packet, self.packets, size)
         process.out.sends.clear()
 

@@ -219,7 +219,9 @@ class Gate(Generic[T]):
         level = got.level
         if level.get(stream, 0) != n - 1 or not self._contiguous:
             return False
-        if stream in got._waiting or self._beyond or stream in self._have_less or (stream, n) in self._inside:
+        if stream in got._waiting or self._beyond or stream in self._have_less:
+            return False
+        if self._inside and (stream, n) in self._inside:
             return False
         reached = level.get
         for other, least in needs:

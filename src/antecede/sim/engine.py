@@ -60,7 +60,9 @@ class Simulation:
         #: The network without its faults, for workloads that go by how busy it is.
         self.wire = network
         self._make_process = make_process
-        self._network = network
+        self._arrivals = network.arrivals
+        #: Does anybody ask for the size of packets?
+        self._measure = bool(observers) or network.weighs
         self._observers = tuple(observers)
         # Bound once: they are called for every packet and every delivery.
         self._tell_sent = [observer.sent for observer in observers]
@@ -172,10 +174,11 @@ class Simulation:
         if out.changes or out.out_of_order:
             self._report(node, out)
         elif out.deliveries:
-            now = self.now
-            for message in out.deliveries:
-                for delivered in self._tell_delivered:
-                    delivered(now, node, message)
+            if self._tell_delivered:
+                now = self.now
+                for message in out.deliveries:
+                    for delivered in self._tell_delivered:
+                        delivered(now, node, message)
             if self.on_delivery is None:
                 out.deliveries.clear()  # the list stays: others may hold it
             else:
@@ -187,11 +190,10 @@ class Simulation:
 
     def _send(self, node: int, process: Process, weighed: Packet | None, size: int) -> None:
         due, now, number, tell_sent = self._due, self.now, self.packets, self._tell_sent
-        arrivals = self._network.arrivals
-        measure = bool(tell_sent) or self._network.weighs
+        arrivals, measure = self._arrivals, self._measure
         sends = process.out.sends
         for to, packet in sends:
-            if packet is not weighed and measure:  # mostly one packet to several children
+            if measure and packet is not weighed:  # mostly one packet to several children
                 size, weighed = process.size(packet), packet
             number += 1
             for sent in tell_sent:

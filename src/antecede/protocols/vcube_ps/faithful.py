@@ -140,6 +140,8 @@ class FaithfulVCubePs(Process):
         self._window = window
         self._sizes = sizes or Sizes()
         self._groups: dict[str, _Group] = {}
+        #: Is anybody between its SUB and its ACT, on any topic?
+        self._expects_joiners = False
         for topic, members in founders.items():
             self._open(topic, members)
 
@@ -173,10 +175,11 @@ class FaithfulVCubePs(Process):
     # -- packets ------------------------------------------------------------------------------------------------
 
     def receive(self, sender: int, packet: Packet) -> None:
-        if isinstance(packet, Pub):
-            self._take(sender, packet)
-        elif isinstance(packet, Ack):
-            self._acknowledged(sender, packet)
+        kind = type(packet)  # asked for every packet of a run, and nearly all are of these two
+        if kind is Pub:
+            self._take(sender, packet)  # type: ignore[arg-type]
+        elif kind is Ack:
+            self._acknowledged(sender, packet)  # type: ignore[arg-type]
         elif isinstance(packet, Sub | Act | Uns):
             self._pass_wave(sender, packet)
         elif isinstance(packet, SubAck | ActAck | UnsAck):
@@ -265,11 +268,12 @@ class FaithfulVCubePs(Process):
         return 0 if group.takes or group.joining else group.view.register(self.node)
 
     def _deliver(self, messages: Sequence[Message]) -> None:
-        for message in messages:
-            self.out.deliver(message)
-            group = self._groups[message.topic]
-            if group.joiners:
-                group.recent[message.source] = message.seq
+        self.out.deliveries += messages
+        if self._expects_joiners:
+            for message in messages:
+                group = self._groups[message.topic]
+                if group.joiners:
+                    group.recent[message.source] = message.seq
 
     # -- comings and goings -------------------------------------------------------------------------------------
 
@@ -338,6 +342,7 @@ class FaithfulVCubePs(Process):
                 found[self.node] = group.seq
         else:
             group.view.learn(packet.node, packet.register)
+        self._expects_joiners = any(group.joiners for group in self._groups.values())
         hops = group.near[height] if isinstance(packet, Uns) else self._everyone[height]
         self._spread(group, sender, packet, hops, found)
 
