@@ -77,8 +77,8 @@ def open_for_writing(path: Path, check: Check) -> sqlite3.Connection:
         else:
             check_contents(connection, path, check)
         connection.execute("PRAGMA journal_mode=WAL")
-        # A checkpoint costs the commit it falls on two syncs: once in some 16 MB is often enough.
-        connection.execute("PRAGMA wal_autocheckpoint=4000")
+        # Checkpoints are made beside the commits (`writer`); this bounds the log should that not keep up.
+        connection.execute("PRAGMA wal_autocheckpoint=64000")
     except sqlite3.Error as error:
         connection.close()
         raise _damaged(path, str(error)) from None
@@ -154,7 +154,7 @@ def _check_positions(connection: sqlite3.Connection, path: Path) -> None:
 
 def _create(connection: sqlite3.Connection) -> None:
     # In this order: these settings only take before the first table.
-    connection.execute("PRAGMA page_size=8192")
+    connection.execute("PRAGMA page_size=4096")  # a small commit touches a few pages, and logs them whole
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.executescript(

@@ -3,6 +3,12 @@
 A job is a function of the connection. Its answer, or the error of the transaction it was in, goes back to the event
 loop only after the commit. When a transaction fails, all its jobs fail: a journal that cannot write is not one to go on
 with, and the node stops (`live.driver`).
+
+SQLite's log (WAL) must be copied into the file now and then, and both brought to the disk: tens of milliseconds, which
+would fall on whoever commits at that moment. A second thread does it beside the commits (`_Checkpointer`). The log
+begins anew only when all of it was copied, and under load some is always left; so when it has grown long, the writer
+copies that little rest itself, between two commits. Should the second thread not keep up, SQLite's own bound holds
+(`schema.open_for_writing`).
 """
 
 import asyncio
@@ -17,11 +23,56 @@ from antecede.live.errors import JournalError, StoppedError
 #: Jobs in one transaction. A driver has one under way; the others are cursors and retention.
 _TOGETHER_MAX: Final = 64
 
+#: Between two looks at the log, and pages in it from which it should begin anew.
+_CHECKPOINT_S: Final = 1.0
+_LOG_PAGES_LONG: Final = 16_000
+
 
 class _Job(NamedTuple):
     do: Callable[[sqlite3.Connection], Any]
     done: Callable[[Any, Exception | None], None]
     sync: bool
+
+
+class _Checkpointer:
+    """Copies the log into the file, on a connection and thread of its own, a while after something was committed."""
+
+    def __init__(self, path: str) -> None:
+        #: Is it time for the writer to copy the rest?
+        self.log_is_long = False
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._committed = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"checkpoints {path}", daemon=True)
+        self._thread.start()
+
+    def committed(self) -> None:
+        if not self._committed.is_set():
+            self._committed.set()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._committed.set()
+        self._thread.join()
+        self._connection.close()
+
+    def _run(self) -> None:
+        while True:
+            self._committed.wait()
+            if self._stop.wait(_CHECKPOINT_S):
+                return
+            self._committed.clear()
+            pages = checkpoint(self._connection)
+            self.log_is_long = pages >= _LOG_PAGES_LONG
+
+
+def checkpoint(connection: sqlite3.Connection) -> int:
+    """Copy what can be copied without waiting for anybody; how many pages the log has."""
+    try:
+        _, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error:
+        return 0  # a disk that cannot be written is the writer's to find: its commits fail, and are answered for
+    return int(pages)
 
 
 class Writer:
@@ -37,6 +88,7 @@ class Writer:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._level = ""
         self._closed = False
+        self._checkpointer = _Checkpointer(path)
         self._thread = threading.Thread(target=self._run, name=f"journal {path}", daemon=True)
         self._thread.start()
 
@@ -73,6 +125,7 @@ class Writer:
                 if last:
                     return
         finally:
+            self._checkpointer.close()
             self._connection.close()
 
     def _gather(self, jobs: list[_Job]) -> bool:
@@ -91,10 +144,14 @@ class Writer:
         answers: list[Any] = []
         failure: Exception | None = None
         try:
+            if self._checkpointer.log_is_long:
+                self._checkpointer.log_is_long = False
+                checkpoint(self._connection)
             self._set_sync(any(job.sync for job in jobs))
             self._connection.execute("BEGIN IMMEDIATE")
             answers = [job.do(self._connection) for job in jobs]
             self._connection.execute("COMMIT")
+            self._checkpointer.committed()
         except Exception as error:
             failure = error
             if isinstance(error, sqlite3.Error):
