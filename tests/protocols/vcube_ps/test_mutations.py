@@ -44,6 +44,18 @@ LONG = Trial(
     mode="pipelined", nodes=4, window_of_time=8000.0, loss=0.1, duplication=0.05, crashes=3, false_suspicions=4
 )
 BACK = Trial(mode="pipelined", nodes=4, loss=0.2, crashes=2, stay_down=0.0, founders=1.0, leaves=0.05)
+#: Much talk that crosses on its way, and losses that do not come back.
+BUNDLES = Trial(
+    mode="pipelined",
+    aggregate=True,
+    nodes=8,
+    loss=0.5,
+    crashes=3,
+    stay_down=1.0,
+    founders=1.0,
+    leaves=0.05,
+    answers=0.3,
+)
 DOMAIN = Trial(mode="pipelined", nodes=4, topics=3, domain="all", loss=0.1, crashes=3, stay_down=0.0)
 
 FOUND = [
@@ -65,6 +77,7 @@ FOUND = [
     Found(ours.BelievesTheDead, FEW, 3, "blocked"),
     Found(ours.HoldsNothingForOthers, LONG, 32, "agreement"),
     Found(ours.TakesUndeliveredForDone, FEW, 3, "blocked"),
+    Found(ours.NeverLetsGo, BUNDLES, 0, "blocked"),
     Found(ours.ShallowFloors, DOMAIN, 5, "causal"),
     Found(ours.PassesNothingOn, DOMAIN, 5, "causal"),
     Found(ours.CoversAcrossTopics, DOMAIN, 0, "causal"),
