@@ -81,8 +81,10 @@ class Browser:
             self._process.wait()
         os.close(self._in)
 
-    def open(self, file: Path, *, width: int = 1280, height: int = 900, dark: bool = False, media: str = "") -> None:
-        """Show a file at a size, as a reader who prefers dark or light, on screen or on paper."""
+    def open(
+        self, page: Path | str, *, width: int = 1280, height: int = 900, dark: bool = False, media: str = ""
+    ) -> None:
+        """Show a file, or an address, at a size, as a reader who prefers dark or light, on screen or on paper."""
         self.complaints.clear()
         self.requests.clear()
         self._call(
@@ -90,10 +92,10 @@ class Browser:
         )
         preference = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._call("Emulation.setEmulatedMedia", media=media, features=[preference])
-        self._call("Page.navigate", url=file.resolve().as_uri())
+        self._call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         deadline = time.monotonic() + TIMEOUT_S
         while self.evaluate("document.readyState") != "complete":
-            assert time.monotonic() < deadline, f"{file} did not finish loading"
+            assert time.monotonic() < deadline, f"{page} did not finish loading"
             time.sleep(0.02)
 
     def evaluate(self, expression: str) -> Any:

@@ -52,7 +52,7 @@ def node_command(
     tls: Annotated[Path | None, typer.Option(help="A directory made by `antecede cert init`.")] = None,
     certificate: Annotated[str | None, typer.Option(help="This node's certificate in it. Default node.")] = None,
     tokens: Annotated[Path | None, typer.Option(help="A file made by `antecede token`: clients and grants.")] = None,
-    http_port: Annotated[int | None, typer.Option(help="Serve /health and /metrics here. Default: not.")] = None,
+    http_port: Annotated[int | None, typer.Option(help="Serve a page, /health, /metrics here. Default: not.")] = None,
     leave: Annotated[bool, typer.Option(help="Give the place up for good when stopped.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what goes on.")] = False,
 ) -> None:
@@ -94,7 +94,7 @@ def node_command(
     def ready(node: Node) -> None:
         typer.echo(f"node {node.slot} ({node.name}) of cluster {node.config.cluster} at {node.url}")
         if node.http is not None:
-            typer.echo(f"health and metrics at http://{node.config.host}:{node.http.port}/")
+            typer.echo(f"a page, /health and /metrics at http://{node.config.host}:{node.http.port}/")
         if node.journal is None:
             typer.echo("in memory: what it holds is gone when it stops; --dir keeps it")
 

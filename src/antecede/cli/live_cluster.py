@@ -54,9 +54,10 @@ async def _run(directory: Path, nodes: int, port: int, seconds: float) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, asked.set)
     console.print(f"starting {nodes} nodes, journals and logs in {directory}")
-    async with LocalCluster(directory, nodes=nodes, first_port=port) as cluster:
+    async with LocalCluster(directory, nodes=nodes, first_port=port, http=True) as cluster:
         for node in range(nodes):
             console.print(f"  n{node}  pid {cluster.processes[node].pid}  {cluster.url(node)}", highlight=False)
+        console.print(f"look at n0: {cluster.page}", highlight=False)
         deadline = loop.time() + seconds if seconds else None
         table = _Table(cluster)
         with Live(console=console, auto_refresh=False, transient=not console.is_terminal) as live:

@@ -1,12 +1,16 @@
-"""Health and metrics over HTTP: `GET /health` (200 or 503) and `GET /metrics` (Prometheus text). Nothing else.
+"""A node over HTTP: `GET /` is a page to look at, `/health` 200 or 503, `/metrics` Prometheus text, `/status` JSON.
 
-One small request at a time and connection, answered and closed; bounded in size and time. It is for a monitor on the
-same machine or network, tells no payloads and changes nothing.
+One small request at a time and connection, answered and closed; bounded in size and time. It is for people and monitors
+on the same machine or network, tells no payloads and changes nothing.
 """
 
 import asyncio
 import contextlib
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 if TYPE_CHECKING:
     from antecede.live.node.node import Node
@@ -58,15 +62,27 @@ class HttpServer:
             return _response(200 if well else 503, "ok\n" if well else "stopped\n")
         if path == b"/metrics":
             return _response(200, metrics(self._node))
-        return _response(404, "there are /health and /metrics\n")
+        if path == b"/status":
+            told = self._node.status()
+            del told["journal"]  # where files are is for `antecede status`, which asks for a token
+            return _response(200, msgspec.json.encode(told).decode(), "application/json")
+        if path == b"/":
+            return _response(200, _page(), "text/html; charset=utf-8")
+        return _response(404, "there are /, /health, /metrics and /status\n")
 
 
-def _response(status: int, body: str) -> bytes:
+@cache
+def _page() -> str:
+    return files("antecede.live.node").joinpath("page.html").read_text("utf-8")
+
+
+def _response(status: int, body: str, kind: str = "text/plain; version=0.0.4; charset=utf-8") -> bytes:
     data = body.encode()
     words = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
     head = (
-        f"HTTP/1.1 {status} {words[status]}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
-        f"Content-Length: {len(data)}\r\nConnection: close\r\n\r\n"
+        f"HTTP/1.1 {status} {words[status]}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n"
+        "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+        "connect-src 'self'\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
     )
     return head.encode() + data
 

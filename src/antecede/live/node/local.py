@@ -32,10 +32,11 @@ class LocalCluster:
         cluster: str = "antecede",
         memory: bool = False,
         first_port: int = 0,
+        http: bool = False,
         **settings: Any,
     ) -> None:
         """`settings` as in `NodeConfig`, the same for all nodes. `memory`: without journals. `first_port`: the port of
-        the first node, the others behind it, each where it is free; 0: any.
+        the first node, the others behind it, each where it is free; 0: any. `http`: the first node serves its page.
         """
         if not 1 <= nodes <= 256:
             raise UsageError("nodes", nodes, "is out of range", "use 1 … 256")
@@ -44,6 +45,7 @@ class LocalCluster:
         self.processes: dict[int, asyncio.subprocess.Process] = {}
         self.ports = self._ports(nodes, first_port)
         self._settings = settings
+        self._http_port = _free_ports([0])[0] if http else None
         self._memory = memory
         self._stopped = False
 
@@ -58,6 +60,11 @@ class LocalCluster:
     def urls(self) -> str:
         """One URL that names all nodes."""
         return "antecede://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    @property
+    def page(self) -> str | None:
+        """Where to look at the first node with a browser."""
+        return None if self._http_port is None else f"http://127.0.0.1:{self._http_port}/"
 
     def journal(self, node: int) -> Path:
         return self.directory / f"n{node}" / "journal.db"
@@ -93,6 +100,7 @@ class LocalCluster:
             "directory": None if self._memory else ".",
             "place": node,
             "seeds": [f"127.0.0.1:{port}" for port in self.ports],
+            "http_port": self._http_port if node == 0 else None,
             "slots": 1 << max(1, (self.count - 1).bit_length()),
         }
         config.write_text(_toml(settings | self._settings))

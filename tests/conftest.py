@@ -1,4 +1,4 @@
-"""The real browser the page is looked at with."""
+"""The real browser that pages are looked at with."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .browser import Browser
+from tests.report.browser import Browser
 
 #: Looked for in this order; the first that starts is used.
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
