@@ -10,6 +10,7 @@ from antecede.core.choices import convert
 from antecede.protocols.gossip.options import ContextOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.rivals.options import BarriersOptions, CbcastOptions, DeltaOptions
+from antecede.protocols.tno.options import TnoOptions
 from antecede.protocols.tree_options import AggregationOptions, BrokerOptions, SrptOptions, TimerOptions
 from antecede.protocols.vcube_options import DiagnosisOptions, VCubePsOptions
 
@@ -72,6 +73,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "causal publish/subscribe by gossip among brokers; subscribers get immediate predecessors, for each group",
         "Kim & Ahn 2.3, SPEC part 5",
         ContextOptions,
+    ),
+    "tno": Protocol(
+        "total order of notifications over another protocol: one order for all, or tagged out of order",
+        "MIDLAB 9/2011, SPEC part 4",
+        TnoOptions,
     ),
 }
 

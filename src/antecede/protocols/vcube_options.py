@@ -83,6 +83,12 @@ class DiagnosisOptions(GroupOptions, frozen=True, kw_only=True):
         return lambda node: diagnose(node)(None)
 
 
+def diagnosed(make: MakeProcess, nodes: int, rounds: int, round_: float) -> MakeProcess:
+    """Processes that are told by a diagnosis beneath them who is down."""
+    diagnose = _diagnosis(nodes, rounds, round_)
+    return lambda node: Diagnosed(make(node), diagnose(node))
+
+
 def _diagnosis(nodes: int, rounds: int, round_: float) -> Callable[[int], Callable[[Tell | None], Diagnosis]]:
     """By node, by listener: its diagnosis."""
     interval_us, timeout_us = round(round_ * TICKS), round(0.4 * round_ * TICKS)

@@ -1,0 +1,66 @@
+"""The subscription clock: may an event be notified in order, after all that was? (paper 3.2, Figure 6; SPEC 4, 2.4)
+
+An event is in order when, on its own topic, its number is higher than any that was seen, and when of no other topic an
+event was notified that it says came after it. Two events on topics T (below) and T' (above) are then in the same order
+for everybody who is notified of both untagged: the lower one carries a number w for T', the other has a number v of T'.
+After the lower one v must exceed w; before it v must not. It cannot be both.
+
+What differs from print, each an error that breaks the order (SPEC part 4, 2.5 and 2.6):
+* the own number must be higher (S1); "somewhere higher" lets two events pass in both orders;
+* a subscription raises the clock, it never lowers it (S3), and leaving a topic does not forget its entry (S4);
+* numbers of topics not taken are remembered (S5): should they be taken later, what came before is known;
+* an event of an earlier epoch is late, whatever its numbers say (S15).
+"""
+
+from collections.abc import Iterable
+
+from antecede.protocols.tno.event import Entry, Event, TopicId
+
+
+class SubscriptionClock:
+    """Numbers that only rise.
+
+    `printed` compares with every number seen in a timestamp, as the paper's one clock does; otherwise, with fewer tags
+    and as safely, with the events that were notified.
+    """
+
+    def __init__(self, *, printed: bool = False) -> None:
+        self._printed = printed
+        #: By topic: the highest number in the timestamps of what was notified in order, and where subscriptions began.
+        self.seen: dict[TopicId, int] = {}
+        #: By topic: the last event notified in order; in print, with what was seen of the topics ever taken.
+        self.have: dict[TopicId, int] = {}
+        self.epoch = 0
+        self._taken: set[TopicId] = set()
+
+    def in_order(self, event: Event) -> bool:
+        if event.epoch < self.epoch or event.number <= self.seen.get(event.topic, 0):
+            return False
+        have = self.have
+        return all(have.get(topic, 0) <= number for topic, number in event.above)
+
+    def notified(self, topic: TopicId, number: int, epoch: int, above: Iterable[Entry]) -> None:
+        """An event was notified in order."""
+        self.epoch = max(self.epoch, epoch)
+        self._raise(self.have, topic, number)
+        self._raise(self.seen, topic, number)
+        for other, count in above:
+            self._raise(self.seen, other, count)
+            if self._printed and other in self._taken:
+                self._raise(self.have, other, count)
+
+    def joined(self, topic: TopicId, floors: Iterable[Entry]) -> None:
+        """`topic` is taken from these numbers on."""
+        self._taken.add(topic)
+        for other, number in floors:
+            self._raise(self.seen, other, number)
+            if self._printed:
+                self._raise(self.have, other, number)
+
+    def left(self, topic: TopicId) -> None:
+        """`topic` is not taken any more. Nothing is forgotten."""
+
+    @staticmethod
+    def _raise(levels: dict[TopicId, int], topic: TopicId, number: int) -> None:
+        if number > levels.get(topic, 0):
+            levels[topic] = number

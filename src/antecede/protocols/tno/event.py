@@ -1,0 +1,70 @@
+"""An event as it travels on the event service: the application's payload behind its timestamp.
+
+The service sees bytes. A header of 24 bytes (epoch, publisher, its number there, how many entries follow), then entries
+of 24 bytes as the paper counts them (6.1): 16 for a topic's identifier, 8 for a number. The first entry is the event's
+own topic; then come the topics above it in the order, as far as anybody takes both; then, with TNO+, what was stamped
+before it on topics below.
+"""
+
+import hashlib
+import struct
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from antecede.core import Message, ProtocolError
+from antecede.core.limits import CUBE_DIMENSION_MAX, DEPENDENCIES_MAX
+
+#: What a topic is called in a timestamp: as long as a Pastry identifier.
+TopicId: TypeAlias = bytes
+#: A topic and how many events had been numbered on it.
+Entry: TypeAlias = tuple[TopicId, int]
+
+ENTRY_BYTES: Final = 24
+
+_HEADER: Final = struct.Struct(">QIQHH")
+_ENTRY: Final = struct.Struct(">16sQ")
+
+
+class Event(NamedTuple):
+    """An event with its timestamp."""
+
+    topic: TopicId
+    #: Its number on its own topic: no other event of the topic has it.
+    number: int
+    epoch: int
+    #: By topic above: how many of its events had been numbered.
+    above: tuple[Entry, ...]
+    #: By topic below: the last of its events that was stamped before.
+    below: tuple[Entry, ...]
+    #: What the application published.
+    message: Message
+
+
+@lru_cache(maxsize=65_536)
+def topic_id(topic: str) -> TopicId:
+    return hashlib.blake2b(topic.encode(), digest_size=16).digest()
+
+
+def encode_event(
+    message: Message, epoch: int, number: int, above: tuple[tuple[str, int], ...], below: tuple[tuple[str, int], ...]
+) -> bytes:
+    parts = [_HEADER.pack(epoch, message.source, message.seq, len(above), len(below))]
+    parts += [_ENTRY.pack(topic_id(topic), n) for topic, n in ((message.topic, number), *above, *below)]
+    return b"".join([*parts, message.payload])
+
+
+@lru_cache(maxsize=4096)  # in a simulation all subscribers get the same bytes
+def decode_event(topic: str, data: bytes) -> Event:
+    """Raises `ProtocolError` for bytes that no ordering module made."""
+    if len(data) < _HEADER.size + ENTRY_BYTES:
+        raise ProtocolError(f"an event of {len(data)} bytes on {topic!r} is no timestamped one")
+    epoch, source, seq, above, below = _HEADER.unpack_from(data)
+    payload_at = _HEADER.size + ENTRY_BYTES * (1 + above + below)
+    if above + below > DEPENDENCIES_MAX or payload_at > len(data) or source >> CUBE_DIMENSION_MAX or not seq:
+        raise ProtocolError(f"an event on {topic!r} has a timestamp that cannot be")
+    entries = tuple(_ENTRY.iter_unpack(data[_HEADER.size : payload_at]))
+    own, number = entries[0]
+    if own != topic_id(topic) or not number:
+        raise ProtocolError(f"an event on {topic!r} is stamped for another topic")
+    message = Message(topic, source, seq, (), data[payload_at:])
+    return Event(own, number, epoch, entries[1 : 1 + above], entries[1 + above :], message)

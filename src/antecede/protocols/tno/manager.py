@@ -1,0 +1,412 @@
+"""The manager of a topic: numbers its events and lets their timestamps be filled in (paper 3.2, Figures 4, 5, 7, 8).
+
+An event gets the next number of its topic T, and travels as a timestamp to the managers of the *sequencing group*: the
+topics above T which somebody takes together with T. Each adds how many events it has numbered so far; the last returns
+it to the publisher. So of two events on topics somebody takes both of, the one on the lower topic says where it stands
+among those of the higher, and all who are notified of both compare the same two numbers.
+
+What differs from print (SPEC part 4, 2.6):
+* a topic belongs to the group when *one* subscription has both (S2), the event's own number is always there (S9);
+* a subscription takes no number (S7), and an older one never replaces a newer (S6);
+* the events of a publisher on a topic are numbered in its order, whatever links do, which is all that causal order
+  inside a topic needs (paper 4). A number is given once an event, however often it is asked for (S14);
+* an event also says what its manager had filled in for topics below since its last event (TNO+, S12): those came first;
+* a number whose publisher is silent for too long is declared void, so that nobody waits for it;
+* no event is numbered by an order of which the manager has not been told all (S16).
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+import msgspec
+
+from antecede.protocols.tno.machine import Judgement, Machine, Out
+from antecede.protocols.tno.order import Ranks, popularity
+from antecede.protocols.tno.packets import (
+    KEEPER,
+    AskOrder,
+    Create,
+    Entries,
+    Expire,
+    Fill,
+    FillSub,
+    Free,
+    Got,
+    NewOrder,
+    OrderAck,
+    Published,
+    PublishedAck,
+    Request,
+    Resend,
+    Route,
+    Stamp,
+    SubAck,
+    SubAgain,
+    SubDone,
+    Swap,
+    UpdateSub,
+    Void,
+    VoidAck,
+)
+
+_NOBODY: Final[tuple[int, tuple[str, ...]]] = (0, ())
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """How timestamps are made. The same for all managers of a system."""
+
+    #: TNO+: say what was stamped before on topics below.
+    below: bool = True
+    #: Timestamps pass every manager between, so that none overtakes another: with it nothing need ever be tagged.
+    through: bool = False
+    #: Topics change places when f differs by more than `beta`; 0: never.
+    alpha: float = 1.0
+    beta: float = 0.0
+
+
+class _Open(msgspec.Struct, frozen=True):
+    """An event that is numbered and not known to be published."""
+
+    number: int
+    #: Whose manager completes its timestamp, and the timestamp if that is this one.
+    last: str
+    stamp: Stamp | None
+
+
+class _Channel(msgspec.Struct):
+    """To the manager of one other topic: how much was sent, and what of it has not been acknowledged."""
+
+    places: int = 0
+    queue: list[Fill | Free] = msgspec.field(default_factory=list)
+
+
+class _State(msgspec.Struct):
+    epoch: int
+    order: tuple[str, ...]
+    #: The latest epoch heard of.
+    wanted: int
+    #: By subscriber: version and topics; none when it has left.
+    subscriptions: dict[int, tuple[int, tuple[str, ...]]]
+    #: The last number given.
+    count: int = 0
+    #: By topic below: the last event filled in here since this topic's last event.
+    passed: dict[str, int] = msgspec.field(default_factory=dict)
+    #: By publisher: how many of its events were numbered, how many of those are published, and the others.
+    asked: dict[int, int] = msgspec.field(default_factory=dict)
+    done: dict[int, int] = msgspec.field(default_factory=dict)
+    open: dict[int, dict[int, _Open]] = msgspec.field(default_factory=dict)
+    #: Timestamps of other topics completed here: by topic, publisher, and its number.
+    finished: dict[str, dict[int, dict[int, Stamp]]] = msgspec.field(default_factory=dict)
+    channels: dict[str, _Channel] = msgspec.field(default_factory=dict)
+    #: By sender: how much of its channel to here has come.
+    come: dict[str, int] = msgspec.field(default_factory=dict)
+    #: By subscriber: numbers declared void it has not acknowledged.
+    voids: dict[int, list[int]] = msgspec.field(default_factory=dict)
+
+
+class Manager(Machine):
+    """One topic's."""
+
+    def __init__(
+        self, topic: str, order: tuple[str, ...], rules: Rules, founders: dict[int, tuple[int, tuple[str, ...]]]
+    ) -> None:
+        """`founders`: subscriptions there from the beginning, as (0, topics) by subscriber."""
+        self.topic = topic
+        self._rules = rules
+        self._state = _State(0, order, 0, dict(founders))
+        self._refresh()
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def judge(self, request: Request) -> Judgement:  # noqa: PLR0911 - one line a kind
+        state = self._state
+        match request:
+            case Create():
+                return self._judge_create(request)
+            case Fill() | Free():
+                return _in_turn(request.place, state.come.get(request.sender, 0))
+            case Got():
+                channel = state.channels.get(request.to)
+                return "now" if channel and channel.queue and channel.queue[0].place <= request.place else "old"
+            case Published():
+                return "now" if request.numbers[-1][0] > state.done.get(request.source, 0) else "old"
+            case VoidAck():
+                return "now" if set(request.numbers) & set(state.voids.get(request.subscriber, ())) else "old"
+            case FillSub():
+                if request.epoch > state.epoch:
+                    return "now" if request.epoch > state.wanted else "early"
+                newer = request.version > self._version(request.subscriber)
+                return "now" if request.epoch == state.epoch and newer else "old"
+            case UpdateSub():
+                return "now" if request.version > self._version(request.subscriber) else "old"
+            case NewOrder():
+                newer = request.epoch == state.epoch and len(request.order) > len(state.order)
+                return "now" if request.epoch > state.epoch or newer else "old"
+            case Expire():
+                known = state.open.get(request.source, {}).get(request.seq)
+                return "now" if known and known.number == request.number else "old"
+        return "old"
+
+    def apply(self, request: Request) -> list[Out]:  # noqa: PLR0911 - one line a kind
+        match request:
+            case Create():
+                return self._create(request)
+            case Fill():
+                self._state.come[request.sender] = request.place
+                return self._fill(request)
+            case Free():
+                self._state.come[request.sender] = request.place
+                self._free(request)
+            case Got():
+                queue = self._state.channels[request.to].queue
+                while queue and queue[0].place <= request.place:
+                    del queue[0]
+            case Published():
+                return self._published(request)
+            case VoidAck():
+                left = [n for n in self._state.voids[request.subscriber] if n not in request.numbers]
+                self._set_voids(request.subscriber, left)
+            case FillSub():
+                if request.epoch > self._state.epoch:
+                    return self._want(request.epoch)
+                self._register(request.subscriber, request.version, request.topics)
+                return self.again(request)
+            case UpdateSub():
+                self._register(request.subscriber, request.version, request.topics)
+                return self.again(request)
+            case NewOrder():
+                self._state.epoch, self._state.order = request.epoch, request.order
+                self._refresh()
+                return self.again(request)
+            case Expire():
+                opened = self._state.open[request.source].pop(request.seq)
+                return [*self._forget(request.source, request.seq, {opened.last}), *self._void(opened.number)]
+        return []
+
+    def again(self, request: Request) -> list[Out]:  # noqa: PLR0911 - one line a kind
+        state = self._state
+        match request:
+            case Create():
+                opened = state.open.get(request.source, {}).get(request.seq)
+                if opened is None:
+                    return []
+                if opened.stamp is not None:
+                    return [(request.source, opened.stamp)]
+                return [(opened.last, Resend(opened.last, self.topic, request.source, request.seq))]
+            case Resend():
+                stamp = state.finished.get(request.topic, {}).get(request.source, {}).get(request.seq)
+                return [(request.source, stamp)] if stamp else []
+            case Published():
+                return [(request.source, PublishedAck(self.topic, state.done[request.source]))]
+            case FillSub():
+                return self._pass_subscription(request)
+            case UpdateSub():
+                return [(request.subscriber, SubAck(self.topic, request.version))]
+            case NewOrder():
+                return [(KEEPER, OrderAck(self.topic, state.epoch))]
+        return []
+
+    def unfinished(self) -> list[Out]:
+        state = self._state
+        again: list[Out] = [(to, packet) for to, channel in state.channels.items() for packet in channel.queue]
+        again += [(subscriber, Void(self.topic, tuple(numbers))) for subscriber, numbers in state.voids.items()]
+        if self._blocked():
+            again.append((KEEPER, AskOrder(self.topic)))
+        return again
+
+    def save(self) -> bytes:
+        return msgspec.msgpack.encode(self._state)
+
+    def load(self, state: bytes) -> None:
+        self._state = msgspec.msgpack.decode(state, type=_State)
+        self._refresh()
+
+    def came(self, sender: str) -> int:
+        """How much of the channel from the manager of `sender` has come."""
+        return self._state.come.get(sender, 0)
+
+    def waiting(self) -> list[tuple[int, int, int]]:
+        """Events numbered and not known to be published: publisher, its number for the event, ours."""
+        return [
+            (source, seq, opened.number) for source, some in self._state.open.items() for seq, opened in some.items()
+        ]
+
+    # -- events of this topic -----------------------------------------------------------------------------------
+
+    def _judge_create(self, request: Create) -> Judgement:
+        state, source, seq = self._state, request.source, request.seq
+        if seq <= state.done.get(source, 0) or seq in state.open.get(source, {}):
+            return "old"
+        return "early" if self._blocked() or seq > state.asked.get(source, 0) + 1 else "now"
+
+    def _blocked(self) -> bool:
+        """Is there an order we have not been told, or are we not in the one we were told?"""
+        if self._state.wanted > self._state.epoch:
+            return True
+        return self._rules.beta > 0 and self.topic not in self._ranks
+
+    def _create(self, request: Create) -> list[Out]:
+        state, source, seq = self._state, request.source, request.seq
+        state.count += 1
+        state.asked[source] = max(seq, state.asked.get(source, 0))
+        below: Entries = ()
+        if self._rules.below:
+            below = tuple(sorted(item for item in state.passed.items() if item[0] in self._together))
+            state.passed.clear()
+        stamps = [topic for topic, fills in self._route if fills]
+        last = stamps[-1] if stamps else ""
+        stamp = None if last else Stamp(self.topic, source, seq, state.epoch, state.count, (), below)
+        state.open.setdefault(source, {})[seq] = _Open(state.count, last, stamp)
+        if stamp is not None:
+            return [(source, stamp)]
+        return [self._forward(source, seq, self.topic, state.epoch, state.count, self._route, (), below, "")]
+
+    def _published(self, request: Published) -> list[Out]:
+        state, source = self._state, request.source
+        state.done[source] = seq = max(state.done.get(source, 0), request.numbers[-1][0])
+        state.asked[source] = max(seq, state.asked.get(source, 0))
+        opened = state.open.get(source, {})
+        used = dict(request.numbers)
+        out: list[Out] = []
+        lasts: set[str] = set()
+        for known in [known for known in opened if known <= seq]:
+            event = opened.pop(known)
+            lasts.add(event.last)
+            if used.get(known, event.number) != event.number:  # published with a number it was given before
+                out += self._void(event.number)
+        if not opened:
+            state.open.pop(source, None)
+        return [*out, *self._forget(source, seq, lasts), *self.again(request)]
+
+    def _forget(self, source: int, seq: int, lasts: set[str]) -> list[Out]:
+        """Tell those who completed timestamps that these are not asked for any more."""
+        out: list[Out] = []
+        for last in sorted(lasts - {""}):
+            channel = self._state.channels.setdefault(last, _Channel())
+            channel.places += 1
+            packet = Free(self.topic, last, channel.places, self.topic, source, seq)
+            channel.queue.append(packet)
+            out.append((last, packet))
+        return out
+
+    def _void(self, number: int) -> list[Out]:
+        """Nobody shall wait for `number`."""
+        out: list[Out] = []
+        for subscriber, (_, topics) in self._state.subscriptions.items():
+            if topics:
+                self._state.voids.setdefault(subscriber, []).append(number)
+                out.append((subscriber, Void(self.topic, (number,))))
+        return out
+
+    # -- events of topics below ---------------------------------------------------------------------------------
+
+    def _fill(self, fill: Fill) -> list[Out]:
+        state = self._state
+        out = self._want(fill.epoch)
+        (_, stamps), *rest = fill.route
+        above, swap = fill.above, fill.swap
+        if stamps:
+            above = (*above, (self.topic, state.count))
+            state.passed[fill.topic] = max(fill.number, state.passed.get(fill.topic, 0))
+            if self._outgrown(fill.number):
+                swap = self.topic
+        if rest:
+            return [
+                *out,
+                self._forward(
+                    fill.source, fill.seq, fill.topic, fill.epoch, fill.number, tuple(rest), above, fill.below, swap
+                ),
+            ]
+        stamp = Stamp(fill.topic, fill.source, fill.seq, fill.epoch, fill.number, above, fill.below)
+        state.finished.setdefault(fill.topic, {}).setdefault(fill.source, {})[fill.seq] = stamp
+        if swap:
+            out.append((KEEPER, Swap(swap, fill.topic, fill.epoch)))
+        return [*out, (fill.source, stamp)]
+
+    def _forward(
+        self,
+        source: int,
+        seq: int,
+        topic: str,
+        epoch: int,
+        number: int,
+        route: Route,
+        above: Entries,
+        below: Entries,
+        swap: str,
+    ) -> Out:
+        to = route[0][0]
+        channel = self._state.channels.setdefault(to, _Channel())
+        channel.places += 1
+        packet = Fill(self.topic, to, channel.places, topic, source, seq, epoch, number, route, above, below, swap)
+        channel.queue.append(packet)
+        return to, packet
+
+    def _free(self, free: Free) -> None:
+        kept = self._state.finished.get(free.topic, {}).get(free.source, {})
+        for seq in [seq for seq in kept if seq <= free.seq]:
+            del kept[seq]
+
+    def _outgrown(self, number: int) -> bool:
+        alpha, beta = self._rules.alpha, self._rules.beta
+        return beta > 0 and popularity(number, alpha) > popularity(self._state.count, alpha) + beta
+
+    def _want(self, epoch: int) -> list[Out]:
+        """There is an order of this epoch: nothing is numbered before we have it."""
+        if epoch <= max(self._state.wanted, self._state.epoch):
+            return []
+        self._state.wanted = epoch
+        return [(KEEPER, AskOrder(self.topic))]
+
+    # -- subscriptions ------------------------------------------------------------------------------------------
+
+    def _pass_subscription(self, request: FillSub) -> list[Out]:
+        state = self._state
+        if request.version < self._version(request.subscriber):
+            return []
+        if request.epoch < state.epoch:
+            return [(request.subscriber, SubAgain(request.version, state.epoch, state.order))]
+        floors = (*request.floors, (self.topic, state.count))
+        rest = request.route[1:]
+        if not rest:
+            return [(request.subscriber, SubDone(request.version, floors))]
+        packet = FillSub(request.subscriber, request.version, request.topics, request.epoch, rest, floors)
+        return [(rest[0], packet)]
+
+    def _register(self, subscriber: int, version: int, topics: tuple[str, ...]) -> None:
+        self._state.subscriptions[subscriber] = (version, topics)
+        if not topics:
+            self._set_voids(subscriber, [])
+        self._refresh()
+
+    def _version(self, subscriber: int) -> int:
+        return self._state.subscriptions.get(subscriber, _NOBODY)[0]
+
+    def _set_voids(self, subscriber: int, numbers: list[int]) -> None:
+        if numbers:
+            self._state.voids[subscriber] = numbers
+        else:
+            self._state.voids.pop(subscriber, None)
+
+    def _refresh(self) -> None:
+        """Who is taken together with this topic, and the way of its timestamps."""
+        state = self._state
+        self._ranks = Ranks(state.order)
+        self._together = self._sequencing([topics for _, topics in state.subscriptions.values()])
+        key = self._ranks.key
+        group = sorted([topic for topic in self._together if key(topic) < key(self.topic)], key=key, reverse=True)
+        if self._rules.through and group:
+            between = {topic for topic in state.order if key(group[-1]) <= key(topic) < key(self.topic)}
+            self._route: Route = tuple(
+                (topic, topic in self._together) for topic in self._ranks.upwards(between.union(group))
+            )
+        else:
+            self._route = tuple((topic, True) for topic in group)
+
+    def _sequencing(self, subscriptions: Collection[tuple[str, ...]]) -> frozenset[str]:
+        """The topics somebody takes together with this one."""
+        return frozenset().union(*set(subscriptions)) - {self.topic}  # mostly there are few different ones
+
+
+def _in_turn(place: int, reached: int) -> Judgement:
+    return "old" if place <= reached else "now" if place == reached + 1 else "early"

@@ -1,0 +1,363 @@
+"""The ordering module of one node: publisher, subscriber and the managers it has a part in (paper 3.1, Figure 2).
+
+It stands on *any* event service that can publish, subscribe and notify, and is driven by whoever has one: a simulated
+protocol (`process`), or a program that talks to a broker. The driver calls
+
+    publish, subscribe, unsubscribe     for the application
+    receive(sender, packet)             a control packet of another node's module arrived
+    ens_notified(topic, data)           the service gave an event
+    ens_published(topic)                the service has taken the next event it was given on this topic
+    ens_joined(topic), ens_left(topic)  the service gives a topic's events from now on; or has broken that off by itself
+    wake, peer_down, peer_up            timers, suspicions
+    restore, start                      after a crash, with what was kept
+
+and after each call carries out `out`: keep, send, call the service (`out.ens`), deliver, arm timers. Control packets
+may be lost, repeated and overtaken. The service may lose events (their places are given up after `ttl_us`); it should
+give an event to those subscribed when it was published, in any order.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from antecede.core import Message, Packet, ProtocolError, UsageError
+from antecede.protocols.tno.clock import SubscriptionClock
+from antecede.protocols.tno.machine import Machine
+from antecede.protocols.tno.manager import Manager, Rules
+from antecede.protocols.tno.order import Keeper
+from antecede.protocols.tno.outbox import ModuleOutbox
+from antecede.protocols.tno.packets import (
+    KEEPER,
+    Append,
+    Appended,
+    Create,
+    Expire,
+    Fill,
+    Free,
+    Got,
+    Install,
+    Prepare,
+    Promise,
+    PublishedAck,
+    Request,
+    Stamp,
+    SubAck,
+    SubAgain,
+    SubDone,
+    Void,
+    addressee,
+)
+from antecede.protocols.tno.publisher import PublishedDue, Publisher, PublisherTick
+from antecede.protocols.tno.records import Asked, Began, Came, Out, Told, Versioned, Wanted
+from antecede.protocols.tno.replica import Kept, KeptState, Replica, Tick
+from antecede.protocols.tno.subscriber import Patience, Subscriber, SubscriberTick
+
+
+class Lease(NamedTuple):
+    """A timer: which events of `topic` were numbered long ago and are not published?"""
+
+    topic: str
+
+
+class GotDue(NamedTuple):
+    """A timer: acknowledge what came from the manager of `sender` to that of `topic`."""
+
+    topic: str
+    sender: str
+
+
+#: By which a process that stands on another tells its own timers from the other's.
+TIMERS = (Tick, Lease, GotDue, PublisherTick, PublishedDue, SubscriberTick, Patience)
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What all modules of a system share, and where each may differ."""
+
+    #: By topic, or the keeper: the nodes that manage it, the one that leads first.
+    managers: Callable[[str], tuple[int, ...]]
+    #: The order of topics in the beginning, highest first; topics not named stand below, by name.
+    order: tuple[str, ...] = ()
+    #: By node: the topics it takes from the beginning.
+    founders: dict[int, frozenset[str]] = {}
+    rules: Rules = Rules()
+    #: The paper's rule for what is in order (`clock`).
+    printed: bool = False
+    #: Events a subscriber holds; None: any number. 0: none, what is early makes what comes later late.
+    buffer: int | None = None
+    #: How long an event waits for those before it; 0: for ever.
+    ttl_us: int = 0
+    #: Timestamps a publisher asks for at a time.
+    window: int = 64
+    #: After how long something is asked again: more than a way along all managers and back.
+    retry_us: int
+    #: How long an acknowledgement waits for company: less than that.
+    ack_us: int
+    #: When an event that was numbered and never published is declared void; 0: never.
+    lease_us: int = 0
+    #: Must one take a topic to publish on it?
+    publishers_subscribe: bool = True
+
+
+class OrderingModule:
+    """One node's."""
+
+    def __init__(
+        self,
+        node: int,
+        settings: Settings,
+        *,
+        make_manager: Callable[..., Manager] = Manager,
+        make_clock: Callable[..., SubscriptionClock] = SubscriptionClock,
+    ) -> None:
+        """`make_manager` and `make_clock` put others in the place of ours: for mutations."""
+        self.node = node
+        self._out = ModuleOutbox()
+        self.retry_us = settings.retry_us
+        self._settings = settings
+        self._make_manager = make_manager
+        self._suspected: set[int] = set()
+        self._replicas: dict[str, Replica] = {}
+        self._members: dict[str, tuple[int, ...]] = {}
+        #: What this node says to itself.
+        self._own: deque[Packet] = deque()
+        self._acking: set[GotDue] = set()
+        #: By topic managed: what was waiting to be published when its lease was last looked at.
+        self._leases: dict[str, frozenset[tuple[int, int, int]]] = {}
+        self._publisher = Publisher(
+            node,
+            self.out,
+            self.post,
+            window=settings.window,
+            retry_us=settings.retry_us,
+            ack_us=settings.ack_us,
+        )
+        self._subscriber = Subscriber(
+            node,
+            self.out,
+            self.post,
+            settings.founders.get(node, frozenset()),
+            settings.order,
+            make_clock(printed=settings.printed),
+            buffer=settings.buffer,
+            ttl_us=settings.ttl_us,
+            retry_us=settings.retry_us,
+        )
+
+    @property
+    def out(self) -> ModuleOutbox:
+        """What it wants done."""
+        return self._out
+
+    @property
+    def held(self) -> int:
+        return self._subscriber.held
+
+    # -- the application ----------------------------------------------------------------------------------------
+
+    def publish(self, topic: str, payload: bytes) -> Message:
+        """The message as it is named; it goes out, and is notified here too, when its timestamp is complete."""
+        if topic.startswith(KEEPER):
+            raise UsageError("topic", topic, "is this layer's own", "choose another name")
+        if self._settings.publishers_subscribe and topic not in self._subscriber.wants:
+            raise UsageError("topic", topic, f"node {self.node} does not subscribe to it", "subscribe first")
+        message = self._publisher.publish(topic, payload)
+        self._settle()
+        return message
+
+    def subscribe(self, topic: str) -> None:
+        self._subscriber.subscribe(topic)
+        self._settle()
+
+    def unsubscribe(self, topic: str) -> None:
+        self._subscriber.unsubscribe(topic)
+        self._settle()
+
+    # -- the event service --------------------------------------------------------------------------------------
+
+    def ens_notified(self, topic: str, data: bytes) -> None:
+        self._subscriber.arrived(topic, data)
+        self._settle()
+
+    def ens_published(self, topic: str) -> None:
+        self._publisher.confirmed(topic)
+        self._settle()
+
+    def ens_joined(self, topic: str) -> None:
+        self._subscriber.served(topic)
+        self._settle()
+
+    def ens_left(self, topic: str) -> None:
+        self._subscriber.not_served(topic)
+        self._settle()
+
+    # -- other modules ------------------------------------------------------------------------------------------
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Expire):
+            raise ProtocolError(f"node {sender} speaks for a manager's own clock")
+        self._take(sender, packet)
+        self._settle()
+
+    def _take(self, sender: int, packet: Packet) -> None:
+        match packet:
+            case Stamp():
+                self._publisher.stamped(packet)
+            case PublishedAck():
+                self._publisher.acknowledged(packet)
+            case Void():
+                self._subscriber.voided(packet)
+            case SubDone():
+                self._subscriber.joined(packet)
+            case SubAgain():
+                self._subscriber.joined_too_early(packet)
+            case SubAck():
+                self._subscriber.acknowledged(packet)
+            case Prepare() | Promise() | Append() | Install() | Appended():
+                self._replica(packet.topic).receive(sender, packet)
+            case _ if isinstance(packet, Request):
+                self._replica(addressee(packet)).request(packet)
+            case _:
+                raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, not one of TNO's")
+
+    # -- timers and suspicions ----------------------------------------------------------------------------------
+
+    def wake(self, timer: Hashable) -> None:
+        match timer:
+            case PublisherTick() | PublishedDue():
+                self._publisher.wake(timer)
+            case SubscriberTick() | Patience():
+                self._subscriber.wake(timer)
+            case Tick():
+                self._replica(timer.topic).tick()
+            case Lease():
+                self._expire(timer.topic)
+            case GotDue():
+                self._acking.discard(timer)
+                replica = self._replica(timer.topic)
+                if replica.leading and isinstance(replica.machine, Manager):
+                    came = replica.machine.came(timer.sender)
+                    replica.say([(timer.sender, Got(timer.sender, timer.topic, came))])
+        self._settle()
+
+    def suspects(self, node: int) -> bool:
+        return node in self._suspected
+
+    def peer_down(self, node: int) -> None:
+        self._suspected.add(node)
+        for replica in self._replicas.values():
+            if node in replica.members and replica.leader() == self.node:
+                replica.stand()
+        self._settle()
+
+    def peer_up(self, node: int) -> None:
+        self._suspected.discard(node)
+        for replica in self._replicas.values():
+            replica.tick_later()
+        self._settle()
+
+    def post(self, to: int | str, packet: Packet) -> None:
+        """Send to a node, or to the manager of a topic."""
+        if isinstance(to, str):
+            to = next((node for node in self._managers(to) if node not in self._suspected), self._managers(to)[0])
+        if to == self.node:
+            self._own.append(packet)
+        else:
+            self.out.send(to, packet)
+
+    # -- crashes ------------------------------------------------------------------------------------------------
+
+    def restore(self, records: Iterable[object]) -> None:
+        for record in records:
+            match record:
+                case Kept() | KeptState():
+                    self._replica(record.topic).restore(record)
+                case Asked() | Out():
+                    self._publisher.restore(record)
+                case Wanted() | Versioned() | Began() | Came() | Told():
+                    self._subscriber.restore(record)
+
+    def restart(self, served: Callable[[str], bool]) -> None:
+        """After `restore`: go on. `served`: does the service still give the events of this topic?"""
+        self._subscriber.start(served)
+        if self._settings.publishers_subscribe:
+            for topic in self._publisher.busy():
+                self._subscriber.need(topic)
+        self._publisher.start()
+        for replica in self._replicas.values():
+            if replica.leader() == self.node:
+                replica.stand()
+        self._settle()
+
+    # -- questions ----------------------------------------------------------------------------------------------
+
+    def wants(self, topic: str) -> bool:
+        return topic in self._subscriber.wants
+
+    def takes(self, topic: str) -> bool:
+        return self._subscriber.takes(topic)
+
+    def unfinished(self) -> list[str]:
+        """What is still under way here, in words."""
+        return [*self._publisher.unfinished(), *self._subscriber.unfinished()]
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Say to ourselves what is for us, and let go of what nobody needs."""
+        while self._own:
+            self._take(self.node, self._own.popleft())
+        for topic in self._subscriber.unneeded():
+            if self._publisher.idle(topic):
+                self._subscriber.release(topic)
+
+    def _managers(self, topic: str) -> tuple[int, ...]:
+        members = self._members.get(topic)
+        if members is None:
+            members = self._members[topic] = self._settings.managers(topic)
+        return members
+
+    def _replica(self, topic: str) -> Replica:
+        replica = self._replicas.get(topic)
+        if replica is None:
+            members = self._managers(topic)
+            if self.node not in members:
+                raise ProtocolError(f"node {self.node} does not manage {topic!r}, nodes {members} do")
+            replica = self._replicas[topic] = Replica(topic, members, self._machine(topic), self, self._attend)
+            replica.begin()
+        return replica
+
+    def _machine(self, topic: str) -> Machine:
+        settings = self._settings
+        if topic == KEEPER:
+            return Keeper(settings.order)
+        founders = {node: (0, tuple(sorted(topics))) for node, topics in settings.founders.items() if topic in topics}
+        return self._make_manager(topic, settings.order, settings.rules, founders)
+
+    def _attend(self, replica: Replica, request: Request | None) -> None:
+        """A manager led from here took `request`, or got it again; None: it is led from here from now on."""
+        topic = replica.topic
+        match request:
+            case Create() | None:
+                if self._settings.lease_us and topic not in self._leases:
+                    self._leases[topic] = frozenset()
+                    self.out.wake_after(self._settings.lease_us, Lease(topic))
+            case Fill() | Free():
+                due = GotDue(topic, request.sender)
+                if due not in self._acking:
+                    self._acking.add(due)
+                    self.out.wake_after(self._settings.ack_us, due)
+
+    def _expire(self, topic: str) -> None:
+        """Declare void what has been waiting through a whole lease."""
+        before = self._leases.pop(topic, frozenset())
+        replica = self._replica(topic)
+        if not replica.leading or not isinstance(replica.machine, Manager):
+            return
+        waiting = frozenset(replica.machine.waiting())
+        for source, seq, number in sorted(waiting & before):
+            replica.request(Expire(topic, source, seq, number))
+        if waiting - before:
+            self._leases[topic] = waiting - before
+            self.out.wake_after(self._settings.lease_us, Lease(topic))

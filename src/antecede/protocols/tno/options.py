@@ -1,0 +1,98 @@
+"""Options of total notification order, and of the event service it stands on."""
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+from zlib import crc32
+
+from msgspec import Meta
+
+from antecede.core import Process, UsageError
+from antecede.protocols.options import TICKS, Founders, GroupOptions, MakeProcess
+from antecede.protocols.tno.manager import Rules
+from antecede.protocols.tno.module import OrderingModule, Settings
+from antecede.protocols.tno.process import TotalOrder
+from antecede.protocols.tree_options import SrptOptions
+from antecede.protocols.vcube_options import VCubePsOptions, diagnosed
+
+#: Event services by name. Each orders within a topic at most; the rest is this layer's.
+SERVICES: dict[str, Callable[[], GroupOptions]] = {
+    "vcube-ps": lambda: VCubePsOptions(domain="topic"),
+    "srpt-s": SrptOptions,
+}
+
+
+class TnoOptions(GroupOptions, frozen=True, kw_only=True):
+    """Total notification order."""
+
+    #: The event service below.
+    ens: Literal["vcube-ps", "srpt-s"] = "vcube-ps"
+    #: TNO+ also tells what was stamped before on topics below; faithful is the paper's rule, its unsound parts mended.
+    mode: Literal["plus", "faithful"] = "plus"
+    #: The topics from the highest down, separated by spaces; others stand below, by name.
+    order: str = ""
+    #: Timestamps go straight to the managers they need, or through all between, so that none overtakes another.
+    route: Literal["direct", "through"] = "direct"
+    #: Events a subscriber holds; −1: any number.
+    buffer: Annotated[int, Meta(ge=-1)] = -1
+    #: How long an event waits for those before it, in units of time; 0: for ever.
+    ttl: Annotated[float, Meta(ge=0)] = 20_000.0
+    #: Timestamps a publisher asks for at a time; 1: causal across topics.
+    window: Annotated[int, Meta(ge=1)] = 64
+    #: After how long something is asked again. More than a way along the managers and back.
+    retry: Annotated[float, Meta(gt=0)] = 4000.0
+    #: When an event that was numbered and not published is declared void; 0: never.
+    lease: Annotated[float, Meta(ge=0)] = 0.0
+    #: Nodes that manage a topic together; a minority of them may crash.
+    replicas: Annotated[int, Meta(ge=1)] = 1
+    #: The first so many nodes manage the topics; 0: all do.
+    managers: Annotated[int, Meta(ge=0)] = 0
+    #: A topic changes places with a higher one when f of their events differs by more than this; 0: never.
+    beta: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    #: How soon f approaches 1.
+    alpha: Annotated[float, Meta(gt=0)] = 1.0
+    #: Rounds of VCube's diagnosis to run beneath, `round` u.t. apart; 0: nobody notices who is down.
+    diagnosis: Annotated[int, Meta(ge=0)] = 0
+    #: A round of diagnosis.
+    round: Annotated[float, Meta(gt=0)] = 1000.0
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        settings = self.settings(nodes, founders)
+        service = SERVICES[self.ens]().build_groups(nodes, founders)
+        if self.diagnosis and self.ens != "vcube-ps":
+            raise UsageError("diagnosis", self.diagnosis, f"{self.ens} knows no failures", "set ens=vcube-ps")
+
+        def make(node: int) -> Process:
+            return TotalOrder(OrderingModule(node, settings), service(node))
+
+        return diagnosed(make, nodes, self.diagnosis, self.round) if self.diagnosis else make
+
+    def settings(self, nodes: int, founders: Founders) -> Settings:
+        places = self.managers or nodes
+        if places > nodes or self.replicas > places:
+            raise UsageError(
+                "replicas", self.replicas, f"{places} of {nodes} nodes manage topics", "choose fewer replicas"
+            )
+        taken: dict[int, set[str]] = {}
+        for topic, members in founders.items():
+            for node in members:
+                taken.setdefault(node, set()).add(topic)
+        retry_us = round(self.retry * TICKS)
+        return Settings(
+            managers=lambda topic: managers_of(topic, places, self.replicas),
+            order=tuple(self.order.split()) or tuple(sorted(founders)),
+            founders={node: frozenset(topics) for node, topics in taken.items()},
+            rules=Rules(below=self.mode == "plus", through=self.route == "through", alpha=self.alpha, beta=self.beta),
+            printed=self.mode == "faithful",
+            buffer=None if self.buffer < 0 else self.buffer,
+            ttl_us=round(self.ttl * TICKS),
+            window=self.window,
+            retry_us=retry_us,
+            ack_us=retry_us // 4,
+            lease_us=round(self.lease * TICKS),
+        )
+
+
+def managers_of(topic: str, places: int, replicas: int) -> tuple[int, ...]:
+    """Chosen by the topic's name, and the next ones."""
+    first = crc32(topic.encode()) % places
+    return tuple([(first + next_) % places for next_ in range(replicas)])

@@ -1,0 +1,153 @@
+"""Total notification order over another protocol: that protocol is the event service, this one its ordering layer.
+
+The two do not know each other. The layer's events are the service's payloads; the service's deliveries go to the layer,
+and what the layer notifies is what is delivered. An event has one name in both, so a trace shows its way.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import ClassVar
+
+from antecede.core import Message, Packet, Process
+from antecede.core.process import Change
+from antecede.protocols.tno.module import TIMERS, OrderingModule
+from antecede.protocols.tno.outbox import ModuleOutbox
+from antecede.protocols.tno.packets import PACKETS
+from antecede.protocols.tno.records import RECORDS
+from antecede.protocols.tno.sizes import control_bytes
+
+
+class TotalOrder(Process):
+    """A node: an ordering module, and the process of the event service below it."""
+
+    reports_membership: ClassVar[bool] = True
+
+    def __init__(self, module: OrderingModule, inner: Process) -> None:
+        super().__init__(inner.node)
+        self.module = module
+        self.inner = inner
+        self._ours: ModuleOutbox = module.out
+        self.out = module.out
+        # What both want kept, sent and armed is done in the order they asked. Deliveries and changes of the service are
+        # the layer's inputs.
+        inner.out.kept, inner.out.sends, inner.out.timers = self.out.kept, self.out.sends, self.out.timers
+        self._restored = False
+
+    # -- the application ----------------------------------------------------------------------------------------
+
+    def publish(self, topic: str, payload: bytes) -> Message:
+        message = self.module.publish(topic, payload)
+        self._settle()
+        return message
+
+    def subscribe(self, topic: str) -> None:
+        self.module.subscribe(topic)
+        self._settle()
+
+    def unsubscribe(self, topic: str) -> None:
+        self.module.unsubscribe(topic)
+        self._settle()
+
+    # -- packets, timers, suspicions ----------------------------------------------------------------------------
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        (self.module if isinstance(packet, PACKETS) else self.inner).receive(sender, packet)
+        self._settle()
+
+    def wake(self, timer: Hashable) -> None:
+        (self.module if isinstance(timer, TIMERS) else self.inner).wake(timer)
+        self._settle()
+
+    def peer_down(self, node: int) -> None:
+        self.inner.peer_down(node)
+        self.module.peer_down(node)
+        self._settle()
+
+    def peer_up(self, node: int) -> None:
+        self.inner.peer_up(node)
+        self.module.peer_up(node)
+        self._settle()
+
+    def size(self, packet: Packet) -> int:
+        return control_bytes(packet) if isinstance(packet, PACKETS) else self.inner.size(packet)
+
+    @property
+    def held(self) -> int:
+        return self.module.held + self.inner.held
+
+    # -- crashes ------------------------------------------------------------------------------------------------
+
+    def restore(self, records: Iterable[object]) -> None:
+        kept = list(records)
+        self._restored = True
+        others = [record for record in kept if not isinstance(record, RECORDS)]
+        if others:
+            self.inner.restore(others)
+        self.module.restore(kept)
+
+    def start(self) -> None:
+        self.inner.start()
+        if self._restored:
+            takes = getattr(self.inner, "takes", None)
+            self.module.restart(takes if takes is not None else self.module.takes)
+        self._settle()
+
+    # -- questions ----------------------------------------------------------------------------------------------
+
+    def wants(self, topic: str) -> bool:
+        """Was this node last asked to take `topic`?"""
+        return self.module.wants(topic)
+
+    def unfinished(self) -> list[str]:
+        """What is still under way here, in words; nothing once the system has come to rest."""
+        ask = getattr(self.inner, "unfinished", None)
+        return [*self.module.unfinished(), *(ask() if ask is not None else ())]
+
+    # -- between the two ----------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Let the two talk until neither has anything to say to the other."""
+        inner = self.inner.out
+        while self._ours.ens or inner.deliveries or inner.changes:
+            self._call()
+            self._hear()
+
+    def _call(self) -> None:
+        """What the layer asks of the service."""
+        calls = self._ours.ens.copy()
+        self._ours.ens.clear()
+        for what, topic, data in calls:
+            if what == "publish":
+                if self.inner.publish(topic, data) is not None:
+                    self._hear()  # a publisher's own event first reaches itself
+                    self.module.ens_published(topic)
+            elif what == "subscribe":
+                self.inner.subscribe(topic)
+                if not self.inner.reports_membership:
+                    self.module.ens_joined(topic)
+            else:
+                self.inner.unsubscribe(topic)
+
+    def _hear(self) -> None:
+        """What the service gives and reports, in its order."""
+        inner = self.inner.out
+        deliveries, changes = inner.deliveries.copy(), inner.changes.copy()
+        inner.deliveries.clear()
+        inner.changes.clear()
+        place = 0
+        for change in changes:
+            self._notify(deliveries[place : change.after])
+            place = change.after
+            self._changed(change)
+        self._notify(deliveries[place:])
+
+    def _notify(self, deliveries: list[Message]) -> None:
+        for message in deliveries:
+            self.module.ens_notified(message.topic, message.payload)
+
+    def _changed(self, change: Change) -> None:
+        if change.what == "publish":
+            self.module.ens_published(change.topic)
+        elif change.what == "subscribe":
+            self.module.ens_joined(change.topic)
+        elif self.module.wants(change.topic):
+            self.module.ens_left(change.topic)

@@ -1,0 +1,341 @@
+"""One replica of a manager: what it says is sent when most of its replicas know why (SPEC part 4, 2.7).
+
+The managers of a topic are a few nodes in a fixed order. One leads: the first of them nobody suspects. It takes
+requests, passes each on with its number, and lets its answers go when more than half have it (itself included). With
+one replica that is at once.
+
+Who takes over asks for promises under a higher *ballot*, hears how far each is, and goes on from the one that is
+furthest: what was answered is among it, since two majorities meet. What was taken and not answered may or may not be
+there; it is asked again, and answered from what is stored, so both are well. This is Paxos with a leader; in the place
+of a log others may lag behind in, the newcomer's whole state is sent, which is small.
+
+Everything a replica accepts or promises is kept, so that one that crashed comes back as it was. Requests that are early
+(`machine`) wait here, at the leader only; whoever sent them sends them again should it fall.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from antecede.core import Outbox, Packet
+from antecede.protocols.tno.machine import Machine, Out
+from antecede.protocols.tno.packets import (
+    Append,
+    Appended,
+    Install,
+    Prepare,
+    Promise,
+    Replication,
+    Request,
+)
+
+#: Requests that wait for one before them, or for an election, at one replica. More are dropped: they come again.
+EARLY_MAX: Final = 10_000
+
+#: Requests the leader can send again one by one; who is further behind gets the whole state.
+_TAIL: Final = 256
+
+
+class Kept(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="tno.accepted"):
+    """A request a replica accepted."""
+
+    topic: str
+    ballot: int
+    index: int
+    request: Request
+
+
+class KeptState(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="tno.state"):
+    """A state it accepted instead, or a promise: its last state under the ballot promised."""
+
+    topic: str
+    promised: int
+    accepted: int
+    index: int
+    state: bytes
+
+
+class Tick(NamedTuple):
+    """A timer: see what was not answered."""
+
+    topic: str
+
+
+class Host(Protocol):
+    """The node a replica is at."""
+
+    node: int
+    retry_us: int
+
+    @property
+    def out(self) -> Outbox: ...
+
+    def post(self, to: int | str, packet: Packet) -> None:
+        """Send to a node, or to the manager of a topic."""
+
+    def suspects(self, node: int) -> bool: ...
+
+
+class Replica:
+    """At one node, for one topic."""
+
+    def __init__(
+        self,
+        topic: str,
+        members: tuple[int, ...],
+        machine: Machine,
+        host: Host,
+        taken: Callable[["Replica", Request | None], None],
+    ) -> None:
+        """`taken` is told, at the leader, of every request that was taken or came again; of None when it leads."""
+        self.topic = topic
+        self.members = members
+        self.machine = machine
+        self._host = host
+        self._taken = taken
+        self._promised = self._accepted = self._index = 0
+        #: The first member leads from the beginning, under ballot 0.
+        self.leading = members[0] == host.node
+        self._candidate: dict[int, Promise] | None = None
+        # What waits: for its turn or for an election; answers until their request is safe; appends that came early.
+        self._early: dict[Request, None] = {}
+        self._answers: deque[tuple[int, list[Out]]] = deque()
+        self._ahead: dict[int, Append] = {}
+        # At the leader: how far the others are under this ballot, and the last requests.
+        self._match: dict[int, int] = dict.fromkeys(members, 0)
+        self._tail: deque[Append] = deque(maxlen=_TAIL)
+        self._ticking = False
+
+    def begin(self) -> None:
+        """Say what there is to say before the first request."""
+        if self.leading:
+            self.say(self.machine.unfinished())
+            self.tick_later()
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def request(self, request: Request) -> None:
+        """From anybody: take it, or pass it to who leads."""
+        if self.leading:
+            self._submit(request)
+            self._advance()
+            return
+        leader = self.leader()
+        if leader != self._host.node:
+            self._host.post(leader, request)
+        elif len(self._early) < EARLY_MAX:
+            self._early[request] = None
+            self.stand()
+
+    def leader(self) -> int:
+        """The first member that is not suspected; the first of all when all are."""
+        return next((node for node in self.members if not self._host.suspects(node)), self.members[0])
+
+    def say(self, answers: list[Out]) -> None:
+        """Send this once everything taken so far is safe."""
+        self._answers.append((self._index, answers))
+        self._advance()
+
+    def _submit(self, request: Request) -> None:
+        waiting: list[Request] = [request]
+        for due in waiting:  # grows: what was early may be due now
+            verdict = self.machine.judge(due)
+            if verdict == "early":
+                if len(self._early) < EARLY_MAX:
+                    self._early[due] = None
+                continue
+            if verdict == "old":
+                self._answers.append((self._index, self.machine.again(due)))
+                self._taken(self, due)
+                continue
+            self._index += 1
+            self._answers.append((self._index, self.machine.apply(due)))
+            append = Append(self.topic, self._promised, self._index, due)
+            self._host.out.keep(Kept(self.topic, self._promised, self._index, due))
+            self._tail.append(append)
+            for node in self._others():
+                if self._match[node] >= 0 and not self._host.suspects(node):
+                    self._host.post(node, append)
+            self._taken(self, due)
+            if self._early:
+                ready = [early for early in self._early if self.machine.judge(early) != "early"]
+                for early in ready:
+                    del self._early[early]
+                waiting += ready
+        self.tick_later()
+
+    def _advance(self) -> None:
+        """Let the answers go whose requests most replicas have."""
+        if not self.leading:
+            return
+        self._match[self._host.node] = self._index
+        safe = sorted(self._match.values(), reverse=True)[len(self.members) // 2]
+        while self._answers and self._answers[0][0] <= safe:
+            for to, packet in self._answers.popleft()[1]:
+                self._host.post(to, packet)
+
+    # -- leading ------------------------------------------------------------------------------------------------
+
+    def stand(self) -> None:
+        """Stand for election, unless that is under way."""
+        if self.leading or self._candidate is not None:
+            return
+        place, size = self.members.index(self._host.node), len(self.members)
+        self._promise((self._promised // size + 1) * size + place)
+        self._candidate = {}
+        self._elected(self._host.node, self._report(self._promised))
+        self._canvass()
+        self.tick_later()
+
+    def _canvass(self) -> None:
+        for node in self._others():
+            if self._candidate is not None and node not in self._candidate:
+                self._host.post(node, Prepare(self.topic, self._promised))
+
+    def _elected(self, sender: int, promise: Promise) -> None:
+        assert self._candidate is not None
+        self._candidate[sender] = promise
+        if len(self._candidate) <= len(self.members) // 2:
+            return
+        best = max(self._candidate.values(), key=lambda heard: (heard.accepted, heard.index))
+        self._candidate = None
+        self.leading = True
+        self._adopt(self._promised, best.index, best.state)
+        self._match = dict.fromkeys(self.members, -1)
+        self._tail.clear()
+        self._answers.clear()
+        for node in self._others():
+            self._host.post(node, Install(self.topic, self._accepted, self._index, best.state))
+        waiting, self._early = self._early, {}
+        self._answers.append((self._index, self.machine.unfinished()))
+        self._taken(self, None)
+        for request in waiting:
+            self._submit(request)
+        self._advance()
+        self.tick_later()
+
+    def tick(self) -> None:
+        """A while has passed: what was not answered is sent again."""
+        self._ticking = False
+        if self._candidate is not None:
+            if self.leader() == self._host.node:
+                self._canvass()
+            else:
+                self._candidate = None  # somebody before us is back
+        elif self.leading:
+            self._catch_up()
+            self._answers.append((self._index, self.machine.unfinished()))
+            self._advance()
+        self.tick_later()
+
+    def tick_later(self) -> None:
+        if not self._ticking and self._restless():
+            self._ticking = True
+            self._host.out.wake_after(self._host.retry_us, Tick(self.topic))
+
+    def _restless(self) -> bool:
+        if self._candidate is not None:
+            return True
+        if not self.leading:
+            return False
+        behind = any(self._match[node] < self._index and not self._host.suspects(node) for node in self._others())
+        return behind or any(
+            not isinstance(to, int) or not self._host.suspects(to) for to, _ in self.machine.unfinished()
+        )
+
+    def _catch_up(self) -> None:
+        for node in self._others():
+            match = self._match[node]
+            if match >= self._index or self._host.suspects(node):
+                continue
+            if match >= 0 and self._tail and self._tail[0].index <= match + 1:
+                for append in self._tail:
+                    if append.index > match:
+                        self._host.post(node, append)
+            else:
+                self._host.post(node, Install(self.topic, self._promised, self._index, self.machine.save()))
+
+    # -- following ----------------------------------------------------------------------------------------------
+
+    def receive(self, sender: int, packet: Replication) -> None:
+        """From another replica."""
+        if packet.ballot > self._promised and not isinstance(packet, Promise | Appended):
+            self._promise(packet.ballot)
+        match packet:
+            case Prepare():
+                self._host.post(sender, self._report(packet.ballot))
+            case Promise():
+                self._heard(sender, packet)
+            case Install():
+                if packet.ballot == self._promised and (packet.ballot, packet.index) > (self._accepted, self._index):
+                    self._adopt(packet.ballot, packet.index, packet.state)
+                self._acknowledge(sender)
+            case Append():
+                if packet.ballot == self._promised == self._accepted and packet.index > self._index:
+                    self._ahead[packet.index] = packet
+                    self._follow()
+                self._acknowledge(sender)
+            case Appended():
+                if packet.ballot > self._promised:
+                    self._promise(packet.ballot)
+                elif self.leading and packet.ballot == self._promised:
+                    self._match[sender] = max(self._match[sender], packet.index)
+                    self._advance()
+                    self.tick_later()
+
+    def _heard(self, sender: int, promise: Promise) -> None:
+        if self._candidate is not None and promise.ballot == self._promised:
+            self._elected(sender, promise)
+        elif promise.ballot > self._promised:
+            self._promise(promise.ballot)
+            if self.leader() == self._host.node:
+                self.stand()
+
+    def _report(self, asked: int) -> Promise:
+        """How far we are, as an answer to `asked`; the ballot says whether we promised that one or a higher."""
+        return Promise(self.topic, max(asked, self._promised), self._accepted, self._index, self.machine.save())
+
+    def _promise(self, ballot: int) -> None:
+        """Hear nobody of a lower ballot from now on. Who led leads no more; what it had not made safe is void."""
+        self._promised = ballot
+        self.leading = False
+        self._candidate = None
+        self._answers.clear()
+        self._ahead.clear()
+        state = self.machine.save()
+        self._host.out.keep(KeptState(self.topic, ballot, self._accepted, self._index, state))
+
+    def _adopt(self, ballot: int, index: int, state: bytes) -> None:
+        self._promised = self._accepted = ballot
+        self._index = index
+        self.machine.load(state)
+        self._ahead.clear()
+        self._host.out.keep(KeptState(self.topic, ballot, ballot, index, state))
+
+    def _follow(self) -> None:
+        while (append := self._ahead.pop(self._index + 1, None)) is not None:
+            self._index += 1
+            self.machine.apply(append.request)
+            self._host.out.keep(Kept(self.topic, append.ballot, append.index, append.request))
+
+    def _acknowledge(self, sender: int) -> None:
+        reached = self._index if self._accepted == self._promised else -1
+        self._host.post(sender, Appended(self.topic, self._promised, reached))
+
+    def _others(self) -> list[int]:
+        return [node for node in self.members if node != self._host.node]
+
+    # -- crashes ------------------------------------------------------------------------------------------------
+
+    def restore(self, record: Kept | KeptState) -> None:
+        """Once more what was kept. Who comes back leads only after an election."""
+        self.leading = False
+        if isinstance(record, KeptState):
+            self._promised, self._accepted, self._index = record.promised, record.accepted, record.index
+            self.machine.load(record.state)
+        else:
+            self._promised = max(self._promised, record.ballot)
+            self._accepted, self._index = record.ballot, record.index
+            self.machine.apply(record.request)

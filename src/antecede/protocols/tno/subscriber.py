@@ -1,0 +1,386 @@
+"""The subscriber's part: from where on a topic is taken, and in which order events are notified (paper Figures 6 to 8).
+
+Subscribing. The event service first: nothing between the subscription's timestamp and the service's first event may be
+missed (S13). Then the subscription visits the managers of all topics it has, the lowest first; each learns of it and
+says how far it has come. It takes effect when everything before these numbers, on topics taken already, was notified;
+till then events of the new topic are held. One change at a time, each with a version (S6).
+
+Visiting the lowest first, by the order of one epoch, matters: an event of the lower topic that does not know of the
+higher was then numbered before any event of the higher that this subscriber will be notified of.
+
+Notifying. What is not complete waits in the `buffer`, what is complete and not in order by the `clock` is tagged, and
+what belongs to a topic not taken is dropped (S8).
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from antecede.core import LimitError, Packet, Verdict
+from antecede.core.limits import HELD_MESSAGES_MAX
+from antecede.protocols.tno.buffer import Begin, Buffer, Place
+from antecede.protocols.tno.clock import SubscriptionClock
+from antecede.protocols.tno.event import Event, TopicId, decode_event, topic_id
+from antecede.protocols.tno.order import Ranks
+from antecede.protocols.tno.outbox import ModuleOutbox
+from antecede.protocols.tno.packets import FillSub, SubAck, SubAgain, SubDone, UpdateSub, Void, VoidAck
+from antecede.protocols.tno.records import Began, Came, Told, Versioned, Wanted
+
+
+class SubscriberTick(NamedTuple):
+    """A timer: the change under way was not answered."""
+
+    version: int
+
+
+class Patience(NamedTuple):
+    """A timer: an event, or a subscription, has waited its time."""
+
+    place: Place
+
+
+class _Change(NamedTuple):
+    what: Literal["join", "leave"]
+    topic: str
+
+
+class Subscriber:
+    """At one node, for all topics."""
+
+    def __init__(
+        self,
+        node: int,
+        out: ModuleOutbox,
+        post: Callable[[int | str, Packet], None],
+        taken: frozenset[str],
+        order: tuple[str, ...],
+        clock: SubscriptionClock,
+        *,
+        buffer: int | None,
+        ttl_us: int,
+        retry_us: int,
+    ) -> None:
+        """`taken`: topics it takes from the beginning. `ttl_us`: how long an event waits; 0: for ever."""
+        self._node = node
+        self._out = out
+        self._post = post
+        self._clock = clock
+        self._ttl_us = ttl_us
+        self._size = buffer
+        self._retry_us = retry_us
+        self._ranks, self._epoch = Ranks(order), 0
+        self._buffer = Buffer(buffer)
+        #: What the application wants; what managers may believe; what is notified; what the service gives, or will.
+        self.wants = set(taken)
+        self._registered = set(taken)
+        self._active: dict[TopicId, str] = {topic_id(topic): topic for topic in sorted(taken)}
+        self._served = set(taken)
+        self._asked_for = set(taken)
+        #: By topic not taken yet: what came of it.
+        self._hold: dict[str, list[tuple[Event, bytes] | int]] = {}
+        self._version = 0
+        self._changes: deque[_Change] = deque()
+        self._now: _Change | None = None
+        #: Of a join: the managers have answered. Of a leave: those that have not.
+        self._answered = False
+        self._unacked: set[str] = set()
+        #: After a crash: events that were waiting.
+        self._came: dict[Place, tuple[str, bytes]] = {}
+        for topic in self._active:
+            clock.joined(topic, ())
+
+    @property
+    def held(self) -> int:
+        return self._buffer.held + sum(len(held) for held in self._hold.values())
+
+    def takes(self, topic: str) -> bool:
+        return topic_id(topic) in self._active
+
+    # -- the application ----------------------------------------------------------------------------------------
+
+    def subscribe(self, topic: str) -> None:
+        if topic in self.wants:
+            return
+        self.wants.add(topic)
+        self._out.keep(Wanted(topic, True))
+        self._hold[topic] = []
+        self.need(topic)
+        self._change(_Change("join", topic))
+
+    def unsubscribe(self, topic: str) -> None:
+        if topic not in self.wants:
+            return
+        self.wants.discard(topic)
+        self._out.keep(Wanted(topic, False))
+        self._hold.pop(topic, None)
+        self._deactivate(topic)
+        self._change(_Change("leave", topic))
+
+    def _deactivate(self, topic: str) -> None:
+        if self._active.pop(topic_id(topic), None) is not None:
+            self._out.left(topic)
+            self._clock.left(topic_id(topic))
+            self._buffer.leave(topic_id(topic))
+            self._notify_complete()
+
+    # -- the event service --------------------------------------------------------------------------------------
+
+    def served(self, topic: str) -> None:
+        """The service gives this node the events of `topic` from now on."""
+        self._served.add(topic)
+        if self._now == _Change("join", topic):
+            self._ask()
+
+    def not_served(self, topic: str) -> None:
+        """The service has broken off and begins anew by itself: so do we."""
+        self._served.discard(topic)
+        if topic in self.wants:
+            self._hold[topic] = []
+            self._deactivate(topic)
+            if _Change("join", topic) not in self._changes:
+                self._change(_Change("join", topic))
+
+    def need(self, topic: str) -> None:
+        """The service must know us on `topic`: to take it, or to publish on it."""
+        if topic not in self._asked_for:
+            self._asked_for.add(topic)
+            self._out.ens_subscribe(topic)
+
+    def release(self, topic: str) -> None:
+        """The service need not give `topic` any more."""
+        self._served.discard(topic)
+        self._asked_for.discard(topic)
+        self._out.ens_unsubscribe(topic)
+
+    def unneeded(self) -> list[str]:
+        """Topics the service gives and nobody wants."""
+        busy = {change.topic for change in (self._now, *self._changes) if change is not None}
+        return sorted(self._asked_for - self.wants - busy)
+
+    def arrived(self, topic: str, data: bytes) -> None:
+        """The service gave an event."""
+        event = decode_event(topic, data)
+        hold = self._hold.get(topic)
+        if hold is not None:
+            if len(hold) >= HELD_MESSAGES_MAX:
+                raise LimitError(f"events of {topic}", len(hold), HELD_MESSAGES_MAX, "the subscription is not answered")
+            hold.append((event, data))
+        elif event.topic in self._active:
+            self._take(event, data)
+            self._notify_complete()
+
+    # -- managers -----------------------------------------------------------------------------------------------
+
+    def voided(self, void: Void) -> None:
+        self._post(void.topic, VoidAck(void.topic, self._node, void.numbers))
+        if void.topic in self._hold:
+            self._hold[void.topic] += void.numbers
+        elif self.takes(void.topic):
+            for number in void.numbers:
+                self._account((topic_id(void.topic), number))
+            self._notify_complete()
+
+    def joined(self, done: SubDone) -> None:
+        """All managers know of the subscription, and said how far they are."""
+        if done.version != self._version or self._now is None or self._now.what != "join":
+            return
+        if self._answered:
+            return
+        self._answered = True
+        needs = [(topic_id(other), n) for other, n in done.floors if topic_id(other) in self._active]
+        place = self._buffer.begin(Begin(self._now.topic, done.version, done.floors), needs)
+        if place is not None and self._size == 0:
+            self._force(place)
+        elif place is not None and self._ttl_us:
+            self._out.wake_after(self._ttl_us, Patience(place))
+        self._notify_complete()
+
+    def joined_too_early(self, again: SubAgain) -> None:
+        """The order of topics has changed."""
+        if again.epoch > self._epoch:
+            self._ranks, self._epoch = Ranks(again.order), again.epoch
+            if self._now is not None and self._now.what == "join" and not self._answered:
+                self._send_change()
+
+    def acknowledged(self, ack: SubAck) -> None:
+        if ack.version == self._version and self._now is not None and self._now.what == "leave":
+            self._unacked.discard(ack.topic)
+            if not self._unacked:
+                self._changed()
+
+    def wake(self, timer: SubscriberTick | Patience) -> None:
+        if isinstance(timer, Patience):
+            if self._buffer.holds(timer.place):
+                self._force(timer.place)
+                self._notify_complete()
+        elif timer.version == self._version and self._now is not None and not self._answered:
+            self._send_change()
+
+    def unfinished(self) -> list[str]:
+        return [f"waits to {change.what} {change.topic}" for change in (self._now, *self._changes) if change]
+
+    # -- changes of the subscription, one at a time -------------------------------------------------------------
+
+    def _change(self, change: _Change) -> None:
+        self._changes.append(change)
+        self._next_change()
+
+    def _next_change(self) -> None:
+        while self._now is None and self._changes:
+            self._now = self._changes.popleft()
+            if self._now.what == "leave":
+                self._deactivate(self._now.topic)
+                self._registered.discard(self._now.topic)
+                self._unacked = {*self._registered, self._now.topic}
+                self._ask()
+            elif self._now.topic not in self.wants or topic_id(self._now.topic) in self._active:
+                self._now = None  # left before it was begun
+            elif self._now.topic in self._served:
+                self._ask()
+
+    def _changed(self) -> None:
+        self._now = None
+        self._next_change()
+
+    def _ask(self) -> None:
+        assert self._now is not None
+        self._version += 1
+        self._answered = False
+        if self._now.what == "join":
+            self._registered.add(self._now.topic)
+        self._out.keep(Versioned(self._version, tuple(sorted(self._registered))))
+        self._send_change()
+
+    def _send_change(self) -> None:
+        assert self._now is not None
+        topics = tuple(sorted(self._registered))
+        if self._now.what == "join":
+            route = self._ranks.upwards(self._registered)
+            self._post(route[0], FillSub(self._node, self._version, topics, self._epoch, route, ()))
+        else:
+            for topic in sorted(self._unacked):
+                taken = topics if topic in self._registered else ()
+                self._post(topic, UpdateSub(topic, self._node, self._version, taken))
+        self._out.wake_after(self._retry_us, SubscriberTick(self._version))
+
+    def _begin(self, begin: Begin) -> None:
+        """From here on the topic is taken."""
+        held = self._hold.pop(begin.topic, None)
+        if held is None:  # left meanwhile
+            self._changed()
+            return
+        topic = topic_id(begin.topic)
+        floors = tuple((topic_id(other), n) for other, n in begin.floors)
+        self._out.keep(Began(begin.topic, begin.floors))
+        self._out.joined(begin.topic)
+        self._clock.joined(topic, floors)
+        self._active[topic] = begin.topic
+        self._buffer.floor(topic, self._clock.seen.get(topic, 0))
+        for item in held:
+            if isinstance(item, int):
+                self._account((topic, item))
+            else:
+                self._take(*item)
+        self._changed()
+
+    # -- events -------------------------------------------------------------------------------------------------
+
+    def _take(self, event: Event, data: bytes) -> None:
+        place = (event.topic, event.number)
+        needs = [entry for entry in (*event.above, *event.below) if entry[0] in self._active]
+        verdict = self._buffer.offer(event, needs)
+        if verdict is Verdict.LATE or (verdict is Verdict.WAITING and not self._clock.in_order(event)):
+            self._buffer.account(place)
+            self._notify(event, in_order=False)
+        elif verdict is Verdict.WAITING:
+            self._out.keep(Came(self._active[event.topic], data))
+            if self._ttl_us:
+                self._out.wake_after(self._ttl_us, Patience(place))
+            oldest = self._buffer.overfull()
+            if oldest is not None:
+                self._force(oldest)
+        elif verdict is Verdict.FULL:
+            raise LimitError("events held", self._buffer.held, HELD_MESSAGES_MAX, "set a smaller buffer or a ttl")
+
+    def _notify_complete(self) -> None:
+        while ready := self._buffer.take():
+            for item in ready:
+                if isinstance(item, Begin):
+                    self._begin(item)
+                elif item.topic in self._active:
+                    self._notify(item, in_order=self._clock.in_order(item))
+
+    def _notify(self, event: Event, *, in_order: bool) -> None:
+        if in_order:
+            self._clock.notified(event.topic, event.number, event.epoch, event.above)
+            self._out.keep(Told(event.topic, event.number, True, event.epoch, event.above))
+        else:
+            self._out.keep(Told(event.topic, event.number, False))
+        self._out.deliver(event.message, out_of_order=not in_order)
+
+    def _account(self, place: Place) -> None:
+        self._buffer.account(place)
+        self._out.keep(Told(*place, False))
+
+    def _force(self, place: Place) -> None:
+        """Wait no more: whatever it needs and is here goes first, the rest is late should it come."""
+        path = [place]
+        while path:
+            if not self._buffer.holds(path[-1]):
+                path.pop()
+                continue
+            first = self._buffer.before(path[-1])
+            if first is None:
+                self._buffer.give_up(path[-1])
+                self._notify_complete()
+                if not self._buffer.holds(path[-1]):
+                    continue
+            elif first not in path:
+                path.append(first)
+                continue
+            # Events that wait for each other in a circle: possible where timestamps take different ways.
+            circled = self._buffer.drop(path.pop())
+            assert isinstance(circled, Event)  # nothing waits for the beginning of a subscription
+            self._notify(circled, in_order=False)
+            self._notify_complete()
+
+    # -- crashes ------------------------------------------------------------------------------------------------
+
+    def restore(self, record: Wanted | Versioned | Began | Came | Told) -> None:
+        match record:
+            case Wanted():
+                if record.wanted:
+                    self.wants.add(record.topic)
+                else:
+                    self.wants.discard(record.topic)
+                    self._active.pop(topic_id(record.topic), None)
+            case Versioned():
+                self._version = record.version
+                self._registered = set(record.topics)
+            case Began():
+                topic = topic_id(record.topic)
+                self._active[topic] = record.topic
+                self._clock.joined(topic, [(topic_id(other), n) for other, n in record.floors])
+                self._buffer.floor(topic, self._clock.seen.get(topic, 0))
+            case Came():
+                event = decode_event(record.topic, record.data)
+                self._came[event.topic, event.number] = record.topic, record.data
+            case Told():
+                self._came.pop((record.topic, record.number), None)
+                self._buffer.account((record.topic, record.number))
+                if record.in_order:
+                    self._clock.notified(record.topic, record.number, record.epoch, record.above)
+
+    def start(self, served: Callable[[str], bool]) -> None:
+        """After a crash: go on with what was asked for. `served` says which topics the service still gives."""
+        known = self.wants | self._registered | self._asked_for
+        self._served = {topic for topic in known if served(topic)}
+        self._asked_for = set(self._served)
+        came, self._came = self._came, {}
+        for topic, data in came.values():
+            self.arrived(topic, data)
+        for topic in sorted(self._registered - self.wants):
+            self._change(_Change("leave", topic))
+        for topic in sorted(self.wants - set(self._active.values())):
+            self.wants.discard(topic)
+            self.subscribe(topic)
