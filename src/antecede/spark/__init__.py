@@ -1,4 +1,4 @@
-"""The pipeline: sweeps of runs, their audit and their metrics, as Spark jobs; and topics as tables.
+"""The pipeline: sweeps, their audit and metrics, as Spark jobs; topics as tables; causal order for streams and tables.
 
 Names are loaded when they are first used, since most of this package is for commands that need little of it.
 """
@@ -7,13 +7,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from antecede.spark.causal.operator import causal_order
+    from antecede.spark.causal.sorting import causal_sort
     from antecede.spark.topics.format import register
 
 _WHERE = {
+    "causal_order": "causal.operator",
+    "causal_sort": "causal.sorting",
     "register": "topics.format",
 }
 
-__all__ = ["register"]
+__all__ = ["causal_order", "causal_sort", "register"]
 
 
 def __getattr__(name: str) -> Any:

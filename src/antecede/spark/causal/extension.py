@@ -1,0 +1,73 @@
+"""A linear extension of a dependency graph: one order in which everything stands behind what it depends on.
+
+There are many; this gives one that the graph alone decides: among the messages that may come next, the one with the
+least number. Messages in a circle cannot all stand behind what they depend on. They are drawn together as one point
+(`judging.scc`), stand side by side by number, behind everything the circle depends on, and are told.
+"""
+
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+import numpy as np
+
+from antecede.spark.judging.columns import Ints
+from antecede.spark.judging.scc import points_of
+
+
+class Extension(NamedTuple):
+    #: By message: its place, from 0 on.
+    place: Ints
+    #: By message: the number of the circle it is in, from 1 on, in the order in which they stand; 0 in none.
+    circle: Ints
+
+
+def extend(count: int, src: Ints, dst: Ints) -> Extension:
+    """Order the messages 0 to `count` − 1, with `src[i]` before `dst[i]`."""
+    order = _in_order(count, src, dst)
+    circle = np.zeros(count, np.int64)
+    if len(order) < count:
+        order, circle = _around_circles(count, src, dst)
+    place = np.empty(count, np.int64)
+    place[order] = np.arange(count)
+    return Extension(place, circle)
+
+
+def _in_order(count: int, src: Ints, dst: Ints) -> Ints:
+    """All that can be ordered: short of `count` where there are circles."""
+    by_source = np.argsort(src, kind="stable")
+    heads = dst[by_source].tolist()
+    starts = np.searchsorted(src[by_source], np.arange(count + 1)).tolist()
+    missing = np.bincount(dst, minlength=count)
+    free = np.flatnonzero(missing == 0).tolist()
+    heapify(free)
+    left = missing.tolist()
+    order: list[int] = []
+    while free:
+        here = heappop(free)
+        order.append(here)
+        for head in heads[starts[here] : starts[here + 1]]:
+            left[head] -= 1
+            if not left[head]:
+                heappush(free, head)
+    return np.array(order, np.int64)
+
+
+def _around_circles(count: int, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
+    """With each circle drawn together to a point that goes where its first member would."""
+    point = points_of(count, src, dst)
+    # Number points by their first member, so that which of them goes first does not hang on how they were found.
+    _, first_member = np.unique(point, return_index=True)
+    in_turn = np.argsort(first_member)
+    renumbered = np.empty(len(in_turn), np.int64)
+    renumbered[in_turn] = np.arange(len(in_turn))
+    point = renumbered[point]
+    between = point[src] != point[dst]
+    points = _in_order(len(in_turn), point[src[between]], point[dst[between]])
+    place_of_point = np.empty(len(points), np.int64)
+    place_of_point[points] = np.arange(len(points))
+    order = np.lexsort((np.arange(count), place_of_point[point]))
+    in_circle = np.bincount(point, minlength=len(points)) > 1
+    in_circle[point[src[src == dst]]] = True  # what depends on itself
+    numbers = np.zeros(len(points), np.int64)
+    numbers[points[in_circle[points]]] = np.arange(1, int(in_circle.sum()) + 1)
+    return order, numbers[point]

@@ -1,0 +1,371 @@
+"""One key's rows into causal order: what a batch of them releases, and what is remembered until the next.
+
+The ordering rule is `core.gate` and nothing else; this file decides what to do about what does not come. A row that has
+waited for `patience_ms`, or is the oldest when more than `held_max` wait at the end of a batch, is released: whatever
+it still waits for, directly or through others that wait, is given up first, so those others go out before it. In a
+circle of rows that wait for each other nothing is missing; there the one met first is let through. What was given up
+and comes after all is late.
+
+The bound is on what is kept between batches. Within one, rows of a key come in whatever order the shuffle gives, and
+the first half may well have to wait for the second.
+
+What is remembered: a counter for each source, the rows that wait (as Arrow, with when they came), and the newest
+positions that were given up (`_GIVEN_UP_MAX`, or `held_max` where that is more). A hole wider than this is taken as a
+stream that begins behind it: what comes of it later is left out like a copy. No pickle: what is remembered outlives the
+code that wrote it, and says its version.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from antecede.core import Gate, LimitError, UsageError, Verdict
+from antecede.core.gate import READY, WAITING, Accounts, Need, Stream
+from antecede.spark.causal.headers import Headers, read_headers
+from antecede.spark.causal.naming import Naming
+
+Late: TypeAlias = Literal["wait", "tag", "drop"]
+
+#: What the added column says of a row: all it depends on came before it; something it names was given up; it was given
+#: up itself, and what follows it went ahead.
+CAUSAL, INCOMPLETE, LATE = 0, 1, 2
+WORDS: Final = ("causal", "incomplete", "late")
+
+_VERSION: Final = 1
+_EXAMPLES: Final = 3
+_GIVEN_UP_MAX: Final = 1000
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """How a stream is ordered."""
+
+    naming: Naming
+    late: Late
+    #: How long a row waits at most; None: for ever.
+    patience_ms: int | None
+    #: Rows of a key that wait from one batch to the next at most.
+    held_max: int
+
+    @property
+    def given_up_max(self) -> int:
+        """Positions given up that are remembered."""
+        return max(_GIVEN_UP_MAX, self.held_max)
+
+
+class Counts(NamedTuple):
+    """What happened to a key in a batch."""
+
+    released: int
+    #: Of those released.
+    incomplete: int
+    #: Came after they were given up: shown with policy tag, left out with drop.
+    late: int
+    #: Not shown: duplicates, and with policy drop what was late.
+    duplicates: int
+    dropped: int
+    #: Waiting now, and how many more that is than before.
+    held: int
+    held_change: int
+    given_up: int
+    hold_ms_max: int
+
+
+class Step(NamedTuple):
+    state: bytes
+    #: The rows released, in order, as indices into `pool`; and of each what to say of it and how long it waited.
+    pool: pa.Table
+    order: "np.ndarray[Any, np.dtype[np.int64]]"
+    words: "np.ndarray[Any, np.dtype[np.int8]]"
+    held_ms: "np.ndarray[Any, np.dtype[np.int64]]"
+    counts: Counts
+    #: When the first row that waits will have waited long enough; None when nothing does, or nothing is given up.
+    wake_ms: int | None
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    """The state of a key between batches."""
+
+    version: int
+    levels: list[tuple[Any, int]]
+    beyond: list[tuple[Any, list[int]]]
+    given_up: list[tuple[Any, list[int]]]
+    since_ms: list[int]
+    #: The rows that wait, an Arrow stream; empty when none do.
+    held: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Kept).decode
+
+
+def advance(rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> Step:
+    """Take `arrived` rows of one key, in the order in which they came, on top of `state`."""
+    return _Ordering(rule, state, arrived, now_ms).step()
+
+
+class _Ordering:
+    def __init__(self, rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> None:
+        self.rule, self.now_ms = rule, now_ms
+        since: list[int] = []
+        self.any_given_up = False
+        #: Holes of this batch too wide to be remembered.
+        self.passed_over: dict[Stream, range] = {}
+        pool = list(arrived)
+        accounts = None
+        if state is not None:
+            kept = _read(state)
+            accounts = _accounts(kept)
+            self.any_given_up = bool(accounts.given_up)
+            since = kept.since_ms
+            if since:
+                pool.insert(0, _same_columns(_open(kept.held), pool))
+        self.held_before = len(since)
+        self.pool: pa.Table = pa.concat_tables(pool) if pool else pa.table({})
+        self.since = since + [now_ms] * (self.pool.num_rows - len(since))
+        self.headers: Headers = read_headers(self.pool, rule.naming) if pool else Headers([], [], [0], [])
+        #: Rows that wait, oldest first; and where they stand, once something is given up.
+        self.waiting: dict[int, None] = {}
+        self.place: dict[Need, int] = {}
+        #: Rows released, and what to say of each.
+        self.out: list[int] = []
+        self.words: list[int] = []
+        self.gate: Gate[int] = Gate(held_max=len(self.since) + 1)
+        if accounts is not None:
+            self.gate.resume(accounts)
+        self.late = self.dropped = self.duplicates = self.given_up = 0
+
+    def step(self) -> Step:
+        rule = self.rule
+        self._take_all()
+        if rule.patience_ms is not None and self.waiting:
+            self._expire(self.now_ms - rule.patience_ms)
+        while len(self.waiting) > rule.held_max:
+            self._over_the_bound()
+        wake_ms = None
+        if rule.patience_ms is not None and self.waiting:
+            wake_ms = self.since[next(iter(self.waiting))] + rule.patience_ms
+        return self._done(wake_ms)
+
+    def _take_all(self) -> None:
+        """Everything that is there, the rows that waited first. Nothing is given up here: the common case, and fast."""
+        streams, numbers, starts, needs = self.headers
+        gate, out, marking = self.gate, self.out, self.any_given_up
+        waited: list[int] = []
+        for row, (stream, number) in enumerate(zip(streams, numbers, strict=True)):
+            mine = needs[starts[row] : starts[row + 1]]
+            if gate.admit(stream, number, mine):
+                out.append(row)
+            else:
+                verdict = gate.offer(row, ((stream, number),), mine)
+                if verdict is WAITING:
+                    waited.append(row)
+                elif verdict is READY:
+                    out += gate.drain()
+                elif verdict is Verdict.LATE:
+                    self._late(row)
+                else:
+                    self.duplicates += 1
+            if marking:
+                self._mark()
+        self._mark()
+        gone = set(out)
+        self.waiting = {row: None for row in waited if row not in gone}
+
+    def _late(self, row: int) -> None:
+        self.late += 1
+        if self.rule.late == "tag":
+            self.gate.account(*self._place(row))  # from now on it is there, for those who name it and for its copies
+            self._mark()
+            self.out.append(row)
+            self.words.append(LATE)
+        else:
+            self.dropped += 1
+
+    def _expire(self, before_ms: int) -> None:
+        """Release what came at `before_ms` or earlier."""
+        for row in list(self.waiting):
+            if self.since[row] > before_ms:
+                return
+            self._release(row)
+
+    def _over_the_bound(self) -> None:
+        if self.rule.late == "wait":
+            missing = list(self.gate.missing().items())[:_EXAMPLES]
+            text = ", ".join(f"{stream!r} up to {n + self.rule.naming.first - 1}" for stream, n in missing)
+            remedy = f"raise max_held, or say with late= that what never comes is given up (waited for: {text})"
+            raise LimitError("rows of one key that wait", len(self.waiting), self.rule.held_max, remedy)
+        self._release(next(iter(self.waiting)))
+
+    def _release(self, row: int) -> None:
+        """Give up what `row` waits for, and what that waits for, until it is out."""
+        if not self.place:
+            self.place = {self._place(one): one for one in self.waiting}
+        path = {row: None}
+        while path:
+            here = next(reversed(path))
+            if here not in self.waiting:
+                del path[here]
+                continue
+            stream, n = self._unmet(here)
+            ahead = self.place.get((stream, self.gate.reached(stream) + 1))
+            if ahead is None:
+                self._give_up(stream, n)
+                self._drain()
+            elif ahead in path:
+                self._force(ahead)
+            else:
+                path[ahead] = None
+
+    def _unmet(self, row: int) -> Need:
+        stream, number = self._place(row)
+        for need in ((stream, number - 1), *self.headers.of(row)):
+            if self.gate.reached(need[0]) < need[1]:
+                return need
+        raise AssertionError("a row that waits for nothing would have been released")
+
+    def _give_up(self, stream: Stream, n: int) -> None:
+        """What is missing of `stream` right behind what there is, up to `n` at most."""
+        reached = self.gate.reached(stream)
+        if n - reached <= self.rule.given_up_max:
+            self.given_up += self.gate.skip(stream, n)
+        else:
+            # Too many to remember each: as if the stream began behind them. What is held of it keeps its turn.
+            ahead = [number for other, number in self.place if other == stream and number <= n]
+            n = min(ahead, default=n + 1) - 1
+            self.given_up += n - reached
+            self.gate.floor(stream, n)
+            self.passed_over[stream] = range(reached + 1, n + 1)
+        self.any_given_up = True
+
+    def _force(self, row: int) -> None:
+        """Let a row of a circle through."""
+        self.out.append(row)
+        self.words.append(INCOMPLETE)
+        self._gone(row)
+        self.gate.account(*self._place(row))
+        self._drain()
+
+    def _drain(self) -> None:
+        released = self.gate.drain()
+        for row in released:
+            self._gone(row)
+        self.out += released
+        self._mark()
+
+    def _gone(self, row: int) -> None:
+        del self.waiting[row]
+        del self.place[self._place(row)]
+
+    def _mark(self) -> None:
+        """Say what is true of the rows released since: before anything else is given up or comes late."""
+        if self.any_given_up:
+            self.words += [self._word(row) for row in self.out[len(self.words) :]]
+        else:
+            self.words += [CAUSAL] * (len(self.out) - len(self.words))
+
+    def _word(self, row: int) -> int:
+        stream, number = self._place(row)
+        if any(self._lacking(*need) for need in ((stream, number - 1), *self.headers.of(row))):
+            return INCOMPLETE
+        return CAUSAL
+
+    def _lacking(self, stream: Stream, n: int) -> bool:
+        return self.gate.gave_up(stream, n) or n in self.passed_over.get(stream, ())
+
+    def _place(self, row: int) -> Need:
+        return self.headers.streams[row], self.headers.numbers[row]
+
+    def _done(self, wake_ms: int | None) -> Step:
+        order = np.array(self.out, np.int64)
+        words = np.array(self.words, np.int8)
+        held_ms = self.now_ms - np.array(self.since, np.int64)[order]
+        held = list(self.waiting)
+        counts = Counts(
+            released=len(order),
+            incomplete=int((words == INCOMPLETE).sum()),
+            late=self.late,
+            duplicates=self.duplicates,
+            dropped=self.duplicates + self.dropped,
+            held=len(held),
+            held_change=len(held) - self.held_before,
+            given_up=self.given_up,
+            hold_ms_max=int(held_ms.max(initial=0)),
+        )
+        return Step(self._state(held), self.pool, order, words, held_ms, counts, wake_ms)
+
+    def _state(self, held: list[int]) -> bytes:
+        levels, beyond, given_up = self.gate.accounts()
+        kept = _Kept(
+            _VERSION,
+            list(levels.items()),
+            [(stream, sorted(positions)) for stream, positions in beyond.items()],
+            _newest(levels, given_up, self.rule.given_up_max),
+            [self.since[row] for row in held],
+            _seal(self.pool.take(held)) if held else b"",
+        )
+        return _encode(kept)
+
+
+# -- the state as bytes -----------------------------------------------------------------------------------------------
+
+
+def _read(state: bytes) -> _Kept:
+    try:
+        kept = _decode(state)
+    except msgspec.DecodeError as error:
+        remedy = "start with a new checkpoint"
+        raise UsageError("checkpoint", "causal_order", f"holds a state that cannot be read ({error})", remedy) from None
+    if kept.version != _VERSION:
+        remedy = "start with a new checkpoint, or with the version that wrote it"
+        raise UsageError("checkpoint", "causal_order", f"holds state of version {kept.version}", remedy)
+    return kept
+
+
+def _accounts(kept: _Kept) -> Accounts:
+    return Accounts(
+        {_stream(stream): n for stream, n in kept.levels},
+        {_stream(stream): set(positions) for stream, positions in kept.beyond},
+        {_stream(stream): set(positions) for stream, positions in kept.given_up},
+    )
+
+
+def _stream(value: Any) -> Stream:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _newest(
+    levels: dict[Stream, int], given_up: dict[Stream, set[int]], at_most: int
+) -> list[tuple[Stream, list[int]]]:
+    """Positions given up, without those that lie furthest back."""
+    if sum(map(len, given_up.values())) > at_most:
+        back = sorted((levels.get(stream, 0) - n, stream, n) for stream, ns in given_up.items() for n in ns)
+        given_up = {}
+        for _, stream, n in back[:at_most]:
+            given_up.setdefault(stream, set()).add(n)
+    return [(stream, sorted(positions)) for stream, positions in given_up.items()]
+
+
+def _seal(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(rows)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _open(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
+
+
+def _same_columns(held: pa.Table, arrived: Sequence[pa.Table]) -> pa.Table:
+    if arrived and held.schema != arrived[0].schema:
+        was = ", ".join(f"{field.name}: {field.type}" for field in held.schema)
+        raise UsageError(
+            "checkpoint",
+            "causal_order",
+            f"holds rows with other columns ({was})",
+            "start with a new checkpoint, or give the stream these columns",
+        )
+    return held

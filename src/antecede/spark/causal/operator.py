@@ -1,0 +1,154 @@
+"""`causal_order`: a stream into causal order per key, with state that Spark keeps.
+
+    ordered = causal_order(stream, key="room", source="author", seq="n", deps="after", late="tag", patience_s=30)
+    query = ordered.writeStream.option("checkpointLocation", …).start()
+    query.lastProgress["observedMetrics"]["causal_order"]
+
+Rows go through three steps: packed by key (`packing`), ordered by key on top of the state of the batches before
+(`keyed`, through Spark's `applyInPandasWithState`, which needs no setting of its own), unpacked. Within a key the rows
+of a batch stand in order in one partition, and come after those of the batches before. What happened is counted on the
+way and observed under a name, where Spark puts such things: in the query's progress and its listeners.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+
+from antecede.core import UsageError
+from antecede.spark.causal.keyed import WORDS, Counts, Late, Rule, Step, advance
+from antecede.spark.causal.naming import check_free, make_naming
+from antecede.spark.causal.packing import EVERYTHING, ROWS, opened, packer, packets, unpack
+
+_LATE: Final = ("wait", "tag", "drop")
+#: Rows of a key that may wait from one batch to the next, unless told otherwise: seconds of a busy topic.
+HELD_MAX: Final = 10_000
+_COUNTS: Final = Counts._fields
+
+
+def causal_order(
+    stream: DataFrame,
+    *,
+    key: str | Sequence[str],
+    source: str | Sequence[str] = "source",
+    seq: str = "seq",
+    deps: str | None = "deps",
+    late: Late = "wait",
+    patience_s: float | None = None,
+    max_held: int = HELD_MAX,
+    first: int = 1,
+    order_column: str = "order",
+    held_column: str = "held_ms",
+    metrics: str = "causal_order",
+) -> DataFrame:
+    """`stream` with, within each `key`, every row behind what it depends on, and each row once.
+
+    `key`: the columns order is kept within; an empty list makes one order of everything, in one task.
+    `source`, `seq`: who numbered a row and its number, without holes from `first` on for each source of a key.
+    `deps`: what it depends on beside its source's previous row, see `naming`. None: only each source's own order.
+    `late`: about what never comes. "wait": rows wait for it for ever. "tag" and "drop": it is given up when a row has
+    waited `patience_s` for it. Should it come after all, it is shown and told apart ("tag") or left out ("drop").
+    `max_held`: rows of a key that may wait from one batch to the next. When more would, "wait" fails the query, which
+    can go on from its checkpoint with a higher bound; "tag" and "drop" give up what the oldest wait for.
+
+    Adds two columns. `order_column` says of a row that it stands in order ("causal"), that something it names was given
+    up ("incomplete"), or that it came when it had been given up ("late"). `held_column`: how long it waited, in ms.
+
+    Raises `UsageError` for what can be known before the query runs.
+    """
+    if not isinstance(stream, DataFrame) or not stream.isStreaming:
+        what = type(stream).__name__
+        raise UsageError("stream", what, "is not a streaming DataFrame", "use causal_sort for tables")
+    schema = stream.schema
+    naming = make_naming(schema, key=key, source=source, seq=seq, deps=deps, first=first)
+    check_free(schema, "order_column", order_column)
+    check_free(schema, "held_column", held_column)
+    rule = Rule(
+        naming=naming, late=_policy(late), patience_ms=_patience_ms(late, patience_s), held_max=_bound(max_held)
+    )
+    packed_key = [StructField(name, schema[name].dataType) for name in naming.key] or [
+        StructField(EVERYTHING, IntegerType())
+    ]
+    packed = stream.mapInArrow(packer(naming.key), StructType([*packed_key, StructField(ROWS, BinaryType())]))
+    timeout = GroupStateTimeout.NoTimeout if rule.patience_ms is None else GroupStateTimeout.ProcessingTimeTimeout
+    ordered = packed.groupBy(*[field.name for field in packed_key]).applyInPandasWithState(
+        cast(Any, _ordering(rule, (order_column, held_column))),
+        StructType([StructField(ROWS, BinaryType()), *(StructField(name, LongType()) for name in _COUNTS)]),
+        StructType([StructField("state", BinaryType())]),
+        "append",
+        timeout,
+    )
+    added = [StructField(order_column, StringType()), StructField(held_column, LongType())]
+    return ordered.observe(metrics, *_observed()).mapInArrow(unpack, StructType([*schema.fields, *added]))
+
+
+def _observed() -> Any:
+    """The counts of a batch, over all keys that had rows in it or gave something up."""
+    gauges = {"held", "hold_ms_max"}
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS if name not in gauges]
+    return [
+        *sums,
+        F.coalesce(F.sum("held"), F.lit(0)).alias("held"),
+        F.coalesce(F.max("held"), F.lit(0)).alias("held_by_key_max"),
+        F.coalesce(F.max("hold_ms_max"), F.lit(0)).alias("hold_ms_max"),
+    ]
+
+
+def _ordering(rule: Rule, added: tuple[str, str]) -> Callable[..., Iterator[pd.DataFrame]]:
+    def order(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        arrived = [opened(packet) for frame in frames for packet in frame[ROWS]]
+        kept = state.getOption
+        now_ms = state.getCurrentProcessingTimeMs()
+        step = advance(rule, None if kept is None else bytes(kept[0]), arrived, now_ms)
+        state.update((step.state,))
+        if step.wake_ms is not None:
+            state.setTimeoutDuration(max(1, step.wake_ms - now_ms))
+        counts: tuple[int, ...] = step.counts
+        nothing = (0,) * len(counts)
+        sealed: list[bytes | None] = [*packets(_released(step, added))]
+        for packet in sealed or [None]:
+            yield pd.DataFrame([(packet, *counts)], columns=[ROWS, *_COUNTS])
+            counts = nothing
+
+    return order
+
+
+def _released(step: Step, added: tuple[str, str]) -> pa.Table:
+    order = step.order
+    as_they_came = len(order) == step.pool.num_rows and bool((order == np.arange(len(order))).all())
+    rows = step.pool if as_they_came else step.pool.take(pa.array(order))
+    words = pa.DictionaryArray.from_arrays(pa.array(step.words), pa.array(WORDS)).cast(pa.string())
+    return rows.append_column(added[0], words).append_column(added[1], pa.array(step.held_ms))
+
+
+# -- what was asked for -----------------------------------------------------------------------------------------------
+
+
+def _policy(late: str) -> Late:
+    if late not in _LATE:
+        raise UsageError("late", late, "is not a policy", f"choose one of {', '.join(_LATE)}")
+    return cast(Late, late)
+
+
+def _patience_ms(late: str, patience_s: float | None) -> int | None:
+    if late == "wait":
+        if patience_s is not None:
+            remedy = "choose late='tag' or late='drop', or leave patience_s out"
+            raise UsageError("patience_s", patience_s, "does not go with late='wait', which waits for ever", remedy)
+        return None
+    if isinstance(patience_s, bool) or not isinstance(patience_s, int | float) or not 0.001 <= patience_s < 1e9:
+        problem = f"late={late!r} has to know how long to wait"
+        raise UsageError("patience_s", patience_s, problem, "give the seconds, for example 60")
+    return int(patience_s * 1000)
+
+
+def _bound(max_held: int) -> int:
+    if isinstance(max_held, bool) or not isinstance(max_held, int) or max_held < 1:
+        raise UsageError("max_held", max_held, "is not a number of rows", "use at least 1")
+    return max_held

@@ -1,0 +1,222 @@
+"""`causal_sort`: a table in an order in which every message stands behind what it depends on.
+
+    causal_sort(log, key="room", source="author", seq="n", deps="after", by="time").show()
+
+Equal tables give equal orders, however their rows arrived and are partitioned: among the messages that may come next,
+the first is the one with the least `by`, then the least source, then the least number.
+
+Only the columns that decide the order are shuffled to one task a key and ordered there, some hundred bytes a message;
+the rows themselves are joined with their places and sorted by Spark, and need not fit anywhere. (A chain of
+dependencies is as long as a conversation, so going round by joins, a step a link, is no way to do it.)
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, LongType, StructField, StructType
+
+from antecede.core import UsageError
+from antecede.spark.causal.extension import extend
+from antecede.spark.causal.headers import read_headers
+from antecede.spark.causal.naming import Naming, check_free, make_naming
+from antecede.spark.causal.packing import EVERYTHING
+from antecede.spark.judging.columns import Ints
+
+_ADDED: Final = ("position", "missing", "circle")
+_BY: Final = "antecede_by"
+
+
+def causal_sort(
+    table: DataFrame,
+    *,
+    key: str | Sequence[str] = (),
+    source: str | Sequence[str] = "source",
+    seq: str = "seq",
+    deps: str | None = "deps",
+    by: str | None = None,
+    first: int = 1,
+    holes: bool = False,
+) -> DataFrame:
+    """`table` sorted by `key`, and within each key by a place behind everything a message depends on.
+
+    `key`, `source`, `seq`, `deps`, `first`: as for `causal_order`; by default the whole table is one order.
+    `by`: a column that says which of the messages that may come next goes first, such as a time.
+    `holes`: a source's numbers may have holes, which are then not reported.
+
+    Adds three columns. `position`: the place within the key, from 1 on; copies of one message share theirs. `missing`:
+    what the message names that the table does not hold (its source's previous number included), else null. `circle`:
+    where messages depend on each other in a circle, its number, else null; they stand side by side.
+    """
+    if not isinstance(table, DataFrame) or table.isStreaming:
+        raise UsageError("table", type(table).__name__, "is not a table", "use causal_order for streams")
+    schema = table.schema
+    naming = make_naming(schema, key=key, source=source, seq=seq, deps=deps, first=first)
+    for column in _ADDED:
+        if column in schema.names:
+            raise UsageError("table", column, "is the name of a column to be added", "rename yours")
+    if by is not None and by not in schema.names:
+        raise UsageError("by", by, "there is no such column", f"there are {', '.join(schema.names)}")
+    check_free(schema, "by", _BY)
+    entry = StructType([StructField(name, schema[name].dataType) for name in (*naming.source, naming.seq)])
+    # A column may be both key and source; each is wanted once.
+    name_columns = list(dict.fromkeys((*naming.key, *naming.source, naming.seq)))
+    placed = StructType(
+        [
+            *(StructField(name, schema[name].dataType) for name in name_columns),
+            StructField("position", LongType()),
+            StructField("missing", ArrayType(entry)),
+            StructField("circle", LongType()),
+        ]
+    )
+    headers = table.select(
+        *(F.col(f"`{name}`") for name in dict.fromkeys(naming.columns)),
+        (F.col(f"`{by}`") if by else F.lit(None).cast("long")).alias(_BY),
+    )
+    groups = (
+        headers.groupBy(*(F.col(f"`{name}`") for name in naming.key))
+        if naming.key
+        else headers.groupBy(F.lit(0).alias(EVERYTHING))
+    )
+    places = groups.applyInArrow(_placing(naming, name_columns, holes), placed)
+    same = [table[f"`{name}`"].eqNullSafe(places[f"`{name}`"]) for name in name_columns]
+    joined = table.join(places, on=same, how="inner").select(
+        *(table[f"`{name}`"] for name in schema.names), *(places[name] for name in _ADDED)
+    )
+    return joined.orderBy(*(F.col(f"`{name}`") for name in naming.key), "position")
+
+
+def _placing(naming: Naming, name_columns: list[str], holes: bool) -> Callable[[pa.Table], pa.Table]:
+    def place(rows: pa.Table) -> pa.Table:
+        return _placed(rows.combine_chunks(), naming, name_columns, holes)
+
+    return place
+
+
+def _placed(rows: pa.Table, naming: Naming, name_columns: list[str], holes: bool) -> pa.Table:
+    """The messages of one key with their places: one row each, whatever copies there are."""
+    headers = read_headers(rows, naming)
+    streams, stream_of = _numbered(headers.streams)
+    numbers = np.array(headers.numbers, np.int64)
+    order = _by_rank(rows, streams, stream_of, numbers)
+    # Copies of one message are one: the first by rank speaks for all, and all that any of them names counts.
+    message_of_row, row_of_message = _messages(order, stream_of, numbers)
+    count = len(row_of_message)
+    index = _Index(len(streams), stream_of[row_of_message], numbers[row_of_message])
+    src, dst, absent = _edges(headers, streams, message_of_row, index)
+    before = index.previous()
+    follows = before >= 0
+    src = np.concatenate([src, before[follows]])
+    dst = np.concatenate([dst, np.flatnonzero(follows)])
+    pairs = np.unique(src * count + dst)
+    place, circle = extend(count, pairs // max(1, count), pairs % max(1, count))
+    if not holes:
+        absent += index.holes()
+    named = rows.select(name_columns).take(pa.array(row_of_message))
+    missing = _missing(count, absent, streams, rows.schema, naming)
+    return (
+        named.append_column("position", pa.array(place + 1))
+        .append_column("missing", missing)
+        .append_column("circle", pa.array(circle, mask=circle == 0))
+    )
+
+
+def _numbered(values: list[Any]) -> tuple[list[Any], Ints]:
+    """The different values, in order, and by place which of them stands there."""
+    different = sorted(set(values))
+    at = {value: index for index, value in enumerate(different)}
+    return different, np.array([at[value] for value in values], np.int64)
+
+
+def _by_rank(rows: pa.Table, streams: list[Any], stream_of: Ints, numbers: Ints) -> Ints:
+    """Rows in the order in which they would go if nothing depended on anything."""
+    by = rows.column(_BY)
+    keys = [numbers, stream_of]
+    if by.null_count < len(by):
+        ranks = pc.rank(by, sort_keys="ascending", tiebreaker="dense")
+        keys.append(ranks.to_numpy().astype(np.int64))
+    return np.lexsort(keys)
+
+
+def _messages(order: Ints, stream_of: Ints, numbers: Ints) -> tuple[Ints, Ints]:
+    """By row its message, by message its first row; messages numbered in `order`."""
+    span = int(numbers.max()) + 1
+    if len(order) and stream_of.max() >= (1 << 62) // span:
+        raise UsageError("seq", span - 1, "numbers are too large to sort by", "count from first= on")
+    names, first_at, inverse = np.unique((stream_of * span + numbers)[order], return_index=True, return_inverse=True)
+    by_first = np.argsort(first_at)
+    renumbered = np.empty(len(names), np.int64)
+    renumbered[by_first] = np.arange(len(names))
+    message_of_row = np.empty(len(order), np.int64)
+    message_of_row[order] = renumbered[inverse]
+    return message_of_row, order[first_at[by_first]]
+
+
+class _Index:
+    """Messages by stream and number."""
+
+    def __init__(self, streams: int, stream: Ints, number: Ints) -> None:
+        self._order = np.lexsort((number, stream))
+        self._stream, self._number = stream[self._order], number[self._order]
+        self._span = int(number.max(initial=0)) + 1
+        self._names = self._stream * self._span + self._number
+
+    def find(self, stream: Ints, number: Ints) -> Ints:
+        """The message of that name; −1 where there is none."""
+        if not len(stream):
+            return np.zeros(0, np.int64)
+        known = number < self._span
+        names = np.where(known, stream * self._span + number, -1)
+        at = np.minimum(np.searchsorted(self._names, names), len(self._names) - 1)
+        return np.where(self._names[at] == names, self._order[at], -1)
+
+    def previous(self) -> Ints:
+        """By message: the one before it from its source, −1 for the first there is."""
+        before = np.full(len(self._order), -1, np.int64)
+        same = self._stream[1:] == self._stream[:-1]
+        before[self._order[1:][same]] = self._order[:-1][same]
+        return before
+
+    def holes(self) -> list[tuple[int, int, int]]:
+        """Message, stream, number: of messages whose source's previous number is not there."""
+        before = np.where(np.concatenate([[False], self._stream[1:] == self._stream[:-1]]), np.roll(self._number, 1), 0)
+        alone = np.flatnonzero(self._number > before + 1)
+        columns = (self._order[alone], self._stream[alone], self._number[alone] - 1)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _edges(
+    headers: Any, streams: list[Any], message_of_row: Ints, index: _Index
+) -> tuple[Ints, Ints, list[tuple[int, int, int]]]:
+    """Who is named by whom; and what is named and not there: message, stream (past the end: no such), number."""
+    at = {value: number for number, value in enumerate(streams)}
+    strangers: dict[Any, int] = {}
+    needs = headers.needs
+    stream = np.array(
+        [at[one] if one in at else len(at) + strangers.setdefault(one, len(strangers)) for one, _ in needs], np.int64
+    )
+    number = np.array([n for _, n in needs], np.int64)
+    starts = np.array(headers.starts, np.int64)
+    dst = message_of_row[np.repeat(np.arange(len(message_of_row)), np.diff(starts))]
+    src = np.where(stream < len(at), index.find(np.minimum(stream, len(at) - 1), number), -1)
+    lost = src < 0
+    streams.extend(strangers)
+    columns = (dst[lost], stream[lost], number[lost])
+    return src[~lost], dst[~lost], list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _missing(
+    count: int, absent: list[tuple[int, int, int]], streams: list[Any], schema: pa.Schema, naming: Naming
+) -> pa.Array:
+    """By message: what is absent, as structs; null where nothing is."""
+    kind = pa.list_(pa.struct([(name, schema.field(name).type) for name in (*naming.source, naming.seq)]))
+    by_message: dict[int, list[dict[str, Any]]] = {}
+    for message, stream, number in sorted(set(absent)):
+        name = streams[stream] if len(naming.source) > 1 else (streams[stream],)
+        entry = dict(zip(naming.source, name, strict=True)) | {naming.seq: number + naming.first - 1}
+        by_message.setdefault(message, []).append(entry)
+    return pa.array([by_message.get(message) for message in range(count)], kind)
