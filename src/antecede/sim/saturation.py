@@ -6,11 +6,12 @@ Here they are held back instead, as by an ideal flow control: a message is publi
 interface on its way is promised to others for more than a short queue. The busiest is then used up to its capacity,
 none is asked for more, and publishers share it evenly, for each asks again only after its turn.
 
-What a message costs is read off the publisher's own interface as it leaves; until the first has left, it is free. What
-others send because of it (acknowledgements) is not promised for and queues.
+What a message costs is read off the publisher's own interface as it leaves. What others send because of it
+(acknowledgements) is not counted, and queues.
 """
 
 import random
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, TypeAlias
 
@@ -87,6 +88,7 @@ class _Promises:
 
     def __init__(self, graph: BaseGraph, members: Members) -> None:
         self._until = np.zeros(graph.nodes, np.int64)
+        #: By topic: how many copies each node sends of what it got.
         self._copies: dict[str, _Numbers] = {}
         for topic, taken in members.items():
             inside = set(taken)
@@ -98,18 +100,17 @@ class _Promises:
         self._cost: dict[str, int] = {}
 
     def book(self, topic: str, node: int, now: int) -> int:
-        """When `node` may publish on `topic`; from here on that is promised."""
-        copies = self._copies[topic]
-        used = copies > 0
-        used[node] = True
+        """When `node` may publish on `topic`; the interfaces are promised for what such a message took last time."""
         cost = self._cost.get(topic, 0)
+        used = self._copies[topic] > 0
+        used[node] = True
         begin = max(now, int(self._until[used].max()) - _QUEUE * cost)
         self._until[used] = np.maximum(self._until[used], begin)
         self._add(topic, node, cost)
         return begin
 
     def correct(self, topic: str, node: int, occupied: int) -> None:
-        """What was promised with `book` occupied the publisher's own interface for so many ticks."""
+        """What was booked has occupied the publisher's own interface for so many ticks."""
         cost = occupied // (int(self._copies[topic][node]) + 1)
         self._add(topic, node, cost - self._cost.get(topic, 0))
         self._cost[topic] = cost
@@ -120,12 +121,13 @@ class _Promises:
 
 
 class _Load:
-    """The publishers: each asks for its turn, publishes, and asks again."""
+    """The publishers. Each stands in line for its topic, publishes, and comes again after its interval."""
 
     def __init__(self, choice: Saturating, simulation: Simulation, wire: PacketSwitched, promises: _Promises) -> None:
         self._simulation, self._wire, self._promises = simulation, wire, promises
         self._payload = bytes(choice.payload)
         self._interval, self._left = ticks(choice.interval), choice.messages
+        self._lines: defaultdict[str, deque[tuple[int, Callable[[], None]]]] = defaultdict(deque)
         #: By node whose protocol lets its message wait: what to do when it has gone.
         self._waiting: dict[int, Callable[[], None]] = {}
 
@@ -133,23 +135,33 @@ class _Load:
         """What makes `node` ask for its next turn, on a topic it chooses then."""
 
         def ask() -> None:
-            if self._left:
-                self._left -= 1
-                topic = choose()
-                begin = self._promises.book(topic, node, self._simulation.now)
-                self._simulation.at(begin, lambda: self._publish(node, topic, ask))
+            topic = choose()
+            line = self._lines[topic]
+            line.append((node, ask))
+            if len(line) == 1:
+                self._serve(topic)
 
         return ask
 
-    def _publish(self, node: int, topic: str, ask: Callable[[], None]) -> None:
+    def _serve(self, topic: str) -> None:
+        """Whoever is first in line gets a time. One at a time, so that the last message's cost is known."""
+        line = self._lines[topic]
+        if line and self._left:
+            self._left -= 1
+            begin = self._promises.book(topic, line[0][0], self._simulation.now)
+            self._simulation.at(begin, lambda: self._publish(topic))
+
+    def _publish(self, topic: str) -> None:
         simulation = self._simulation
+        node, ask = self._lines[topic].popleft()
         before = max(self._wire.free_at(node), simulation.now)
         if simulation.publish(node, topic, self._payload) is None:
             self._waiting[node] = ask
             simulation.on_delivery = self._hear
-            return
-        self._promises.correct(topic, node, max(0, self._wire.free_at(node) - before))
-        simulation.at(simulation.now + self._interval, ask)
+        else:
+            self._promises.correct(topic, node, max(0, self._wire.free_at(node) - before))
+            simulation.at(simulation.now + self._interval, ask)
+        self._serve(topic)
 
     def _hear(self, node: int, message: Message) -> None:
         if message.source == node and (ask := self._waiting.pop(node, None)) is not None:
