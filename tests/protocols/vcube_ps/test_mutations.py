@@ -3,15 +3,18 @@
 By default the seed is replayed at which the search first found it; the slow tests look for it from seed 0 on.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from antecede.experiments.search_vcube_ps import Trial, search
 from antecede.experiments.searching import Verdict
+from antecede.protocols import vcube_options
 from antecede.protocols.vcube_ps import FaithfulVCubePs, VCubePs
 from tests.protocols.vcube_ps import mutations as printed
 from tests.protocols.vcube_ps import mutations_pipelined as ours
+from tests.protocols.vcube_ps.scenario import Scenario
 
 
 class Found(NamedTuple):
@@ -109,7 +112,7 @@ def test_the_search_finds_the_error(found: Found) -> None:
 def test_every_error_is_looked_for() -> None:
     looked_for = {found.mutant for found in FOUND}
     assert looked_for >= set(printed.FAITHFUL)
-    assert looked_for >= set(ours.PIPELINED) - {ours.ForgetsTheAbsent, ours.CountsEveryReport}
+    assert looked_for >= set(ours.PIPELINED) - {ours.ForgetsTheAbsent, ours.CountsEveryReport}, "these two are below"
 
 
 def test_forgetting_what_the_absent_lack_breaks_their_sessions() -> None:
@@ -118,3 +121,11 @@ def test_forgetting_what_the_absent_lack_breaks_their_sessions() -> None:
     faithful = sum(search(seed, BACK).broken for seed in range(4))
     assert forgetful > 0
     assert faithful == 0
+
+
+def test_counting_every_report_breaks_a_joiners_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Needs a crash within a moment that random schedules miss, so the moment is written down."""
+    scenario = Path(__file__).with_name("scenarios") / "behind_a_joiners_back.txt"
+    assert "3 has left chat" not in Scenario(scenario).run()
+    monkeypatch.setattr(vcube_options, "VCubePs", ours.CountsEveryReport)
+    assert "3 has left chat" in Scenario(scenario).run()
