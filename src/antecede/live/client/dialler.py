@@ -14,7 +14,7 @@ from antecede.live.frames import FrameConnection, Owner
 from antecede.live.handshake import greet
 
 #: Refusals that may pass by themselves.
-_PASSING: Final = frozenset(["busy", "closing", "rate"])
+PASSING: Final = frozenset(["busy", "closing", "rate"])
 
 
 class Adopter(Protocol):
@@ -73,7 +73,7 @@ class Dialler:
                 await self.dial(bus)
                 return
             except (RefusedError, UnreachableError) as error:
-                if isinstance(error, RefusedError) and error.reason not in _PASSING:
+                if isinstance(error, RefusedError) and error.reason not in PASSING:
                     raise
                 if loop.time() + pause > deadline:
                     raise ConnectionLostError(f"{self.where} was lost and not reached again: {error}") from None

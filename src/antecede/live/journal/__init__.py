@@ -13,7 +13,7 @@ lock.py       one process to a journal
 from antecede.live.journal.blocks import Delivered
 from antecede.live.journal.export import export_rows, export_trace
 from antecede.live.journal.journal import Identity, Journal, Page
-from antecede.live.journal.reading import Extent, JournalFile, Stored
+from antecede.live.journal.reading import Extent, JournalFile, Sealed, Stored
 from antecede.live.journal.retention import Retained, Retention
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Page",
     "Retained",
     "Retention",
+    "Sealed",
     "Stored",
     "export_rows",
     "export_trace",

@@ -38,6 +38,15 @@ class Stored(NamedTuple):
     block: DeliveryBlock
 
 
+class Sealed(NamedTuple):
+    """A batch of deliveries as it is stored, at positions `first` to `last`."""
+
+    first: int
+    last: int
+    time_us: int
+    block: bytes
+
+
 class JournalFile:
     """An open journal. A context manager; to be used by one thread at a time."""
 
@@ -94,45 +103,55 @@ class JournalFile:
         """How far to read from `after` for about `bytes_max` bytes: whole batches, at least one, at most to `last`."""
         size = 0
         reached = after
-        for end, length in self._connection.execute(f"SELECT last, length(block) {_FROM} ORDER BY first", (after + 1,)):
-            if reached > after and size + length > bytes_max:
-                break
-            if end > after:
-                size += length
-                reached = end
-            if reached >= last:
-                break
+        try:
+            for end, length in self._connection.execute(
+                f"SELECT last, length(block) {_FROM} ORDER BY first", (after + 1,)
+            ):
+                if reached >= last or (reached > after and size + length > bytes_max):
+                    break
+                if end > after:
+                    size += length
+                    reached = end
+        except sqlite3.Error as error:
+            raise self._unreadable(error) from None
         return min(reached, last)
 
     def blocks(self, after: int, last: int) -> Iterator[list[Stored]]:
-        """The batches that hold the positions after `after` up to `last`, in chunks.
+        """The batches that hold the positions after `after` up to `last`, decoded, in chunks.
 
         The first batch may begin before, the last end behind. Raises `GapError` when retention has removed some, and
         `JournalError` when the journal ends before `last`.
         """
+        for chunk in self.sealed(after, last):
+            try:
+                yield [Stored(one.first, one.time_us, decode_deliveries(one.block)) for one in chunk]
+            except DamagedError as error:
+                raise self._unreadable(error) from None
+
+    def sealed(self, after: int, last: int) -> Iterator[list[Sealed]]:
+        """`blocks`, as they are stored."""
         reached = after
         while reached < last:
-            chunk: list[Stored] = []
-            begin = reached
+            chunk: list[Sealed] = []
             size = 0
             try:
                 rows = self._connection.execute(
                     f"SELECT first, last, time_us, block {_FROM} AND first <= ? ORDER BY first", (reached + 1, last)
                 )
-                for first, end, time_us, block in rows:
-                    if end <= reached:
+                for row in map(Sealed._make, rows):
+                    if row.last <= reached:
                         continue
-                    if first > reached + 1:
+                    if row.first > reached + 1:
                         break
-                    chunk.append(Stored(first, time_us, decode_deliveries(block)))
-                    reached = end
-                    size += len(block)
+                    chunk.append(row)
+                    reached = row.last
+                    size += len(row.block)
                     if size >= CHUNK_BYTES:
                         break
                 rows.close()
-            except (sqlite3.Error, DamagedError) as error:
+            except sqlite3.Error as error:
                 raise self._unreadable(error) from None
-            if reached == begin:
+            if not chunk:
                 removed, position = self.extent()
                 if reached < removed:
                     raise GapError(reached, removed + 1)

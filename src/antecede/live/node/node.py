@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from antecede.core import Message, UsageError
 from antecede.live.batch import Batch
+from antecede.live.bulk.service import BulkService
 from antecede.live.client.bus import Bus
 from antecede.live.client.dialler import Dialler
 from antecede.live.client.pipe import pipe
@@ -92,6 +93,7 @@ class Node:
         self.hub: Hub
         self.roster: Roster
         self.http: HttpServer | None = None
+        self.bulk = BulkService(self)
         self.journal: Journal | None = None
         self._network: MemoryNetwork | None = None
         self._tls: Tls | None = None
@@ -166,6 +168,7 @@ class Node:
         if config.http_port is not None:
             self.http = HttpServer(self)
             await self.http.start(config.host, config.http_port)
+        await self.bulk.start()
         self.ready = True
         log.info("node %d (%s) of %s at %s", self.slot, self.name, config.cluster, self.url)
 
@@ -228,6 +231,7 @@ class Node:
         self.vcube_ps = process.inner
         self.neighbours.begin()
         self.listener.serve(CLIENT, self._answer)
+        self.bulk.begin(self._grant)
         self.listener.serve(ROSTER, self.neighbours.service(self._tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
@@ -274,6 +278,7 @@ class Node:
             session.say_goodbye()
         if self.http is not None:
             await self.http.close()
+        await self.bulk.close()
         with contextlib.suppress(StoppedError):
             await self.driver.close()
         self.driver.replicas = None
@@ -286,6 +291,7 @@ class Node:
         self.listener.abort()
         for task in self._tasks:
             task.cancel()
+        self.bulk.abort()
         if self.journal is not None:
             self.journal.abort()
 

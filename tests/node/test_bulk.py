@@ -1,0 +1,242 @@
+"""A node read and written in bulk: pages are what was delivered; a batch is published once, whoever dies meanwhile."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import pytest
+
+from antecede import DeniedError, GapError, Node, RefusedError, StoppedError, UnreachableError, UsageError
+from antecede.live.bulk import records, releasing
+from antecede.live.bulk.caller import Caller
+from antecede.live.bulk.records import Discard, Done, Look, Page, Read, Release, Row, Stage, Stand, encode_rows
+from antecede.live.bulk.staging import Staging
+from antecede.live.envelope import seal, unseal
+from antecede.live.journal import JournalFile, Retention
+from antecede.live.journal.blocks import decode_deliveries
+from antecede.live.security.tokens import new_token
+
+from ..client.running import awaited
+from .clusters import cluster, make, restart
+
+T = TypeVar("T")
+
+
+async def ask(
+    node: Node, *questions: records.Question, token: str = "", patience_s: float = 5.0
+) -> list[records.Answer]:
+    """Ask, from a thread as a program without a loop would; the answers."""
+
+    def run() -> list[records.Answer]:
+        with Caller(node.url, token=token, patience_s=patience_s) as caller:
+            return [caller.ask(question, ANSWERS[type(question)]) for question in questions]
+
+    return await asyncio.to_thread(run)
+
+
+ANSWERS: dict[type, type] = {Look: Stand, Read: Page, Stage: Done, Release: Done, Discard: Done}
+
+
+def read(page: Page) -> list[tuple[int, str]]:
+    """Position and body."""
+    found = []
+    for piece in page.pieces:
+        messages = decode_deliveries(piece.block).messages
+        places = range(len(messages)) if piece.places is None else piece.places
+        for place, message in zip(places, messages, strict=True):
+            found.append((piece.first + place, unseal(message.payload).body.decode()))
+    return found
+
+
+async def publish(node: Node, *bodies: str, topic: str = "a") -> None:
+    async with node.connect() as bus:
+        for body in bodies:
+            await bus.publish(topic, body.encode())
+
+
+def rows(*bodies: str, topic: str = "out", after: tuple[tuple[int, int], ...] = ()) -> bytes:
+    return encode_rows([Row(topic, body.encode(), {}, after) for body in bodies])
+
+
+def published(directory: Path) -> list[str]:
+    """Bodies on the topic `out` in a journal, in order."""
+    with JournalFile(directory) as file:
+        envelopes = [
+            unseal(message.payload)
+            for chunk in file.blocks(0, file.extent().position)
+            for stored in chunk
+            for message in stored.block.messages
+        ]
+    return [envelope.body.decode() for envelope in envelopes if envelope.topic == "out"]
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+@awaited
+async def test_pages(tmp_path: Path) -> None:
+    async with cluster(1, tmp_path) as [node]:
+        begin_us = time.time_ns() // 1000
+        await publish(node, *"abcdef")
+        (stand,) = await ask(node, Look(time_us=begin_us, after=2, last=6, bytes_max=1))
+        assert stand == Stand(node.slot, 0, 6, before=0, within=3)
+        pages = await ask(node, Read(0, 6, ("#",)), Read(2, 5, ("#",)), Read(6, 6, ("#",)))
+        assert [(at, body) for at, body in read(pages[0])] == list(enumerate("abcdef", 1))
+        assert [page.reached for page in pages] == [6, 5, 6]
+        assert [one for one in read(pages[1]) if 2 < one[0] <= 5] == [(3, "c"), (4, "d"), (5, "e")]
+        assert read(pages[2]) == []
+        assert node.journal is not None
+        await node.journal.retain(Retention(bytes_max=1))
+        with pytest.raises(GapError) as gap:
+            await ask(node, Read(3, 6, ("#",)))
+        assert (gap.value.after, gap.value.first) == (3, 7)
+
+
+@awaited
+async def test_grants_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antecede.live.bulk.service.PAGE_BYTES", 40)
+    tokens = tmp_path / "tokens.json"
+    token = new_token(tokens, "carol", publish=("b",), subscribe=("b/#",))
+    node = make(0, (), tmp_path, tokens=str(tokens))
+    async with node:
+        writer = new_token(tmp_path / "more.json", "dan", publish=("#",))
+        with pytest.raises(RefusedError, match="token is not known"):
+            await ask(node, Look(), token=writer)
+        for number in range(20):
+            envelope = seal("b/c" if number % 3 == 0 else "secret", f"{number}".encode(), time_us=1)
+            await asyncio.wrap_future(
+                asyncio.run_coroutine_threadsafe(_safe(node, envelope), asyncio.get_running_loop())
+            )
+        found: list[tuple[int, str]] = []
+        reached = pages = 0
+        while reached < 20:
+            (page,) = await ask(node, Read(reached, 20, ("b/#",)), token=token)
+            assert isinstance(page, Page)
+            found += read(page)
+            reached, pages = page.reached, pages + 1
+        assert found == [(number + 1, str(number)) for number in range(0, 20, 3)]
+        assert pages > 1
+        with pytest.raises(DeniedError, match="may not subscribe to '#'"):
+            await ask(node, Read(0, 20, ("#",)), token=token)
+        with pytest.raises(DeniedError, match="may not publish on 'out'"):
+            await ask(node, Stage("p", 0, rows("x")), token=token)
+
+
+async def _safe(node: Node, envelope: bytes) -> None:
+    answer = node.publish_payload(envelope, 1)
+    assert isinstance(answer, asyncio.Future)
+    await answer
+
+
+@awaited
+async def test_large_blocks_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antecede.live.bulk.service.PAGE_BYTES", 1000)
+    async with cluster(1, tmp_path) as [node]:
+        bodies = [f"{number}".zfill(300) for number in range(10)]
+        await asyncio.gather(*[_safe(node, seal("a", body.encode(), time_us=1)) for body in bodies])
+        found: list[tuple[int, str]] = []
+        reached = 0
+        while reached < 10:
+            (page,) = await ask(node, Read(reached, 10, ("#",)))
+            assert isinstance(page, Page)
+            assert sum(len(piece.block) for piece in page.pieces) < 3000
+            found += read(page)
+            reached = page.reached
+        assert found == list(enumerate(bodies, 1))
+
+
+@awaited
+async def test_a_node_without_a_journal_says_so() -> None:
+    async with cluster(1) as [node]:
+        with pytest.raises(RefusedError, match="keeps no journal"):
+            await ask(node, Look())
+    with pytest.raises(UnreachableError):
+        await ask(node, Look())
+    with pytest.raises(UsageError, match="is not that of one node"):
+        Caller("antecede://a:1,b:2")
+
+
+# -- publishing --------------------------------------------------------------------------------------------------------
+
+
+@awaited
+async def test_a_batch_is_published_once(tmp_path: Path) -> None:
+    async with cluster(2, tmp_path) as [node, other]:
+        stages = [Stage("p", 0, rows("a", "b")), Stage("p", 1, rows("c")), Stage("q", 0, rows("d"))]
+        release = Release("job", 7, (("p", 2), ("q", 1)))
+        async with other.connect() as bus, bus.subscribe("out") as feed:
+            assert (await ask(node, *stages, stages[0], release))[-1] == Done(4)
+            assert [(await anext(feed)).payload for _ in range(4)] == [b"a", b"b", b"c", b"d"]
+        # The same again, as a job that is run again would: other parts, the same batch.
+        again = [Stage("r", 0, rows("a", "b")), Stage("r", 1, rows("c")), Release("job", 7, (("r", 2),))]
+        assert (await ask(node, *again))[-1] == Done(0)
+        assert (await ask(node, Stage("s", 0, rows("e")), Release("job", 8, (("s", 1),))))[-1] == Done(1)
+        assert (await ask(node, Release("job", 6, ())))[-1] == Done(0)
+        assert (await ask(node, Stage("t", 0, rows("f")), Release("other", 1, (("t", 1),))))[-1] == Done(1)
+        assert published(tmp_path / "n0") == list("abcdef")
+        await ask(node, Stage("u", 0, rows("x")), Discard(("u",)))
+        with pytest.raises(StoppedError, match="has 0 of its 1 blocks here"):
+            await ask(node, Release("job", 9, (("u", 1),)))
+    staging = Staging(tmp_path / "n0" / "staged.db")
+    assert staging._bytes == 0
+    staging.close()
+
+
+@awaited
+async def test_rows_follow_what_they_name(tmp_path: Path) -> None:
+    async with cluster(1, tmp_path) as [node]:
+        release = Release("job", 1, (("p", 1),), patience_ms=50)
+        waiting = encode_rows([Row("out", b"a"), Row("out", b"b", {"k": "v"}, ((node.slot, 3),))])
+        with pytest.raises(StoppedError, match=r"row 1 follows 0\.3, not delivered here"):
+            await ask(node, Stage("p", 0, waiting), release)
+        await publish(node, "first")
+        await publish(node, "second")
+        assert (await ask(node, msgspec.structs.replace(release, patience_ms=20_000)))[-1] == Done(0)
+        assert published(tmp_path / "n0") == ["a", "b"]
+
+
+@pytest.mark.parametrize(("run", "dies_after"), [(1, 0), (1, 1), (1, 700), (64, 511), (64, 512), (64, 1023)])
+@awaited
+async def test_a_node_that_dies_goes_on_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: int, dies_after: int
+) -> None:
+    """The node is killed after so many messages of a batch; its last note of progress is older than its journal."""
+    bodies = [str(number) for number in range(1024)]
+    stages = [Stage("p", index, rows(*bodies[512 * index : 512 * (index + 1)])) for index in range(2)]
+    release = Release("job", 1, (("p", 2),))
+    monkeypatch.setattr(releasing, "_RUN", run)
+    async with cluster(1, tmp_path) as [first]:
+        await publish(first, "before")
+        monkeypatch.setattr(first, "publish_payloads", _mortal(first, dies_after))
+        asking = asyncio.create_task(ask(first, *stages, release, patience_s=0.1))
+        while first.ready:
+            await asyncio.sleep(0.01)
+        await asyncio.gather(asking, return_exceptions=True)
+        count = len(published(tmp_path / "n0"))
+        assert count <= dies_after
+        node = await restart(first, tmp_path, first)
+        try:
+            again = [Stage("again", 0, rows(*bodies)), Release("job", 1, (("again", 1),))]
+            assert (await ask(node, *again))[-1] == Done(0)
+            assert published(tmp_path / "n0") == bodies
+        finally:
+            await node.stop()
+
+
+def _mortal(node: Node, count: int) -> Callable[..., object]:
+    """`publish_payloads` that kills the node instead of publishing more than `count` messages."""
+    publish_payloads = node.publish_payloads
+    given = 0
+
+    def publish(payloads: list[bytes], level: int) -> object:
+        nonlocal given
+        if given + len(payloads) > count:
+            node.ready = False
+            node.abort()
+        given += len(payloads)
+        return publish_payloads(payloads, level)
+
+    return publish
