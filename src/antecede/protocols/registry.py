@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 from antecede.core import UsageError
 from antecede.core.choices import convert
-from antecede.protocols.gossip.options import ContextOptions
+from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
+from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.rivals.options import BarriersOptions, CbcastOptions, DeltaOptions
 from antecede.protocols.tno.options import TnoOptions
-from antecede.protocols.tree_options import AggregationOptions, BrokerOptions, SrptOptions, TimerOptions
+from antecede.protocols.tree_options import AggregationOptions, BrokerOptions, ScribeOptions, SrptOptions, TimerOptions
 from antecede.protocols.vcube_options import DiagnosisOptions, VCubePsOptions
 
 
@@ -44,6 +45,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "thesis 2.4, 6.2.2.1",
         DiagnosisOptions,
     ),
+    "locamu": Protocol(
+        "causal multicast on an acyclic overlay with spare edges, in which a node knows only its neighbourhood",
+        "Santos, LoCaMu",
+        LoCaMuOptions,
+    ),
     "srpt-s": Protocol(
         "publish/subscribe on one tree a topic, of subscribers and the relays between them",
         "thesis 5.3, 5.6",
@@ -74,10 +80,20 @@ PROTOCOLS: dict[str, Protocol] = {
         "Kim & Ahn 2.3, SPEC part 5",
         ContextOptions,
     ),
+    "gossip-rounds": Protocol(
+        "causal publish/subscribe by gossip among the brokers of a plan; subscribers get one colour a broker",
+        "Kim & Ahn 2.2, SPEC part 5",
+        RoundsOptions,
+    ),
     "tno": Protocol(
         "total order of notifications over another protocol: one order for all, or tagged out of order",
         "MIDLAB 9/2011, SPEC part 4",
         TnoOptions,
+    ),
+    "scribe": Protocol(
+        "publish/subscribe on a Pastry ring, one tree a topic; orders nothing: the service TNO stands on",
+        "Castro et al. 2002; MIDLAB'11",
+        ScribeOptions,
     ),
 }
 

@@ -52,6 +52,16 @@ _ROUND: Final = "round"
 _PIECE: Final = 2
 
 
+class Joining:
+    """A group that a broker does not know the beginning of: since when, and who has said that it does not relay it."""
+
+    __slots__ = ("answered", "since")
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        self.answered: set[int] = set()
+
+
 class Broker(Process):
     """A broker of gossip-context. What gossip-rounds does otherwise is in `rounds`."""
 
@@ -79,7 +89,7 @@ class Broker(Process):
         self.edge = edge(self, subscribers or {})
         #: Groups it relays, and those among them for which it does not know yet where they begin.
         self.relays = self.takes_groups.union(*(subscribers or {}).values())
-        self.joining: dict[str, set[int]] = {}
+        self.joining: dict[str, Joining] = {}
         self.views = Views(node, habits.view, chance)
         self.views.learn(peers, self.relays)
         self.store = Store(young=habits.young, retain=habits.retain, capacity=habits.store_max)
@@ -110,6 +120,10 @@ class Broker(Process):
         self.time += 1
         return self._publish(topic, payload)
 
+    def may_publish(self) -> list[str]:
+        """Groups it may address, one or several at a time."""
+        return sorted(self.relays.difference(self.joining))
+
     def subscribe(self, topic: str) -> None:
         if topic in self.takes_groups or topic in self._asked_for:
             return
@@ -131,16 +145,19 @@ class Broker(Process):
         if not groups <= self.relays or not groups.isdisjoint(self.joining):
             raise UsageError("topic", topic, f"broker {self.node} is not in all of its groups", "subscribe first")
 
-    def _publish(self, topic: str, payload: bytes) -> Message:
+    def _publish(self, topic: str, payload: bytes, *, later: bool = False) -> Message:
+        """`later` than it was asked for."""
         seq = self._seq.get(topic, 0) + 1
         self._seq[topic] = seq
         deps, across = self.clock.stamp(topic, seq)
         message = Message(topic, self.node, seq, deps, payload, across)
         rumour = Rumour(message, self.time)
         self.order.own(message)
-        self.times[topic, self.node] = self.time
+        self._note(rumour)
         self.store.add(rumour, self.round)
         self._keep(records.Published(rumour))
+        if later:
+            self.out.published(message)
         self.out.deliver(message)
         self.edge.announce([rumour])
         self.wake_up()
@@ -198,14 +215,18 @@ class Broker(Process):
             return
         for rumour in rumours:
             message = rumour.message
-            self.time = max(self.time, rumour.clock)
-            self.times[message.topic, message.source] = rumour.clock
+            self._note(rumour)
             self._keep(records.Delivered(rumour))
             if not self.takes_groups.isdisjoint(groups_of(message.topic)):
                 self.out.deliver(message)
         self.edge.announce(rumours)
         if self._closing:
             self._close()
+
+    def _note(self, rumour: Rumour) -> None:
+        """It is part of this broker's past from now on."""
+        self.time = max(self.time, rumour.clock)
+        self.times[rumour.message.topic, rumour.message.source] = rumour.clock
 
     # -- rounds -------------------------------------------------------------------------------------------------------
 
@@ -239,7 +260,11 @@ class Broker(Process):
             if self.round % habits.compare == 0:
                 self._send_digest()
                 self.edge.compare()
-        self.deliver(self.order.give_up(self.round - habits.patience, self.round))
+        floor = self.order.clock_floor
+        passed = self.order.give_up(self.round - habits.patience, self.round)
+        if self.order.clock_floor > floor:
+            self._keep(records.GaveUp(self.order.clock_floor))
+        self.deliver(passed)
         if not habits.rest or self.joining or self.order.held or self.round - self._news < habits.rest:
             self._arm()
 
@@ -328,13 +353,13 @@ class Broker(Process):
 
     def relay(self, groups: Iterable[str]) -> None:
         """Begin to relay `groups`, if that is not done already."""
-        new = [group for group in groups if group not in self.relays]
+        new = sorted({*groups} - self.relays)
         if not new:
             return
         self._version += 1
         for group in new:
             self.relays.add(group)
-            self.joining[group] = set()
+            self.joining[group] = Joining(self.round)
         self.deliver(self.order.changed(again=True))
         self._ask()
         self.wake_up()
@@ -343,14 +368,19 @@ class Broker(Process):
         for group in list(self.joining):
             past = tuple([entry for entry in self.clock.entries() if group in groups_of(entry[0])])
             silent = self._silent(group)
+            resigned = self._has_resigned(group)
             for broker in silent:
-                self.out.send(broker, Ask(group, past, self.peer))
+                self.out.send(broker, Ask(group, past, self.peer, resigned))
             if not silent:
                 self._begin(group, ())  # nobody relays it
 
+    def _has_resigned(self, group: str) -> bool:
+        """Nobody has answered for too long: who relays the group has not what we have heard of, and may never."""
+        return self.round - self.joining[group].since >= self.habits.patience
+
     def _silent(self, group: str) -> list[int]:
         """Whom we have not heard of about `group`."""
-        answered = self.joining[group]
+        answered = self.joining[group].answered
         others = (broker for broker in range(self.brokers) if broker != self.node)
         return [broker for broker in others if broker not in answered and broker not in self.views.down]
 
@@ -360,11 +390,12 @@ class Broker(Process):
         if group not in self.relays or group in self.joining:
             self.out.send(sender, Floor(group, False, self.peer))
             return
-        if self._closing or any(self.order.reached((topic, source)) < n for topic, source, n in packet.past):
+        behind = self._closing or any(self.order.reached((topic, source)) < n for topic, source, n in packet.past)
+        if behind and not packet.resigned:
             return  # not yet: it asks again
         newly = [stream for stream in self.order.levels() if group in groups_of(stream[0])]
         levels = tuple([(*stream, self.order.reached(stream), self.times.get(stream, 0)) for stream in newly])
-        self.out.send(sender, Floor(group, True, self.peer, levels, self.clock.entries()))
+        self.out.send(sender, Floor(group, True, self.peer, levels, (*self.clock.entries(), *self._closing)))
 
     def _begins(self, packet: Floor) -> None:
         self._learn([packet.peer])
@@ -372,13 +403,15 @@ class Broker(Process):
         if group not in self.joining:
             return
         if packet.relays:
+            if self._has_resigned(group):
+                self._resign()
             others = self.relays - {group}
             floors = [entry for entry in packet.levels if others.isdisjoint(groups_of(entry[0]))]
-            for topic, source, _, time in floors:
-                self.times[topic, source] = max(time, self.times.get((topic, source), 0))
+            for entry in floors:
+                self._note_floor(*entry)
             self._begin(group, tuple([entry[:3] for entry in floors]), packet.frontier)
         else:
-            self.joining[group].add(packet.peer.node)
+            self.joining[group].answered.add(packet.peer.node)
             if not self._silent(group):
                 self._begin(group, ())
 
@@ -397,6 +430,13 @@ class Broker(Process):
         self.deliver(self.order.floors(floors))
         self._close()
         self.wake_up()
+
+    def _note_floor(self, topic: str, source: int, seq: int, time: int) -> None:
+        self.times[topic, source] = max(time, self.times.get((topic, source), 0))
+
+    def _resign(self) -> None:
+        self.order.resign(self.time)
+        self._keep(records.GaveUp(self.time))
 
     def _takes(self, group: str, *, kept: bool = False) -> None:
         self._asked_for.discard(group)
@@ -423,7 +463,7 @@ class Broker(Process):
                 self._begin(group, ())
 
     def peer_up(self, node: int) -> None:
-        self.views.down.discard(node)
+        self.views.trust(node, self.relays)
         if node < self.brokers and self.relays:
             self.out.send(node, Spread((), self._piece()))  # so that it knows us
             self.wake_up()
@@ -447,6 +487,8 @@ class Broker(Process):
                     self._closing += record.closing
                 case records.Ended():
                     self.takes_groups.discard(record.group)
+                case records.GaveUp():
+                    self.order.clock_floor = record.clock
                 case records.Reached():
                     self._restore_summary(record)
         self._version = len(self.relays)
@@ -457,8 +499,7 @@ class Broker(Process):
         if message.source == self.node:
             self._seq[message.topic] = message.seq
         self.order.replay(message, own=message.source == self.node)
-        self.time = max(self.time, rumour.clock)
-        self.times[message.topic, message.source] = rumour.clock
+        self._note(rumour)
         self.store.add(rumour, 0, push=False)
 
     def _restore_summary(self, record: records.Reached) -> None:

@@ -77,7 +77,7 @@ class Edge:
         broker.relay(groups.union(*[groups_of(topic) for topic, _, _ in packet.past]))
         if not groups.isdisjoint(broker.joining):
             return  # not yet: it asks again
-        if packet.fresh and not (broker.closed and self._covers(packet.past)):
+        if packet.fresh and not packet.resigned and not (broker.closed and self._covers(packet.past)):
             return
         floors = self._levels(groups) if packet.fresh else ()
         alternates = tuple(broker.views.targets(groups, _ALTERNATES))

@@ -10,9 +10,10 @@ from antecede.core import Process, UsageError
 from antecede.core.chance import Chance, MakeChance
 from antecede.core.clocks import DomainFrontier
 from antecede.protocols.gossip.broker import Broker
-from antecede.protocols.gossip.groups import SEPARATOR, covers
+from antecede.protocols.gossip.groups import SEPARATOR, covers, together
 from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.packets import Peer
+from antecede.protocols.gossip.rounds import Plan, RoundsBroker, RoundsSubscriber
 from antecede.protocols.gossip.subscriber import Subscriber
 from antecede.protocols.options import TICKS, ChanceOptions, Founders, MakeProcess
 
@@ -153,6 +154,35 @@ class ContextOptions(GossipOptions, frozen=True, kw_only=True):
         relays: dict[int, frozenset[str]],
     ) -> Subscriber:
         return Subscriber(node, home, alternates, habits, chance, takes=takes)
+
+
+class RoundsOptions(GossipOptions, frozen=True, kw_only=True):
+    """Gossip with one colour a broker. Each message goes to all groups its broker has at the beginning."""
+
+    #: How many rounds back an entry may name a message; 0: twice the rounds a message is young.
+    colours: Annotated[int, Meta(ge=0, le=255)] = 0
+
+    def _plan(self, relays: dict[int, frozenset[str]], habits: Habits) -> Plan:
+        streams = tuple([(together(groups), node) for node, groups in relays.items() if groups])
+        return Plan(streams, self.colours or 2 * habits.young)
+
+    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: Habits) -> MakeBroker:
+        plan = self._plan(relays, habits)
+        return lambda node, chance, takes, peers, subscribers, brokers: RoundsBroker(
+            node, brokers, habits, chance, plan, takes=takes, peers=peers, subscribers=subscribers
+        )
+
+    def _subscriber(
+        self,
+        node: int,
+        home: int,
+        alternates: list[int],
+        habits: Habits,
+        chance: Chance,
+        takes: set[str],
+        relays: dict[int, frozenset[str]],
+    ) -> Subscriber:
+        return RoundsSubscriber(node, home, alternates, habits, chance, self._plan(relays, habits), takes=takes)
 
 
 def _some(among: list[int], count: int, chance: Chance) -> list[int]:

@@ -45,8 +45,9 @@ class Order:
         self._since: dict[StreamName, int] = {}
         # Positions counted as reached that were never delivered here.
         self._gaps: set[tuple[StreamName, int]] = set()
-        #: Everything up to this Lamport clock that has not been delivered is late.
+        #: Everything up to this Lamport clock that has not been delivered is late. The highest that was.
         self.clock_floor = 0
+        self.clock_reached = 0
         #: Messages refused because they came too late, passed without what they waited for, and not taken for want of
         #: room (they come again).
         self.late = self.given_up = self.overflow = 0
@@ -127,6 +128,11 @@ class Order:
                 released += self.offer(rumour, came)
         return released
 
+    def resign(self, clock: int) -> None:
+        """What precedes something delivered here may never be found: refuse whatever could, up to this clock."""
+        self.given_up += 1
+        self.clock_floor = max(self.clock_floor, clock)
+
     # -- how far it is ------------------------------------------------------------------------------------------------
 
     @property
@@ -170,6 +176,7 @@ class Order:
         for rumour in ready:
             message = rumour.message
             self._held.pop(message.id, None)
+            self.clock_reached = max(self.clock_reached, rumour.clock)
             if self._gaps:
                 self._gaps.discard(((message.topic, message.source), message.seq))
             if self._clock is not None:

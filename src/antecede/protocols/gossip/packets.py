@@ -73,11 +73,15 @@ class Pull(Packet, frozen=True, gc=False, tag="gossip.pull"):
 
 
 class Ask(Packet, frozen=True, gc=False, tag="gossip.ask"):
-    """The sender begins to relay `group`. `past`: what it knows of that group's messages from others' dependencies."""
+    """The sender begins to relay `group`. `past`: what it knows of that group's messages from others' dependencies.
+
+    `resigned`: nobody has all of that any more, so whoever relays the group may answer.
+    """
 
     group: Topic
     past: Levels
     peer: Peer
+    resigned: bool = False
 
 
 class Floor(Packet, frozen=True, gc=False, tag="gossip.floor"):
@@ -89,6 +93,12 @@ class Floor(Packet, frozen=True, gc=False, tag="gossip.floor"):
     peer: Peer
     levels: Annotated[tuple[tuple[Topic, Source, Position, Position], ...], Meta(max_length=ENTRIES_MAX)] = ()
     frontier: Levels = ()
+
+
+class Beat(Packet, frozen=True, gc=False, tag="gossip.beat"):
+    """The sender is in this round: rounds are kept together (gossip-rounds)."""
+
+    round: Position
 
 
 # -- broker and subscriber ---------------------------------------------------------------------------------------------
@@ -126,6 +136,7 @@ class Attach(Packet, frozen=True, gc=False, tag="gossip.attach"):
     groups: Groups
     fresh: Groups
     past: Levels
+    resigned: bool = False
 
 
 class Attached(Packet, frozen=True, gc=False, tag="gossip.attached"):
@@ -152,4 +163,4 @@ class Standing(Packet, frozen=True, gc=False, tag="gossip.standing"):
 
 #: What travels between brokers.
 BROKER_PACKETS: Final = (Spread, Digest, Pull, Ask, Floor)
-PACKETS: Final = (*BROKER_PACKETS, Notice, Attach, Attached, Detach, Standing)
+PACKETS: Final = (*BROKER_PACKETS, Beat, Notice, Attach, Attached, Detach, Standing)

@@ -45,6 +45,12 @@ class Ended(Record, frozen=True, gc=False, tag="gossip.ended"):
     group: Topic
 
 
+class GaveUp(Record, frozen=True, gc=False, tag="gossip.gave_up"):
+    """This node went on without something: whatever it has not delivered up to this Lamport clock is late."""
+
+    clock: Position
+
+
 class Reached(Record, frozen=True, gc=False, tag="gossip.reached"):
     """In the place of many records: how far this node had come, and what lay at the front of its past."""
 
@@ -53,5 +59,5 @@ class Reached(Record, frozen=True, gc=False, tag="gossip.reached"):
     clock: Position
 
 
-Kept: TypeAlias = Published | Delivered | Began | Ended | Reached
-KEPT: Final = (Published, Delivered, Began, Ended, Reached)
+Kept: TypeAlias = Published | Delivered | Began | Ended | GaveUp | Reached
+KEPT: Final = (Published, Delivered, Began, Ended, GaveUp, Reached)

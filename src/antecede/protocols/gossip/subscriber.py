@@ -43,20 +43,22 @@ _ATTEMPTS_MAX: Final = 12
 class Reader(Protocol):
     """How a subscriber orders: by numbers (`NumberReader`) or by rounds (`rounds.RoundReader`)."""
 
-    late: int
-    given_up: int
-
     def offer(self, copy: Copy, now: int) -> list[Message]: ...
     def floors(self, levels: Iterable[tuple[str, int, int]]) -> list[Message]: ...
     def changed(self) -> None: ...
     def give_up(self, since: int, now: int) -> list[Message]: ...
     def heard(self, clock: int) -> list[Message]: ...
+    def resign(self) -> None: ...
     def reached(self, stream: StreamName) -> int: ...
     def missing(self) -> dict[StreamName, int]: ...
     def levels(self) -> dict[StreamName, int]: ...
     def holding(self) -> list[MessageId]: ...
     @property
     def held(self) -> int: ...
+    @property
+    def late(self) -> int: ...
+    @property
+    def given_up(self) -> int: ...
 
 
 class NumberReader:
@@ -83,6 +85,9 @@ class NumberReader:
 
     def heard(self, clock: int) -> list[Message]:
         return []  # clocks are only compared, never waited for
+
+    def resign(self) -> None:
+        self._order.resign(self._order.clock_reached)
 
     @property
     def held(self) -> int:
@@ -208,7 +213,12 @@ class Subscriber(Process):
     def _say(self) -> None:
         past = tuple([(*stream, position) for stream, position in self.reader.levels().items()])
         groups, fresh = tuple(sorted(self.takes_groups)), tuple(sorted(self.fresh))
-        self.out.send(self.home, Attach(self._version, groups, fresh, past))
+        self.out.send(self.home, Attach(self._version, groups, fresh, past, self._resigned))
+
+    @property
+    def _resigned(self) -> bool:
+        """No broker has all that this subscriber has, and may never have: what could precede that is not taken."""
+        return self._attempts > self.habits.patience
 
     def _begin(self, sender: int, packet: Attached) -> None:
         if sender != self.home or packet.version != self._version or self._attached:
@@ -221,6 +231,8 @@ class Subscriber(Process):
             fresh, self.fresh = self.fresh, set()
             self.takes_groups |= fresh
             self.reader.changed()
+            if self._resigned:
+                self.reader.resign()
             for group in sorted(fresh):
                 self.out.joined(group)
             self._deliver(self.reader.floors(floors))

@@ -21,6 +21,7 @@ class Views:
         self._peers: dict[int, Peer] = {}
         self._by_group: dict[str, list[int]] = {}
         self.down: set[int] = set()
+        self._lost: dict[int, Peer] = {}
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -44,17 +45,27 @@ class Views:
                 continue
             if known is not None and known.version < peer.version:
                 self._remove(peer.node)
-            for group in shared.intersection(peer.groups):
-                self._enter(group, peer)
+            for group in peer.groups:
+                if group in shared:
+                    self._enter(group, peer)
 
     def forget(self, node: int) -> None:
         """`node` is suspected: nothing is sent to it until it is trusted again."""
         self.down.add(node)
+        if node in self._peers:
+            self._lost[node] = self._peers[node]
         self._remove(node)
+
+    def trust(self, node: int, shared: Iterable[str]) -> None:
+        """`node` is up after all, or again."""
+        self.down.discard(node)
+        known = self._lost.pop(node, None)
+        if known is not None:
+            self.learn([known], shared)
 
     def targets(self, groups: Iterable[str], count: int) -> list[int]:
         """Up to `count` brokers drawn from those known to relay one of the groups."""
-        among = {node: None for group in groups for node in self._by_group.get(group, ())}
+        among = {node: None for group in sorted(groups) for node in self._by_group.get(group, ())}
         found = list(among)
         return found if len(found) <= count else self._chance.sample(found, count)
 
