@@ -1,10 +1,14 @@
 """Every random search by name."""
 
 from antecede.core import UsageError
-from antecede.experiments import search_vcube_ps
+from antecede.experiments import search_locamu, search_vcube_ps
 from antecede.experiments.searching import Search
 
 SEARCHES: dict[str, Search] = {
+    "locamu": Search(
+        "LoCaMu: lines, stars and random trees, f = 1 and 2, crashes, recoveries, false suspicions, joins, lossy links",
+        search_locamu.search,
+    ),
     "vcube-ps": Search(
         "VCube-PS: subscriptions, rejoins, crashes, suspicions, lossy and reordering links, both modes",
         search_vcube_ps.search,

@@ -8,7 +8,7 @@ from are in `overlay.graph_shapes`. Distances and paths climb towards node 0: th
 nothing is stored for pairs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
 from antecede.core.errors import UsageError
@@ -38,6 +38,7 @@ class BaseGraph:
                 if self._depth[near] < 0:
                     self._up[near], self._depth[near] = node, self._depth[node] + 1
                     reached.append(near)
+        self._order = reached
         if len(reached) < nodes:
             lost = self._depth.index(-1)
             raise UsageError(
@@ -94,6 +95,22 @@ class BaseGraph:
                 if near not in found:
                     found[near] = found[at] + 1
                     edge.append(near)
+        return found
+
+    def directions(self, members: Collection[int]) -> list[frozenset[int]]:
+        """By node: its neighbours behind whom there are members, and the node itself if it is one."""
+        count = [0] * self.nodes
+        for node in members:
+            count[node] = 1
+        for node in reversed(self._order):
+            if node:
+                count[self._up[node]] += count[node]
+        found: list[frozenset[int]] = []
+        chosen = frozenset(members)
+        for node, near in enumerate(self._around):
+            up = self._up[node]
+            there = {n for n in near if (count[0] > count[node] if n == up else count[n])}
+            found.append(frozenset(there | {node}) if node in chosen else frozenset(there))
         return found
 
 

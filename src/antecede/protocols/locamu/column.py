@@ -1,0 +1,143 @@
+"""A node's own column: what others numbered for it and it has processed, and the copies that wait for more of it.
+
+This is what remains of the paper's matrix R of received identifiers (III-I) once it is collected: for every sender
+nearby all numbers up to one, and a few beyond it (SPEC 1.7, 1.8). It is also the gate of SPEC part 7: the counters are
+the links to this node, and a copy waits until its sender's past, as far as it concerns this node, has been processed
+here.
+
+Two things free a copy: the column reaches what it needs; or one of its identifiers becomes known, for then it is a
+duplicate, which never waits (a duplicate that waited for the dead would keep its names from others: SPEC 1.11, L4).
+"""
+
+from collections.abc import Iterable
+
+from antecede.core.gate import Counters
+from antecede.protocols.locamu.identifiers import Id, link
+from antecede.protocols.locamu.packets import Data, Progress
+
+
+class Held:
+    """A copy that waits."""
+
+    __slots__ = ("data", "free", "sender")
+
+    def __init__(self, sender: int, data: Data) -> None:
+        self.sender = sender
+        self.data = data
+        self.free = False
+
+
+class Column:
+    """By sender: the numbers processed here."""
+
+    def __init__(self, me: int, senders: Iterable[int]) -> None:
+        self._me = me
+        self._links = {link(sender, me): sender for sender in senders if sender != me}
+        self._reached: Counters[Held] = Counters()
+        self._beyond: dict[int, set[int]] = {}
+        self._held: dict[Id, list[Held]] = {}
+        #: Copies whose turn has come.
+        self.freed: list[Held] = []
+        #: Senders whose numbers have been processed since anybody was told.
+        self.moved: set[int] = set()
+        #: How many copies wait.
+        self.waiting = 0
+
+    def has(self, link: int, number: int) -> bool:
+        """Is this one of this node's own identifiers, and processed?"""
+        sender = self._links.get(link)
+        if sender is None:
+            return False
+        return number <= self._reached.level[sender] or number in self._beyond.get(sender, ())
+
+    def note(self, link: int, number: int) -> bool:
+        """Processed, if it concerns this node. True when that is news."""
+        sender = self._links.get(link)
+        if sender is None or self.has(link, number):
+            return False
+        self.moved.add(sender)
+        reached = self._reached.level[sender]
+        if number > reached + 1:
+            self._beyond.setdefault(sender, set()).add(number)
+        else:
+            beyond = self._beyond.get(sender)
+            reached = number
+            if beyond is not None:
+                while reached + 1 in beyond:
+                    reached += 1
+                    beyond.discard(reached)
+                if not beyond:
+                    del self._beyond[sender]
+            for held in self._reached.raise_to(sender, reached):
+                self._free(held)
+        self.known(link, number)
+        return True
+
+    def needs(self, past: dict[int, int]) -> list[tuple[int, int]]:
+        """What `past` says this node should have processed, and it has not."""
+        level = self._reached.level
+        links = self._links
+        return [(links[at], n) for at, n in past.items() if at in links and n > level[links[at]]]
+
+    def hold(self, sender: int, data: Data, needs: Iterable[tuple[int, int]]) -> bool:
+        """Keep a copy back. False: one that says the same is held already."""
+        ids = [*data.path.items(), *data.alias.items()]
+        for held in self._held.get(ids[0], ()):
+            other = held.data
+            if other.path == data.path and other.alias == data.alias and other.past == data.past:
+                return False
+        held = Held(sender, data)
+        self._reached.wait(held, needs)
+        for id_ in ids:
+            self._held.setdefault(id_, []).append(held)
+        self.waiting += 1
+        return True
+
+    def known(self, link: int, number: int) -> None:
+        """This identifier denotes something processed: copies that have it wait no more."""
+        for held in self._held.get((link, number), ()):
+            if not held.free:
+                held.free = True
+                self.freed.append(held)
+
+    def release(self, held: Held) -> None:
+        """A freed copy is dealt with."""
+        self.waiting -= 1
+        for id_ in (*held.data.path.items(), *held.data.alias.items()):
+            others = self._held.get(id_)
+            if others is not None:
+                others.remove(held)
+                if not others:
+                    del self._held[id_]
+
+    def progress(self, sender: int) -> Progress:
+        return self._reached.level[sender], tuple(sorted(self._beyond.get(sender, ())))
+
+    def all_progress(self) -> dict[int, Progress]:
+        """Of every sender heard of."""
+        return {sender: self.progress(sender) for sender in {*self._reached.level, *self._beyond}}
+
+    def begin(self, sender: int, progress: Progress) -> None:
+        """Start from what was kept."""
+        reached, beyond = progress
+        self._reached.raise_to(sender, reached)
+        if beyond:
+            self._beyond[sender] = set(beyond)
+
+    def missing(self) -> dict[int, int]:
+        """By sender: the highest number some copy waits for."""
+        return {sender: n for sender, n in self._reached.missing().items() if isinstance(sender, int)}
+
+    @property
+    def held(self) -> list[Held]:
+        return list({id(held): held for some in self._held.values() for held in some if not held.free}.values())
+
+    @property
+    def counters(self) -> int:
+        """Numbers kept."""
+        return len(self._reached.level) + sum(map(len, self._beyond.values()))
+
+    def _free(self, held: Held) -> None:
+        if not held.free:
+            held.free = True
+            self.freed.append(held)

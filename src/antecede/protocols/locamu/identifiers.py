@@ -1,0 +1,36 @@
+"""Links and the identifiers messages have on them (LoCaMu, III-E).
+
+A message has no one name in the whole system. Every node that passes it on numbers it once for each target, and
+(sender, target, number) is one of its identifiers, good near both. A *link* is the pair, in one integer; a message's
+identifiers are a dictionary from links to numbers, for no node numbers a message twice on a link.
+"""
+
+from typing import Annotated, Final, TypeAlias
+
+from msgspec import Meta
+
+from antecede.core.limits import CUBE_DIMENSION_MAX, LINK_COUNTERS_MAX
+
+_BITS: Final = CUBE_DIMENSION_MAX
+_MASK: Final = (1 << _BITS) - 1
+
+Link: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << (2 * CUBE_DIMENSION_MAX))]
+Number: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+#: Numbers by link: a message's identifiers, or how far each link is in somebody's past.
+Ids: TypeAlias = Annotated[dict[Link, Number], Meta(max_length=LINK_COUNTERS_MAX)]
+
+#: One identifier.
+Id: TypeAlias = tuple[int, int]
+
+
+def link(sender: int, to: int) -> int:
+    return sender << _BITS | to
+
+
+def sender_of(link: int) -> int:
+    return link >> _BITS
+
+
+def receiver_of(link: int) -> int:
+    return link & _MASK

@@ -1,0 +1,189 @@
+"""What a node still answers for: messages some neighbour may lack, and names of messages it does not have itself.
+
+An `Entry` is a message with all identifiers known for it, the past it is passed on with, and who has yet to acknowledge
+it. It is dropped when it is *stable*, everybody within a hop has it under every name known here, and *complete*, all
+relays just before this node have numbered it, so that no unknown name can come from there any more (SPEC 1.8). What was
+dropped is still recognised: a later copy names one of those relays, whose number for this node is in the column.
+
+A relay may number a message, pass on another that comes after it, and die before anybody has the first. Those who hear
+of its number must then know which message that was. So identifiers of messages not yet acknowledged travel as
+*records*; a record of a message not (or no longer) in the log is a plain `Names`, kept until those it concerns
+acknowledge.
+"""
+
+from collections.abc import Callable
+
+from antecede.core import Message
+from antecede.overlay.extended import Surroundings
+from antecede.protocols.locamu.identifiers import Id, Ids, receiver_of, sender_of
+from antecede.protocols.locamu.identifiers import link as link_to
+from antecede.protocols.locamu.packets import Columns
+from antecede.protocols.locamu.records import Took
+
+
+class Names:
+    """Identifiers that denote one message."""
+
+    __slots__ = ("ids", "told", "unacked")
+
+    def __init__(self) -> None:
+        #: In the order in which they were learned.
+        self.ids: Ids = {}
+        #: Links to nodes within a hop that have not acknowledged it under that name.
+        self.unacked: set[int] = set()
+        #: By neighbour: in which conversation it was told, or told us, how many of the identifiers.
+        self.told: dict[int, tuple[int, int]] = {}
+
+    def lacks(self, node: int) -> bool:
+        """Has `node`, within a hop, a name for it that it has not acknowledged?"""
+        return any(receiver_of(link) == node for link in self.unacked)
+
+    def tell(self, node: int, talk: int) -> Ids:
+        """What `node` was not told in this conversation, with a name it knows; from now on it has been."""
+        number, count = self.told.get(node, (talk, 0))
+        if number != talk:
+            count = 0
+        self.told[node] = talk, len(self.ids)
+        if count == len(self.ids):
+            return {}
+        if not count:
+            return dict(self.ids)
+        items = list(self.ids.items())
+        known = [(link, n) for link, n in items[:count] if receiver_of(link) == node] or items[:1]
+        return dict([*known, *items[count:]])
+
+
+class Entry(Names):
+    """A message in the log."""
+
+    __slots__ = ("alias", "came_with", "numberers", "past", "path", "sent", "targets", "took")
+
+    def __init__(self, took: Took, path: Ids, past: Ids, targets: frozenset[int]) -> None:
+        super().__init__()
+        #: The first copy.
+        self.took = took
+        #: Identifiers given on its way here and by this node; what it is passed on with. Never changed.
+        self.path = path
+        self.past = past
+        #: Names other copies have. Replaced when there are more, never changed: packets hold it.
+        self.alias: Ids = {}
+        #: How many of the identifiers, the first ones, its sender knows.
+        self.came_with = 0
+        #: Those who certainly processed it: they numbered it.
+        self.numberers = {sender_of(link) for link in path}
+        #: To whom this node passes it on, if nobody else does.
+        self.targets = targets
+        #: By neighbour: in which conversation, and with how many identifiers, it was sent.
+        self.sent: dict[int, tuple[int, int]] = {}
+
+    @property
+    def message(self) -> Message:
+        return self.took.message
+
+
+class Log:
+    """Entries and foreign names by identifier, and what neighbours have acknowledged."""
+
+    def __init__(self, around: Surroundings, processed: Callable[[int, int], bool]) -> None:
+        """`processed`: has this node processed what was numbered so for it?"""
+        self._around = around
+        self._processed = processed
+        self.near = frozenset(around.linked)
+        #: In the order in which they were taken.
+        self.entries: dict[Entry, None] = {}
+        self.foreign: dict[Names, None] = {}
+        self._by_id: dict[Id, Entry] = {}
+        self._foreign_by_id: dict[Id, Names] = {}
+        #: By neighbour, by who numbered: how far it has processed. Only of this life: they say it again.
+        self._acked: dict[int, dict[int, tuple[int, frozenset[int]]]] = {}
+
+    def find(self, ids: Ids) -> Entry | None:
+        """The entry one of these identifiers denotes."""
+        by_id = self._by_id
+        return next((by_id[id_] for id_ in ids.items() if id_ in by_id), None)
+
+    def find_foreign(self, ids: Ids) -> list[Names]:
+        """Foreign names that share an identifier with these."""
+        by_id = self._foreign_by_id
+        return list(dict.fromkeys(by_id[id_] for id_ in ids.items() if id_ in by_id))
+
+    def acked(self, link: int, number: int) -> bool:
+        """Has the receiver acknowledged what has this identifier?"""
+        reached, beyond = self._acked.get(receiver_of(link), {}).get(sender_of(link), (0, frozenset()))
+        return number <= reached or number in beyond
+
+    # -- growing ------------------------------------------------------------------------------------------------
+
+    def add(self, entry: Entry, ids: Ids) -> None:
+        self.entries[entry] = None
+        self.learn(entry, ids)
+
+    def new_foreign(self, ids: Ids) -> Names | None:
+        """None: all who would need to know have acknowledged."""
+        names = Names()
+        self.learn(names, ids)
+        if not names.unacked:
+            self._unindex(names)
+            return None
+        self.foreign[names] = None
+        return names
+
+    def learn(self, names: Names, ids: Ids) -> Ids:
+        """More identifiers of something here. Returns those that are new."""
+        new = {link: number for link, number in ids.items() if link not in names.ids}
+        names.ids.update(new)
+        for link, number in new.items():
+            if isinstance(names, Entry):
+                self._by_id[link, number] = names
+            else:
+                self._foreign_by_id[link, number] = names
+            receiver = receiver_of(link)
+            if receiver == self._around.me:
+                if not self._processed(link, number):
+                    names.unacked.add(link)
+            elif receiver in self.near and not self.acked(link, number):
+                names.unacked.add(link)
+        return new
+
+    # -- shrinking ----------------------------------------------------------------------------------------------
+
+    def acknowledge(self, node: int, columns: Columns) -> list[Names]:
+        """`node` has processed so much. Returns what it has acknowledged under some name for the first time."""
+        known = self._acked.setdefault(node, {})
+        found: dict[Names, None] = {}
+        for sender, (reached, beyond) in columns.items():
+            before, extra = known.get(sender, (0, frozenset()))
+            known[sender] = max(before, reached), frozenset(n for n in (*beyond, *extra) if n > reached)
+            link = link_to(sender, node)
+            if reached - before > 64:  # it was away, or we were: look through the log, not through all numbers
+                numbers = [names.ids[link] for names in (*self.entries, *self.foreign) if link in names.unacked]
+            else:
+                numbers = [*range(before + 1, reached + 1), *beyond]
+            for number in numbers:
+                if number <= reached or number in beyond:
+                    for index in (self._by_id, self._foreign_by_id):
+                        names = index.get((link, number))
+                        if names is not None and link in names.unacked:
+                            names.unacked.discard(link)
+                            found[names] = None
+        return list(found)
+
+    def is_complete(self, entry: Entry) -> bool:
+        """Have all relays just before this node numbered it?"""
+        around, took = self._around, entry.took
+        way = around.before(took.origin, around.me)[-around.number :]
+        if len(way) < around.number and not took.whole:
+            return False
+        return entry.numberers.issuperset(way)
+
+    def drop(self, names: Names) -> None:
+        if isinstance(names, Entry):
+            del self.entries[names]
+        else:
+            del self.foreign[names]
+        self._unindex(names)
+
+    def _unindex(self, names: Names) -> None:
+        index: dict[Id, Entry] | dict[Id, Names] = self._by_id if isinstance(names, Entry) else self._foreign_by_id
+        for id_ in names.ids.items():
+            index.pop(id_, None)

@@ -1,0 +1,403 @@
+"""LoCaMu: one node (Algorithm 1 of the paper, completed and corrected as in SPEC part 3).
+
+A copy of a message carries the identifiers it was given on its way (I), others it is known to have (A), and the past of
+whoever passed it on first (D). A node that receives one
+
+  - drops it if an identifier is known here, and learns the others: a duplicate never waits, and never enters a past;
+  - holds it while its past names something that was numbered for this node and is not processed here;
+  - else *processes* it: its past becomes this node's past, it is numbered for everybody behind, given to the
+    application if this node is a member, written to the log, and passed on to those of its targets that are active
+    connections, if the way it came is safe (`Surroundings.is_safe`).
+
+The log answers for a message until it is stable and complete (`log`). It is looked through again whenever something may
+have made a difference: a name learned (ways may have become safe, targets may lack the name), a suspicion, a neighbour
+that came back. A node also stands in for others: where an active connection is no target of its own, because somebody
+before it on the way should have sent and is down, it passes the copy on as that one would have (*proxy*).
+
+Whatever a past mentions must be recoverable by whoever hears of it: with each message go the names of all messages this
+node has numbered and some neighbour has not acknowledged (*records*).
+"""
+
+from collections.abc import Collection, Hashable, Iterable
+from typing import ClassVar, Final
+
+from antecede.core import LimitError, Message, MessageId, Packet, Process, ProtocolError
+from antecede.overlay.extended import Surroundings
+from antecede.protocols.locamu.conversations import Conversations, Timing
+from antecede.protocols.locamu.identifiers import Ids, link, receiver_of, sender_of
+from antecede.protocols.locamu.log import Entry, Names
+from antecede.protocols.locamu.packets import Data, Parcel
+from antecede.protocols.locamu.records import Started, Took
+from antecede.protocols.locamu.routing import Founding
+from antecede.protocols.locamu.sizes import Sizes, links_around
+from antecede.protocols.locamu.state import State
+
+#: Messages a node answers for, at most: then it publishes nothing more. So many are only there when a neighbour has
+#: been away for long, and while it may come back nothing of it can be forgotten.
+LOG_MAX: Final = 100_000
+
+
+class LoCaMu(Process):
+    """A node of LoCaMu."""
+
+    reports_membership: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        around: Surroundings,
+        founding: Founding,
+        timing: Timing,
+        *,
+        records: bool = True,
+        sizes: Sizes | None = None,
+        log_max: int = LOG_MAX,
+    ) -> None:
+        """`records`: let names of open messages travel, so that nobody waits for a relay that never comes back."""
+        super().__init__(around.me)
+        self.around = around
+        self.state = State(around, founding, self.out.keep)
+        self._timing = timing
+        self._records = records
+        self._sizes = sizes or Sizes()
+        self._log_max = log_max
+        self._links: int | None = None
+        self._talks = Conversations(self.out, 1, timing)
+        self._suspected: set[int] = set()
+        self._active = around.active(())
+        #: Neighbours whose progress is not known in this life: they are about to say it.
+        self._unsure: set[int] = set()
+        #: By neighbour: names to be told with the next message.
+        self._untold: dict[int, dict[Names, None]] = {peer: {} for peer in around.linked}
+        #: Names that changed since the last look at who lacks them, and since the look before.
+        self._fresh: dict[Names, None] = {}
+        self._aging: dict[Names, None] = {}
+        self._armed: set[str] = set()
+
+    # -- the application ----------------------------------------------------------------------------------------
+
+    def publish(self, topic: str, payload: bytes) -> Message:
+        log = self.state.log
+        if len(log.entries) >= self._log_max:
+            raise LimitError(
+                "the log of messages a neighbour may need",
+                len(log.entries),
+                self._log_max,
+                "bring the nodes back that are down, or take them out of the graph",
+            )
+        message = Message(topic, self.node, self.state.published.get(topic, 0) + 1, (), payload)
+        self._process(Data(message, self.node, True, {}, {}, {}), None)
+        self._settle()
+        return message
+
+    def subscribe(self, topic: str) -> None:
+        routing = self.state.routing
+        if topic not in routing.joined and topic not in routing.joining:
+            self.state.be(topic, "joining")
+            self._settle()
+
+    def unsubscribe(self, topic: str) -> None:
+        routing = self.state.routing
+        if topic in routing.joined or topic in routing.joining:
+            self.state.be(topic, "left")
+            self.out.left(topic)
+            self._settle()
+
+    def wants(self, topic: str) -> bool:
+        """Does this node take `topic`, or has it asked to?"""
+        return topic in self.state.routing.joined or topic in self.state.routing.joining
+
+    # -- packets, timers, suspicions ----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        state = self.state
+        state.life += 1
+        self.out.keep(Started(state.life))
+        if state.life > 1:
+            self._talks = Conversations(self.out, state.life, self._timing)
+            self._unsure.update(self.around.linked)
+            for peer in self.around.linked:
+                self._greet(peer)
+            self._settle()
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        if not isinstance(packet, Parcel) or sender not in self._untold:
+            raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, no neighbour's parcel")
+        again, parcels = self._talks.hear(sender, packet)
+        if again and sender not in self._suspected:
+            self._greet(sender)  # it waits for that before it sends anything
+            self._transmit_all(sender)
+        for parcel in parcels:
+            self._acknowledged(sender, parcel)
+            for ids in parcel.records:
+                self.state.learn(ids)
+            for interest in parcel.interests:
+                self.state.routing.hear(sender, interest)
+            if parcel.data is not None:
+                self._take(sender, parcel.data)
+        self._settle()
+
+    def wake(self, timer: Hashable) -> None:
+        match timer:
+            case ("ack",):
+                self._armed.discard("ack")
+                self._acknowledge()
+            case ("look",):
+                self._armed.discard("look")
+                self._look()
+            case ("again", int(peer)):
+                self._talks.again(peer)
+
+    def peer_down(self, node: int) -> None:
+        if node in self._untold and node not in self._suspected:
+            self._suspected.add(node)
+            self._talks.end(node)
+            self._suspicions_changed()
+
+    def peer_up(self, node: int) -> None:
+        if node in self._suspected:
+            self._suspected.discard(node)
+            self._greet(node)
+            self._suspicions_changed()
+
+    def size(self, packet: Packet) -> int:
+        assert isinstance(packet, Parcel)
+        if self._links is None:
+            self._links = links_around(self.around)
+        return self._sizes.parcel(packet, self._links)
+
+    def restore(self, records: Iterable[object]) -> None:
+        self.state.restore(records)
+
+    @property
+    def held(self) -> int:
+        return self.state.column.waiting
+
+    @property
+    def answers_for(self) -> int:
+        """Messages, and names of messages, this node keeps for others."""
+        return len(self.state.log.entries) + len(self.state.log.foreign)
+
+    def holding(self) -> list[MessageId]:
+        """The messages received and not processed."""
+        return [held.data.message.id for held in self.state.column.held]
+
+    def unfinished(self) -> list[str]:
+        """What this node still waits for."""
+        waits = [f"waits for number {n} of node {sender}" for sender, n in sorted(self.state.column.missing().items())]
+        return waits + [f"has not joined {topic}" for topic in sorted(self.state.routing.joining)]
+
+    # -- a copy comes in ----------------------------------------------------------------------------------------
+
+    def _take(self, sender: int, data: Data) -> None:
+        """A duplicate, too early, or news (SPEC's `handle`)."""
+        state = self.state
+        ids = {**data.path, **data.alias}
+        if state.is_known(ids):
+            state.duplicate(ids)
+        elif needs := state.column.needs(data.past):
+            state.column.hold(sender, data, needs)
+        else:
+            self._process(data, sender)
+
+    def _process(self, data: Data, sender: int | None) -> None:
+        state, message = self.state, data.message
+        upstream = None if sender is None else self.around.first_step(data.origin)
+        targets = state.routing.targets(message.topic, upstream)
+        if state.routing.changes:
+            targets = self._agreed(targets, upstream, data)
+        past, me = state.past, self.node
+        numbers = {at: past.get(at, 0) + 1 for at in (link(me, to) for to in targets)}
+        entry = state.take(Took(message, data.origin, data.whole, data.path, data.alias, data.past, numbers))
+        if sender is None or message.topic in state.routing.joined:
+            self.out.deliver(message)
+        if sender is not None:  # it knows the names it sent
+            entry.told[sender] = self._talks.number(sender), entry.came_with
+
+    def _agreed(self, targets: tuple[int, ...], upstream: int | None, data: Data) -> tuple[int, ...]:
+        """Who left while the message is on its way, and was numbered by those before us, is numbered here as well.
+
+        Otherwise it would wait for our number, to be sure that no copy can come any more.
+        """
+        around = self.around
+        named = {receiver_of(at) for at in (*data.path, *data.alias)}.difference(targets)
+        more = [to for to in around.numbered if to in named and around.first_step(to) != upstream]
+        return (*targets, *more)
+
+    def _settle(self) -> None:
+        """The end of every input: what follows from it, until nothing does."""
+        state = self.state
+        column = state.column
+        while state.changed or column.freed:
+            if state.changed:
+                self._changes()
+            else:
+                held = column.freed.pop(0)
+                column.release(held)
+                self._take(held.sender, held.data)
+        for topic in state.routing.take_joined():
+            state.be(topic, "joined")
+            self.out.joined(topic)
+        for peer in state.routing.has_news():
+            if peer not in self._suspected:
+                self._open(peer)
+                self._talks.say(peer, interests=state.routing.news(peer))
+        if self._talks.received >= self._timing.ack_every:
+            self._acknowledge()
+        elif self._talks.received or column.moved:
+            self._arm("ack", self._timing.ack_us)
+        if self._fresh:
+            self._arm("look", self._timing.retry_us)
+
+    def _changes(self) -> None:
+        """Messages and names of which there is something new: pass on what should be, forget what can be."""
+        changed, self.state.changed = self.state.changed, {}
+        if self._records:
+            self._fresh.update(changed)
+            for untold in self._untold.values():
+                untold.update(changed)
+        for names in changed:
+            if isinstance(names, Entry):
+                self._transmit(names, self._active)
+            self._collect(names)
+
+    # -- passing on ---------------------------------------------------------------------------------------------
+
+    def _transmit(self, entry: Entry, to_whom: Collection[int]) -> None:
+        took = entry.took
+        for to in to_whom:
+            if to in self._unsure:
+                continue
+            if to in entry.targets:
+                if entry.lacks(to) and self._is_safe(took, to, entry.numberers):
+                    self._send(entry, to, entry.path, entry.alias, entry.past)
+            elif (
+                to not in entry.numberers
+                and self._lacks_as_received(entry, to)
+                and self._is_safe(took, to, map(sender_of, took.path))
+            ):
+                self._send(entry, to, took.path, {}, took.past)  # in the place of somebody before us
+
+    def _transmit_all(self, only: int | None = None) -> None:
+        to_whom = self._active if only is None else [only] if only in self._active else []
+        if to_whom:
+            for entry in tuple(self.state.log.entries):
+                self._transmit(entry, to_whom)
+
+    def _is_safe(self, took: Took, to: int, numberers: Iterable[int]) -> bool:
+        return self.around.is_safe(took.origin, took.whole, to, numberers)
+
+    def _lacks_as_received(self, entry: Entry, to: int) -> bool:
+        """Is there a name for `to` among those this node got with the message, which it has not acknowledged?"""
+        acked = self.state.log.acked
+        return any(
+            receiver_of(at) == to and not acked(at, number)
+            for ids in (entry.took.path, entry.alias)
+            for at, number in ids.items()
+        )
+
+    def _send(self, entry: Entry, to: int, path: Ids, alias: Ids, past: Ids) -> None:
+        self._open(to)
+        talk = self._talks.number(to)
+        sent = talk, len(path) + len(alias)
+        if entry.sent.get(to) == sent:
+            return  # said in this conversation: it will be heard
+        entry.sent[to] = sent
+        if path is entry.path:
+            entry.told[to] = talk, len(entry.ids)
+        took = entry.took
+        origin = self.around.before(took.origin, to)[0]
+        data = Data(took.message, origin, took.whole and origin == took.origin, path, alias, past)
+        self._talks.say(to, data=data, records=self._records_for(to))
+
+    def _records_for(self, peer: int) -> tuple[Ids, ...]:
+        """The names that must go to `peer` with a message: of what is open, as far as it was not told."""
+        untold = self._untold[peer]
+        told = []
+        for names in untold:
+            if not isinstance(names, Entry) or any(sender_of(at) == self.node for at in names.unacked):
+                ids = names.tell(peer, self._talks.number(peer))
+                if ids:
+                    told.append(ids)
+        untold.clear()
+        return tuple(told)
+
+    def _look(self) -> None:
+        """Names that changed a while ago and somebody lacks all the same are told to it."""
+        old, self._aging, self._fresh = self._aging, self._fresh, {}
+        for peer in self.around.linked:
+            if peer in self._suspected or peer in self._unsure:
+                continue
+            talk = self._talks.number(peer)
+            told = tuple(ids for names in old if names.lacks(peer) and (ids := names.tell(peer, talk)))
+            if told:
+                self._open(peer)
+                self._talks.say(peer, records=told)
+        if self._aging:
+            self._arm("look", self._timing.retry_us)
+
+    # -- conversations ------------------------------------------------------------------------------------------
+
+    def _open(self, peer: int) -> None:
+        """Before anything is said. In a first life there is nothing to say before it."""
+        if not self._talks.is_open(peer):
+            if self.state.life > 1 or self.state.column.counters:
+                self._greet(peer)
+            else:
+                self._talks.begin(peer)
+
+    def _greet(self, peer: int) -> None:
+        """Begin a conversation: how far this node is, who takes what, and every name anew."""
+        state = self.state
+        self._talks.begin(peer)
+        state.routing.tell_all(peer)
+        if self._records:
+            names = dict.fromkeys((*state.log.entries, *state.log.foreign))
+            self._untold[peer] = names
+            self._fresh.update(names)
+        self._talks.say(peer, columns=state.column.all_progress())
+
+    def _acknowledged(self, peer: int, parcel: Parcel) -> None:
+        if parcel.columns:
+            for names in self.state.log.acknowledge(peer, parcel.columns):
+                self._collect(names)
+        if peer in self._unsure:
+            self._unsure.discard(peer)
+            self._transmit_all(peer)
+
+    def _acknowledge(self) -> None:
+        """Tell everybody how far this node is."""
+        column = self.state.column
+        if column.moved:
+            columns = {sender: column.progress(sender) for sender in sorted(column.moved)}
+            column.moved.clear()
+            for peer in self.around.linked:
+                if peer not in self._suspected:
+                    if self._talks.is_open(peer):
+                        self._talks.say(peer, columns=columns)
+                    else:
+                        self._greet(peer)
+        self._talks.acknowledge()
+
+    def _collect(self, names: Names) -> None:
+        """Forget it, if nobody can need it any more."""
+        log = self.state.log
+        if isinstance(names, Entry):
+            if names not in log.entries or names.unacked or not log.is_complete(names):
+                return
+        elif names not in log.foreign or names.unacked:
+            return
+        self.state.forget(names)
+        self._fresh.pop(names, None)
+        self._aging.pop(names, None)
+        for untold in self._untold.values():
+            untold.pop(names, None)
+
+    def _suspicions_changed(self) -> None:
+        self._active = self.around.active(self._suspected)
+        self._transmit_all()
+        self._settle()
+
+    def _arm(self, what: str, delay_us: int) -> None:
+        if what not in self._armed:
+            self._armed.add(what)
+            self.out.wake_after(delay_us, (what,))

@@ -1,0 +1,205 @@
+"""Subscription routing: in which directions there are members, by what others say (LoCaMu III-B, SPEC 1.3).
+
+Every node tells those within `number` in which directions of the base graph it knows members of a topic. From that it
+follows whether anybody behind a node wants a message, also when the node itself is down and has not heard: those behind
+it are asked too. To be told too much costs a packet in vain, too little a message; in doubt there is somebody.
+
+A subscription spreads as a wave: who hears news of a neighbour tells its other neighbours, and is *settled* towards
+that one when all those are settled towards itself. When all its neighbours are settled towards it, everybody knows of a
+new member, and only then has it joined: whatever is published from then on finds its way there. A neighbour that is
+down holds a join up until it is back.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeAlias
+
+from antecede.overlay.extended import Surroundings
+from antecede.protocols.locamu.packets import Interest
+from antecede.protocols.locamu.records import Heard, Member
+
+#: By topic: for each node the directions in which there were members from the beginning.
+Founding: TypeAlias = Mapping[str, list[frozenset[int]]]
+
+_NOBODY: frozenset[int] = frozenset()
+
+
+class Routing:
+    """One node's table."""
+
+    def __init__(self, around: Surroundings, founding: Founding, changed: Callable[[Interest], None]) -> None:
+        """`changed` hears what must be kept: of an interest, this node's or another's."""
+        self._around = around
+        self._founding = founding
+        self._changed = changed
+        self._heard: dict[tuple[int, str], Interest] = {}
+        #: Topics this node takes, and those it has asked for.
+        self.joined = {topic for topic, directions in founding.items() if around.me in directions[around.me]}
+        self.joining: set[str] = set()
+        self._targets: dict[tuple[str, int | None], tuple[int, ...]] = {}
+        #: By neighbour: what it has not been told.
+        self._news: dict[int, dict[tuple[int, str], None]] = {peer: {} for peer in around.linked}
+
+    @property
+    def changes(self) -> bool:
+        """Has anybody come or gone since the beginning?"""
+        return bool(self._heard)
+
+    # -- what messages ask --------------------------------------------------------------------------------------
+
+    def targets(self, topic: str, upstream: int | None) -> tuple[int, ...]:
+        """For whom a message is numbered that comes from `upstream`."""
+        found = self._targets.get((topic, upstream))
+        if found is None:
+            around = self._around
+            found = around.targets(around.number, upstream, lambda node: self._wants(node, topic))
+            self._targets[topic, upstream] = found
+        return found
+
+    def _wants(self, node: int, topic: str) -> bool:
+        """Does `node`, or anybody behind it as seen from here, take `topic`?
+
+        Those behind it are asked as well: news of them may come before its own, which it cannot give while it is down,
+        and who is numbered for must find everybody on the way numbered for too.
+        """
+        around = self._around
+        back = around.path(node, around.me)[1]
+        if any(direction != back for direction in self._towards(node, topic)):
+            return True
+        behind = (other for other in around.behind(node) if around.distance[other] <= around.number)
+        return bool(self._heard) and any(self._wants(other, topic) for other in behind)
+
+    def _towards(self, node: int, topic: str) -> Collection[int]:
+        said = self._heard.get((node, topic))
+        if said is not None:
+            return said.towards
+        founding = self._founding.get(topic)
+        return _NOBODY if founding is None else founding[node]
+
+    # -- joining and leaving ------------------------------------------------------------------------------------
+
+    def subscribe(self, topic: str) -> None:
+        if topic not in self.joined and topic not in self.joining:
+            self.joining.add(topic)
+            self._review(topic)
+
+    def unsubscribe(self, topic: str) -> None:
+        self.joining.discard(topic)
+        self.joined.discard(topic)
+        self._review(topic)
+
+    def be(self, topic: str, what: str) -> None:
+        """Be what a record says one was."""
+        self.joined.discard(topic)
+        self.joining.discard(topic)
+        if what == "joined":
+            self.joined.add(topic)
+        elif what == "joining":
+            self.joining.add(topic)
+
+    def take_joined(self) -> list[str]:
+        """The topics asked for that everybody now knows this node takes."""
+        done = [topic for topic in sorted(self.joining) if self._is_settled(topic)]
+        self.joining.difference_update(done)
+        self.joined.update(done)
+        return done
+
+    # -- what is said -------------------------------------------------------------------------------------------
+
+    def hear(self, sender: int, interest: Interest) -> None:
+        """Somebody within `number` has news; perhaps passed on by `sender`."""
+        node, around = interest.node, self._around
+        if node == around.me or around.distance.get(node, around.number + 1) > around.number:
+            return
+        known = self._heard.get((node, interest.topic))
+        version = 0 if known is None else known.version
+        newer = interest.version > version
+        if not newer and not (interest.version == version and sender == node and interest != known):
+            return
+        self.learn(interest)
+        self._changed(interest)
+        if newer:
+            self._spread(interest, sender)
+        self._review(interest.topic)
+
+    def learn(self, interest: Interest) -> None:
+        """Take it for true, without telling anybody: also how a table is read back."""
+        self._heard[interest.node, interest.topic] = interest
+        self._targets.clear()
+
+    def news(self, peer: int) -> tuple[Interest, ...]:
+        """What `peer` has not been told; from now on it has."""
+        waiting = self._news[peer]
+        if not waiting:
+            return ()
+        told = tuple(self._heard[key] for key in waiting)
+        waiting.clear()
+        return told
+
+    def tell_all(self, peer: int) -> None:
+        """`peer` may have forgotten, or never heard: it is told everything that concerns it."""
+        around = self._around
+        self._news[peer] = {
+            key: None for key in self._heard if around.apart(key[0], peer) <= around.number and key[0] != peer
+        }
+
+    def has_news(self) -> list[int]:
+        """The neighbours there is something to tell."""
+        return [peer for peer, waiting in self._news.items() if waiting] if self._heard else []
+
+    def snapshot(self) -> list[object]:
+        """The table as records."""
+        kept: list[object] = [Heard(interest) for interest in self._heard.values()]
+        kept += [Member(topic, "joined") for topic in sorted(self.joined)]
+        kept += [Member(topic, "joining") for topic in sorted(self.joining)]
+        kept += [Member(topic, "left") for topic in self._founding if topic not in self.joined | self.joining]
+        return kept
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _review(self, topic: str) -> None:
+        """What this node knows of `topic` may have changed: say so."""
+        me, around = self._around.me, self._around
+        own = topic in self.joined or topic in self.joining
+        towards = tuple(sorted([d for d in around.neighbours if self._wants(d, topic)] + ([me] if own else [])))
+        known = self._heard.get((me, topic))
+        version = 0 if known is None else known.version
+        changed = towards != tuple(sorted(self._towards(me, topic)))
+        if changed:
+            version += 1
+        before = () if known is None else known.settled
+        settled = tuple(sorted((dict(before) | self._settled_towards(topic, version)).items()))
+        if not changed and settled == before:
+            return
+        interest = Interest(me, topic, version, towards, settled)
+        self.learn(interest)
+        self._changed(interest)
+        if changed:
+            self._spread(interest, me)
+        else:
+            for neighbour in around.neighbours:
+                self._news[neighbour][me, topic] = None
+
+    def _settled_towards(self, topic: str, version: int) -> dict[int, int]:
+        """The neighbours whose last word all others here, and everybody behind them, know; with its version."""
+        waits_for = [n for n in self._around.neighbours if not self._is_settled_by(n, topic, version)]
+        return {
+            neighbour: said.version
+            for neighbour in self._around.neighbours
+            if (said := self._heard.get((neighbour, topic))) is not None and waits_for in ([], [neighbour])
+        }
+
+    def _is_settled(self, topic: str) -> bool:
+        known = self._heard.get((self._around.me, topic))
+        version = 0 if known is None else known.version
+        return all(self._is_settled_by(other, topic, version) for other in self._around.neighbours)
+
+    def _is_settled_by(self, neighbour: int, topic: str, version: int) -> bool:
+        """Does `neighbour`, and everybody behind it, know what this node said in `version`?"""
+        said = self._heard.get((neighbour, topic))
+        return version == 0 or (said is not None and dict(said.settled).get(self._around.me, 0) >= version)
+
+    def _spread(self, interest: Interest, sender: int) -> None:
+        around = self._around
+        for peer in around.linked:
+            if peer not in (sender, interest.node) and around.apart(peer, interest.node) <= around.number:
+                self._news[peer][interest.node, interest.topic] = None

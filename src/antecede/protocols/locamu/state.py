@@ -1,0 +1,229 @@
+"""What a node of LoCaMu knows, and how each event changes that; who is told of it is `node`'s business.
+
+Every change follows from a record (`records`), so a node that comes back reads its records and knows again what it
+knew. Three rules of SPEC 1.7 live here: the past a message is passed on with does not contain the message; only
+identifiers a copy was given on its way raise the past, names learned from others never do; and what is known under one
+name is known under all names it is said to have.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from antecede.overlay.extended import Surroundings
+from antecede.protocols.locamu.column import Column
+from antecede.protocols.locamu.identifiers import Ids, receiver_of, sender_of
+from antecede.protocols.locamu.log import Entry, Log, Names
+from antecede.protocols.locamu.records import Counted, Done, Heard, Learned, Logged, Member, Started, Took
+from antecede.protocols.locamu.routing import Founding, Routing
+
+
+class State:
+    """Past, column, log, routing table and numbers of one node."""
+
+    def __init__(self, around: Surroundings, founding: Founding, keep: Callable[[object], None]) -> None:
+        self.around = around
+        self.keep = keep
+        self.column = Column(around.me, around.safe)
+        #: By link between others nearby: "all up to this number is in my past". Of this node's own links: the last
+        #: number given.
+        self.past: Ids = {}
+        self.log = Log(around, self.column.has)
+        self.routing = Routing(around, founding, lambda interest: keep(Heard(interest)))
+        #: By topic: the last number of a message published here.
+        self.published: dict[str, int] = {}
+        self.life = 0
+        #: Messages and names of which there is something new since somebody looked.
+        self.changed: dict[Names, None] = {}
+        # Both ends nearby, by link: asked for every counter of every copy.
+        self._near: dict[int, bool] = {}
+
+    def is_near(self, at: int) -> bool:
+        near = self._near.get(at)
+        if near is None:
+            safe = self.around.safe
+            near = self._near[at] = sender_of(at) in safe and receiver_of(at) in safe
+        return near
+
+    def is_known(self, ids: Ids) -> bool:
+        """Does one of these identifiers denote something processed here?"""
+        has = self.column.has
+        return any(has(at, number) for at, number in ids.items()) or self.log.find(ids) is not None
+
+    # -- events -------------------------------------------------------------------------------------------------
+
+    def take(self, took: Took) -> Entry:
+        """The first copy of a message (SPEC's `first_copy`)."""
+        self.keep(took)
+        self._raise_past(took.past)
+        before = self.past.copy()  # without its own identifiers: it must not wait for itself
+        self._raise_past(took.path)
+        self.past.update(took.numbers)
+        if took.message.source == self.around.me:
+            self.published[took.message.topic] = took.message.seq
+        return self._enter(took, before, took.alias)
+
+    def duplicate(self, ids: Ids) -> None:
+        """A copy of something processed here has these identifiers."""
+        ids = self._nearby(ids)
+        if self._note(ids, self.log.find(ids)):
+            self.keep(Learned(ids, True))
+
+    def learn(self, ids: Ids) -> None:
+        """Somebody says these denote one message, whichever (SPEC's `take_records`)."""
+        ids = self._nearby(ids)
+        if len(ids) < 2:
+            return
+        entry = self.log.find(ids)
+        news = self._note(ids, entry) if entry is not None or self.is_known(ids) else False
+        if entry is None:  # not here, or no longer: others may need the names
+            news |= self._learn_foreign(ids)
+        if news:
+            self.keep(Learned(ids, False))
+
+    def forget(self, names: Names) -> None:
+        """It is everywhere it must be."""
+        if names.ids:
+            self.keep(Done(*next(iter(names.ids.items()))))
+        self._drop(names)
+
+    def be(self, topic: str, what: Literal["joined", "joining", "left"]) -> None:
+        """Become a member of a topic, ask to, or cease to be one."""
+        self.keep(Member(topic, what))
+        if what == "left":
+            self.routing.unsubscribe(topic)
+        elif what == "joining":
+            self.routing.subscribe(topic)
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _raise_past(self, ids: Ids) -> None:
+        me, past = self.around.me, self.past
+        for at, number in ids.items():
+            if number > past.get(at, 0) and self.is_near(at) and receiver_of(at) != me:
+                past[at] = number
+
+    def _nearby(self, ids: Ids) -> Ids:
+        """Identifiers on links nearby. Of the others nobody here will hear again."""
+        return {at: number for at, number in ids.items() if self.is_near(at)}
+
+    def _enter(self, took: Took, past: Ids, alias: Ids) -> Entry:
+        safe = self.around.safe
+        path = {at: number for at, number in took.path.items() if sender_of(at) in safe}
+        others = {at: number for at, number in alias.items() if sender_of(at) in safe and at not in path}
+        targets = frozenset(to for to in map(receiver_of, took.numbers) if to in self.log.near)
+        entry = Entry(took, path | took.numbers, past, targets)
+        entry.alias = others
+        entry.came_with = len(path) + len(others)
+        entry.numberers.update(map(sender_of, others))
+        for ids in (took.path, alias):
+            for at, number in ids.items():
+                self.column.note(at, number)
+        self.log.add(entry, {**path, **others, **took.numbers})  # what its sender knows comes first
+        self.changed[entry] = None
+        for at, number in entry.ids.items():
+            self.column.known(at, number)
+        self._absorb(entry, entry.ids)
+        return entry
+
+    def _note(self, ids: Ids, entry: Entry | None) -> bool:
+        """These denote something processed here, `entry` if it is in the log. True: there was something new."""
+        news = False
+        for at, number in ids.items():
+            news |= self.column.note(at, number)
+        if entry is None:
+            return self._note_foreign(ids) or news
+        new = self.log.learn(entry, ids)
+        if not new:
+            return news
+        entry.alias = {**entry.alias, **new}
+        entry.numberers.update(map(sender_of, new))
+        for at, number in new.items():
+            self.column.known(at, number)
+        self.changed[entry] = None
+        self._absorb(entry, new)
+        return True
+
+    def _note_foreign(self, ids: Ids) -> bool:
+        """Something no longer in the log has these names, and whatever else records say it has."""
+        news = False
+        for names in self.log.find_foreign(ids):
+            for at, number in names.ids.items():
+                if self.column.note(at, number):
+                    news = True
+                if receiver_of(at) == self.around.me:
+                    names.unacked.discard(at)
+            self.changed[names] = None
+        return news
+
+    def _absorb(self, entry: Entry, ids: Ids) -> None:
+        """What was only a record may turn out to be this message."""
+        for names in self.log.find_foreign(ids):
+            if names in self.log.foreign:
+                self._drop(names)
+                self._note(names.ids, entry)
+
+    def _learn_foreign(self, ids: Ids) -> bool:
+        overlapping = self.log.find_foreign(ids)
+        if not overlapping:
+            names = self.log.new_foreign(ids)
+            if names is None:
+                return False  # all who would need it have acknowledged
+            self.changed[names] = None
+            return True
+        names, *others = overlapping
+        for other in others:  # first out with them: an identifier must lead to one record only
+            self._drop(other)
+            ids = other.ids | ids
+        news = bool(self.log.learn(names, ids))
+        if news:
+            self.changed[names] = None
+        return news
+
+    def _drop(self, names: Names) -> None:
+        self.log.drop(names)
+        self.changed.pop(names, None)
+
+    # -- a crash and after --------------------------------------------------------------------------------------
+
+    def restore(self, records: Iterable[object]) -> None:
+        """Know again what these records, oldest first, say."""
+        keep, self.keep = self.keep, lambda record: None
+        for record in records:
+            match record:
+                case Started():
+                    self.life = record.life
+                case Took():
+                    self.take(record)
+                case Learned():
+                    (self.duplicate if record.copy else self.learn)(record.ids)
+                case Done():
+                    self._restore_done({record.link: record.number})
+                case Heard():
+                    self.routing.learn(record.interest)
+                case Member():
+                    self.routing.be(record.topic, record.what)
+                case Counted():
+                    self.life = record.life
+                    self.past = dict(record.past)
+                    self.published = dict(record.published)
+                    for sender, progress in record.columns.items():
+                        self.column.begin(sender, progress)
+                case Logged():
+                    self._enter(record.took, record.past, record.alias)
+        self.keep = keep
+        self.column.freed.clear()
+
+    def _restore_done(self, ids: Ids) -> None:
+        entry = self.log.find(ids)
+        if entry is not None:
+            self._drop(entry)
+        for names in self.log.find_foreign(ids):
+            self._drop(names)
+
+    def snapshot(self) -> list[object]:
+        """Fewer records that say the same."""
+        counted = Counted(self.life, dict(self.past), self.column.all_progress(), dict(self.published))
+        kept: list[object] = [counted, *self.routing.snapshot()]
+        kept += [Logged(entry.took, entry.past, entry.alias) for entry in self.log.entries]
+        kept += [Learned(names.ids, False) for names in self.log.foreign]
+        return kept
