@@ -2,9 +2,9 @@
 
 import pytest
 
-from antecede.audit import audit
+from antecede.audit import ALL_RULES, audit
 from antecede.sim import RunSpec, simulate
-from antecede.sim.run import promises_across_topics, promises_edges_once
+from antecede.sim.run import promised_rules, promises_across_topics
 
 _SEVERAL = "zipf:count=3,messages=4,interval=100"
 
@@ -23,7 +23,8 @@ _SEVERAL = "zipf:count=3,messages=4,interval=100"
 def test_promises(protocol: str, options: dict[str, object], across: bool, once: bool) -> None:
     spec = RunSpec(protocol=protocol, nodes=8, workload=_SEVERAL, options=options)
     assert promises_across_topics(spec) == across
-    assert promises_edges_once(spec) == once
+    assert ("tree-edges-once" in promised_rules(spec)) == once
+    assert set(promised_rules(spec)) <= set(ALL_RULES)
     assert promises_across_topics(RunSpec(protocol=protocol, nodes=8, options=options)), "one topic is all of them"
 
 

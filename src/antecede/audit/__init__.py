@@ -13,7 +13,7 @@ Rows count from 0, as in the table.
 """
 
 from antecede.audit.history import MESSAGES_MAX, OUT_OF_ORDER
-from antecede.audit.judge import ALL_RULES, DEFAULT_RULES, RULES_WHERE_SENT_AGAIN, audit
+from antecede.audit.judge import ALL_RULES, DEFAULT_RULES, audit
 from antecede.audit.report import Example, Report, RuleResult, Verdict
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "DEFAULT_RULES",
     "MESSAGES_MAX",
     "OUT_OF_ORDER",
-    "RULES_WHERE_SENT_AGAIN",
     "Example",
     "Report",
     "RuleResult",

@@ -37,8 +37,6 @@ _JUDGES: Final[dict[str, Callable[[History, _Question], RuleResult]]] = {
 ALL_RULES: Final = tuple(_JUDGES)
 #: Without `total`, which is only for protocols that promise it.
 DEFAULT_RULES: Final = tuple(name for name in ALL_RULES if name != "total")
-#: For protocols that send again what may be lost: a message may cross an edge more than once.
-RULES_WHERE_SENT_AGAIN: Final = tuple(name for name in DEFAULT_RULES if name != "tree-edges-once")
 
 
 def audit(

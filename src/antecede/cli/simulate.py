@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from antecede.audit import DEFAULT_RULES, RULES_WHERE_SENT_AGAIN, audit
+from antecede.audit import audit
 from antecede.core import UsageError
 from antecede.core.choices import example
 from antecede.overlay.vcube import VCube
@@ -17,7 +17,7 @@ from antecede.protocols.registry import PROTOCOLS
 from antecede.sim import RunSpec, simulate
 from antecede.sim.fault_choices import FAULTS
 from antecede.sim.networks import NETWORKS
-from antecede.sim.run import promises_across_topics, promises_edges_once
+from antecede.sim.run import promised_rules, promises_across_topics
 from antecede.sim.workloads import WORKLOADS
 from antecede.trace.files import write_trace
 
@@ -66,8 +66,7 @@ def simulate_command(
         raise UsageError("--trace", str(trace), "already exists", "choose another name or remove it")
     result = simulate(spec, trace=True)
     assert result.trace is not None
-    rules = DEFAULT_RULES if promises_edges_once(spec) else RULES_WHERE_SENT_AGAIN
-    report = audit(result.trace.rows(), across_topics=promises_across_topics(spec), rules=rules)
+    report = audit(result.trace.rows(), across_topics=promises_across_topics(spec), rules=promised_rules(spec))
     if trace is not None:
         write_trace(result.trace.table(spec.key()), trace)
     if as_json:

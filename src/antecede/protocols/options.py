@@ -16,6 +16,11 @@ Founders: TypeAlias = Mapping[str, Collection[int]]
 #: Ticks, or microseconds, of a unit of time: options are in units, processes count ticks.
 TICKS = 1_000_000
 
+#: What most protocols promise. Those that never send again add `EDGES_ONCE`; those that order everything, `TOTAL`.
+PROMISES = ("causal", "fifo", "exactly-once", "no-invention", "complete", "agreement")
+EDGES_ONCE = "tree-edges-once"
+TOTAL = "total"
+
 
 class ProtocolOptions(Choice, frozen=True, kw_only=True):
     """Options of a protocol; `build` gives the maker of its processes."""
@@ -29,9 +34,9 @@ class ProtocolOptions(Choice, frozen=True, kw_only=True):
         return False
 
     @property
-    def edges_once(self) -> bool:
-        """Does it promise that a message crosses an edge at most once? Not if it sends again what may be lost."""
-        return False
+    def promises(self) -> tuple[str, ...]:
+        """The rules of the audit it promises to keep, by name, whatever its network does that it is made for."""
+        return PROMISES
 
     def build(self, nodes: int) -> MakeProcess:
         raise NotImplementedError

@@ -7,12 +7,14 @@ from msgspec import Meta
 
 from antecede.core import Process, UsageError
 from antecede.core.limits import PACKET_BYTES_MAX
+from antecede.overlay.pastry import Pastry
 from antecede.overlay.shared_tree import BrokerTree, SharedTree, SubscriberTree
 from antecede.overlay.trees import PerSourceTrees, SingleTree, Trees
 from antecede.overlay.vcube import VCube
 from antecede.protocols.causal_aggregation import CausalAggregation
 from antecede.protocols.causal_broadcast import ByteModel, CausalBroadcast
-from antecede.protocols.options import TICKS, Founders, GroupOptions, MakeProcess, ProtocolOptions
+from antecede.protocols.options import EDGES_ONCE, PROMISES, TICKS, Founders, GroupOptions, MakeProcess, ProtocolOptions
+from antecede.protocols.scribe import Scribe
 from antecede.protocols.srpt import Srpt, founders_below
 from antecede.protocols.timer_bundling import TimerBundling
 
@@ -28,8 +30,8 @@ class TreeOptions(ProtocolOptions, frozen=True, kw_only=True):
     mtu: Annotated[int, Meta(ge=64)] = PACKET_BYTES_MAX
 
     @property
-    def edges_once(self) -> bool:
-        return True
+    def promises(self) -> tuple[str, ...]:
+        return (*PROMISES, EDGES_ONCE)
 
     def _trees(self, nodes: int) -> Trees:
         cube = VCube(nodes)
@@ -80,8 +82,8 @@ class SrptOptions(GroupOptions, frozen=True, kw_only=True):
     root: Annotated[int, Meta(ge=-1)] = -1
 
     @property
-    def edges_once(self) -> bool:
-        return True
+    def promises(self) -> tuple[str, ...]:
+        return (*PROMISES, EDGES_ONCE)
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         places, sizes = self._places(nodes), ByteModel()
@@ -121,3 +123,21 @@ class BrokerOptions(SrptOptions, frozen=True, kw_only=True):
 
     def _tree(self, nodes: int, root: int) -> SharedTree:
         return BrokerTree(nodes, self.brokers, root)
+
+
+class ScribeOptions(GroupOptions, frozen=True, kw_only=True):
+    """Scribe on a Pastry ring."""
+
+    #: Bits of a digit of a name on the ring: Pastry's b.
+    digit: Literal[1, 2, 4, 8] = 4
+    #: Neighbours on the ring a node knows.
+    leaves: Annotated[int, Meta(ge=2)] = 16
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """No order; a message that comes twice is recognised, one that is lost is not sent again."""
+        return ("exactly-once", "no-invention", "complete", "agreement")
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        ring, sizes = Pastry(nodes, digit_bits=self.digit, leaves=self.leaves), ByteModel()
+        return lambda node: Scribe(node, ring, sizes, founders)

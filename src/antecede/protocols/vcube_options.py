@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from antecede.core import Process, UsageError
-from antecede.protocols.options import TICKS, Founders, GroupOptions, MakeProcess
+from antecede.protocols.options import EDGES_ONCE, PROMISES, TICKS, Founders, GroupOptions, MakeProcess
 from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Tell
 from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, Order, Timing, TopicOrder, VCubePs, mask_of
 
@@ -38,8 +38,8 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
         return (self.domain or ("topic" if self.mode == "faithful" else "all")) == "all"
 
     @property
-    def edges_once(self) -> bool:
-        return self.mode == "faithful"
+    def promises(self) -> tuple[str, ...]:
+        return (*PROMISES, EDGES_ONCE) if self.mode == "faithful" else PROMISES
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         members = {topic: mask_of(taken) for topic, taken in founders.items()}

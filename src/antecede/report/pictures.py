@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from antecede.audit import DEFAULT_RULES, RULES_WHERE_SENT_AGAIN, Report, audit
+from antecede.audit import Report, audit
 from antecede.core import AntecedeError
 from antecede.experiments import EXPERIMENTS
 from antecede.report.contents import AuditRow, Picture
 from antecede.report.diagram import explain, space_time
 from antecede.sim import RunSpec, simulate
-from antecede.sim.run import promises_across_topics, promises_edges_once
+from antecede.sim.run import promised_rules, promises_across_topics
 from antecede.spark.layout import read_directory
 from antecede.spark.manifest import RunRow
 from antecede.trace import Row
@@ -91,8 +91,7 @@ def _again(spec: RunSpec) -> list[Row]:
 
 
 def _judged(spec: RunSpec, rows: list[Row]) -> Report:
-    rules = DEFAULT_RULES if promises_edges_once(spec) else RULES_WHERE_SENT_AGAIN
-    return audit(rows, across_topics=promises_across_topics(spec), rules=rules)
+    return audit(rows, across_topics=promises_across_topics(spec), rules=promised_rules(spec))
 
 
 def _illustrations(experiments: Sequence[str]) -> Iterator[Picture]:

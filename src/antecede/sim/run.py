@@ -77,9 +77,9 @@ def promises_across_topics(spec: RunSpec) -> bool:
     return options(spec.protocol, spec.options).across_topics
 
 
-def promises_edges_once(spec: RunSpec) -> bool:
-    """Does this run promise that a message crosses an edge at most once?"""
-    return options(spec.protocol, spec.options).edges_once
+def promised_rules(spec: RunSpec) -> tuple[str, ...]:
+    """The rules of the audit this run promises to keep."""
+    return options(spec.protocol, spec.options).promises
 
 
 def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch: Sequence[Observer] = ()) -> RunResult:

@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.audit import DEFAULT_RULES, RULES_WHERE_SENT_AGAIN
+from antecede.audit import DEFAULT_RULES
 from antecede.spark.audit_task import Assignment, Trouble, causal_with, judge_assignment
 from antecede.spark.jobs import run_tasks
 from antecede.spark.judging.source import DirectorySource
@@ -161,8 +161,8 @@ def _question(subject: Subject, asked: Question, across_topics: bool | None) -> 
     """What is asked of one run: what it promises, unless more or less was asked for."""
     if across_topics is None and subject.across_topics is not None:
         asked = msgspec.structs.replace(asked, across_topics=subject.across_topics)
-    if subject.sends_again and asked.rules == DEFAULT_RULES:
-        asked = msgspec.structs.replace(asked, rules=RULES_WHERE_SENT_AGAIN)
+    if subject.promises is not None and asked.rules == DEFAULT_RULES:
+        asked = msgspec.structs.replace(asked, rules=subject.promises)
     return asked
 
 

@@ -7,7 +7,7 @@ import msgspec
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec
-from antecede.sim.run import promises_across_topics, promises_edges_once
+from antecede.sim.run import promised_rules, promises_across_topics
 from antecede.spark import layout
 from antecede.spark.manifest import RunRow, load_runs
 from antecede.spark.place import read_asked
@@ -26,8 +26,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     command: str = ""
     #: Whether the run promises order over all its topics, where that is known.
     across_topics: bool | None = None
-    #: Whether its messages may cross an edge more than once.
-    sends_again: bool = False
+    #: The rules it promises to keep, where that is known.
+    promises: tuple[str, ...] | None = None
     #: Buckets on disk.
     buckets: int = 1
     #: About how long it takes, in bytes to read.
@@ -59,7 +59,7 @@ def _of_trace(path: Path, experiment: str, row: RunRow | None = None) -> Subject
         path=str(path.absolute()),
         command=row.command if row else "",
         across_topics=promises_across_topics(row.run_spec()) if row else None,
-        sends_again=row is not None and not promises_edges_once(row.run_spec()),
+        promises=promised_rules(row.run_spec()) if row else None,
         buckets=max(1, sum(file.name.startswith("deliveries-") for file in files)),
         weight=float(sum(file.stat().st_size for file in files)),
         written_ns=max((file.stat().st_mtime_ns for file in files), default=0),
@@ -87,7 +87,7 @@ def _of_sweep(out: Path) -> list[Subject]:
                     spec=spec,
                     command=row.command,
                     across_topics=promises_across_topics(spec),
-                    sends_again=not promises_edges_once(spec),
+                    promises=promised_rules(spec),
                     weight=1000 * cost(spec),  # simulating takes longer than reading
                 )
             )

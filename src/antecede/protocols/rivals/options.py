@@ -1,7 +1,7 @@
 """Options of what LoCaMu is compared with."""
 
 from antecede.protocols.graph_options import GraphOptions
-from antecede.protocols.options import Founders, MakeProcess
+from antecede.protocols.options import PROMISES, Founders, MakeProcess
 from antecede.protocols.rivals.causal_barriers import CausalBarriers
 from antecede.protocols.rivals.cbcast import Cbcast
 from antecede.protocols.rivals.delta_neighbourhood import DeltaNeighbourhood
@@ -26,6 +26,10 @@ class BarriersOptions(GraphOptions, frozen=True, kw_only=True):
 
 class DeltaOptions(GraphOptions, frozen=True, kw_only=True):
     """Delta-Neighbourhood."""
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        return tuple(rule for rule in PROMISES if rule != "causal")
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         routes = Routes(self.base_graph(nodes), founders)

@@ -1,0 +1,338 @@
+"""Scribe: publish/subscribe on a Pastry ring (Castro et al., JSAC 2002). The service the paper of TNO stands on.
+
+A topic's *root* is the node whose name on the ring is closest to the topic's. Who subscribes sends a JOIN towards it;
+every node on the way remembers the hop it came from as a child and, unless it is in the tree already, sends its own
+JOIN on. A message is routed to the root and goes down the tree from there. A node nobody hangs on any more, and that
+does not subscribe itself, leaves its parent.
+
+When a parent is suspected its children join anew, around it; when a node comes up that is closer to a topic than its
+root was, the old root joins it. While that goes on messages may be lost, and what comes by two ways is dropped the
+second time. Scribe orders nothing and repeats nothing: that is left to what stands on it (`protocols.tno`).
+
+What is added to the paper: a parent says when its child's JOIN is in effect up to the root, so that a subscription has
+a moment from which on everything published is owed to it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from antecede.core import Message, Packet, Process, ProtocolError
+from antecede.overlay.pastry import Pastry, name_of
+from antecede.protocols.causal_broadcast import ByteModel
+
+#: Of each source, so many messages back a second copy is recognised. What is older is taken for one.
+REMEMBERED: Final = 1024
+#: A message that went so many hops towards a root goes round: views of who is up differ. It is given up.
+HOPS_MAX: Final = 64
+
+
+class Post(Packet, frozen=True, gc=False, tag="scribe.post"):
+    """A message on its way to the root."""
+
+    message: Message
+    hops: int = 0
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (self.message,)
+
+
+class Pub(Packet, frozen=True, gc=False, tag="scribe.pub"):
+    """A message on its way down the tree."""
+
+    message: Message
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (self.message,)
+
+
+class Join(Packet, frozen=True, gc=False, tag="scribe.join"):
+    """The sender wants to be the receiver's child. `change` counts what it says of itself on this topic."""
+
+    topic: str
+    change: int
+
+
+class Joined(Packet, frozen=True, gc=False, tag="scribe.joined"):
+    """The sender is in the tree, and the receiver its child since that change."""
+
+    topic: str
+    change: int
+
+
+class Leave(Packet, frozen=True, gc=False, tag="scribe.leave"):
+    """The sender is the receiver's child no more."""
+
+    topic: str
+    change: int
+
+
+class Wish(msgspec.Struct, frozen=True, tag="scribe.wish"):
+    """Kept across crashes: what this node takes, and how far its own numbers go."""
+
+    topic: str
+    takes: bool
+    seq: int
+    change: int
+
+
+class _Group:
+    """What a node knows of one topic."""
+
+    def __init__(self, topic: str) -> None:
+        self.key = name_of(topic)
+        self.takes = False
+        #: Was the application told that it has joined?
+        self.told = False
+        self.parent: int | None = None
+        #: Does all that is published reach this node? It is the root, or its parent said so.
+        self.attached = False
+        #: How often this node joined somebody or left.
+        self.change = 0
+        self.children: dict[int, None] = {}
+        #: By node that ever was a child: what it said last. Links may reorder.
+        self.said: dict[int, int] = {}
+        #: Children who wait to be told, and those that were suspected: should they be up after all, they are children.
+        self.waiting: dict[int, None] = {}
+        self.suspected: dict[int, None] = {}
+        self.seq = 0
+        self.seen: dict[int, _Seen] = {}
+
+    @property
+    def needed(self) -> bool:
+        return self.takes or bool(self.children)
+
+
+class _Seen:
+    """Which numbers of one source came."""
+
+    def __init__(self) -> None:
+        self._low = 0
+        self._above: set[int] = set()
+
+    def add(self, seq: int) -> bool:
+        """False if it came before, or is too old to tell."""
+        if seq <= self._low or seq in self._above:
+            return False
+        self._above.add(seq)
+        self._low = max(self._low, seq - REMEMBERED)
+        while self._low + 1 in self._above:
+            self._low += 1
+        if len(self._above) > REMEMBERED or min(self._above) <= self._low:
+            self._above = {one for one in self._above if one > self._low}
+        return True
+
+
+class Scribe(Process):
+    """A node of a Scribe system."""
+
+    reports_membership = True
+
+    def __init__(self, node: int, ring: Pastry, sizes: ByteModel, founders: Mapping[str, Collection[int]]) -> None:
+        super().__init__(node)
+        self._ring = ring
+        self._sizes = sizes
+        self._down: frozenset[int] = frozenset()
+        self._groups: dict[str, _Group] = {}
+        for topic, members in founders.items():
+            self._found(topic, members)
+
+    def _found(self, topic: str, members: Collection[int]) -> None:
+        """The tree as it would be had the founders joined before."""
+        group = self._group(topic)
+        group.takes = group.told = self.node in members
+        for member in members:
+            here, path = member, [member]
+            while (hop := self._ring.next_hop(here, group.key)) is not None:
+                path.append(hop)
+                here = hop
+            if self.node in path:
+                place = path.index(self.node)
+                group.attached = True
+                group.parent = path[place + 1] if place + 1 < len(path) else None
+                if place:
+                    group.children[path[place - 1]] = None
+
+    # -- the application ----------------------------------------------------------------------------------------
+
+    def publish(self, topic: str, payload: bytes) -> Message:
+        group = self._group(topic)
+        group.seq += 1
+        message = Message(topic, self.node, group.seq, (), payload)
+        self._keep(topic, group)
+        if group.takes:
+            self.out.deliver(message)  # and not again when it comes down the tree
+        self._towards_root(group, Post(message))
+        return message
+
+    def subscribe(self, topic: str) -> None:
+        group = self._group(topic)
+        if group.takes:
+            return
+        group.takes = True
+        self._keep(topic, group)
+        self._attach(topic, group)
+        self._tell(topic, group)
+
+    def unsubscribe(self, topic: str) -> None:
+        group = self._group(topic)
+        if not group.takes:
+            return
+        group.takes = False
+        if group.told:
+            group.told = False
+            self.out.left(topic)
+        self._keep(topic, group)
+        self._detach_if_idle(topic, group)
+
+    # -- packets ------------------------------------------------------------------------------------------------
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        match packet:
+            case Pub():
+                group = self._group(packet.message.topic)
+                if group.parent not in (None, sender):
+                    self.out.send(sender, Leave(packet.message.topic, group.change))  # we have another parent
+                self._down_the_tree(group, packet.message)
+            case Post():
+                self._towards_root(self._group(packet.message.topic), packet)
+            case Join():
+                group = self._group(packet.topic)
+                if self._is_news(group, sender, packet.change):
+                    group.children[sender] = group.waiting[sender] = None
+                    self._attach(packet.topic, group)
+            case Joined():
+                group = self._group(packet.topic)
+                if sender == group.parent and packet.change == group.change and not group.attached:
+                    self._now_attached(packet.topic, group)
+            case Leave():
+                group = self._group(packet.topic)
+                if self._is_news(group, sender, packet.change):
+                    self._without(group, sender)
+                    self._detach_if_idle(packet.topic, group)
+            case _:
+                raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, none of Scribe's")
+
+    def size(self, packet: Packet) -> int:
+        return self._sizes.packet(packet.messages) if packet.messages else self._sizes.header
+
+    def _towards_root(self, group: _Group, post: Post) -> None:
+        hop = self._ring.next_hop(self.node, group.key, self._down)
+        if hop is None:
+            self._down_the_tree(group, post.message)
+        elif post.hops < HOPS_MAX:
+            self.out.send(hop, Post(post.message, post.hops + 1))
+
+    def _down_the_tree(self, group: _Group, message: Message) -> None:
+        seen = group.seen.get(message.source)
+        if seen is None:
+            seen = group.seen[message.source] = _Seen()
+        if not seen.add(message.seq):
+            return
+        packet = Pub(message)
+        for child in group.children:
+            self.out.send(child, packet)
+        if group.takes and message.source != self.node:
+            self.out.deliver(message)
+
+    # -- the tree -----------------------------------------------------------------------------------------------
+
+    def _attach(self, topic: str, group: _Group) -> None:
+        """Be in the tree: as its root, or below somebody nearer to it."""
+        if group.attached:
+            self._now_attached(topic, group)
+        elif group.parent is None:
+            self._join(topic, group)
+
+    def _join(self, topic: str, group: _Group) -> None:
+        hop = self._ring.next_hop(self.node, group.key, self._down)
+        group.parent = hop
+        group.attached = False
+        group.change += 1
+        self._keep(topic, group)
+        if hop is None:
+            self._now_attached(topic, group)
+        else:
+            self._without(group, hop)  # who is nearer to the root cannot hang on us
+            self.out.send(hop, Join(topic, group.change))
+
+    def _now_attached(self, topic: str, group: _Group) -> None:
+        group.attached = True
+        for child in group.waiting:
+            self.out.send(child, Joined(topic, group.said[child]))
+        group.waiting.clear()
+        self._tell(topic, group)
+
+    def _tell(self, topic: str, group: _Group) -> None:
+        if group.takes and group.attached and not group.told:
+            group.told = True
+            self.out.joined(topic)
+
+    def _detach_if_idle(self, topic: str, group: _Group) -> None:
+        if group.needed:
+            return
+        if group.parent is not None:
+            group.change += 1
+            self._keep(topic, group)
+            self.out.send(group.parent, Leave(topic, group.change))
+        group.parent = None
+        group.attached = False
+
+    # -- who is up ----------------------------------------------------------------------------------------------
+
+    def peer_down(self, node: int) -> None:
+        self._down |= {node}
+        for topic, group in self._groups.items():
+            if node in group.children:
+                self._without(group, node)
+                group.suspected[node] = None
+            if group.parent == node and group.needed:
+                self._join(topic, group)
+
+    def peer_up(self, node: int) -> None:
+        self._down -= {node}
+        for topic, group in self._groups.items():
+            if node in group.suspected:  # it may not have noticed; if it hangs elsewhere by now, it will say so
+                del group.suspected[node]
+                group.children[node] = None
+            # A root that is no longer the nearest hangs itself on who is; others find their way when they must.
+            is_root = group.parent is None and group.attached
+            if is_root and group.needed and self._ring.next_hop(self.node, group.key, self._down) is not None:
+                self._join(topic, group)
+
+    # -- crashes ------------------------------------------------------------------------------------------------
+
+    def restore(self, records: Iterable[object]) -> None:
+        self._groups.clear()
+        for record in records:
+            if not isinstance(record, Wish):
+                raise ProtocolError(f"node {self.node} kept a {type(record).__name__}, none of Scribe's")
+            group = self._group(record.topic)
+            group.takes, group.seq, group.change = record.takes, record.seq, record.change
+
+    def start(self) -> None:
+        for topic, group in self._groups.items():
+            if group.takes and not group.attached:
+                self._join(topic, group)
+
+    def _keep(self, topic: str, group: _Group) -> None:
+        self.out.keep(Wish(topic, group.takes, group.seq, group.change))
+
+    def _is_news(self, group: _Group, child: int, change: int) -> bool:
+        if change < group.said.get(child, 0):
+            return False
+        group.said[child] = change
+        return True
+
+    def _without(self, group: _Group, child: int) -> None:
+        for children in (group.children, group.waiting, group.suspected):
+            children.pop(child, None)
+
+    def _group(self, topic: str) -> _Group:
+        group = self._groups.get(topic)
+        if group is None:
+            group = self._groups[topic] = _Group(topic)
+        return group
