@@ -2,6 +2,7 @@
 
 from antecede.core import UsageError
 from antecede.experiments.base import Experiment
+from antecede.experiments.thesis_aggregation import AGGREGATION
 from antecede.experiments.thesis_ch4 import CHAPTER_4
 from antecede.experiments.thesis_ch5 import SINGLE_AND_SEVERAL
 from antecede.experiments.thesis_ch5_authors import AUTHORS
@@ -10,7 +11,7 @@ from antecede.experiments.thesis_ch5_churn import CHURN
 from antecede.experiments.thesis_ch5_order import ORDER_AND_TOPICS
 from antecede.experiments.vcube_diagnosis import DIAGNOSIS
 
-CHAPTER_5 = (*SINGLE_AND_SEVERAL, *ORDER_AND_TOPICS, *CHURN, *BROKERS, *AUTHORS)
+CHAPTER_5 = (*SINGLE_AND_SEVERAL, *ORDER_AND_TOPICS, *CHURN, *BROKERS, *AUTHORS, *AGGREGATION)
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment for experiment in (*CHAPTER_4, *CHAPTER_5, *DIAGNOSIS)
