@@ -1,7 +1,7 @@
 """The re-order operator in Spark: order, copies, restarts, metrics, and mistakes told before anything runs."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,17 @@ class Feed:
 
     def run(self, operator: Callable[[DataFrame], DataFrame]) -> None:
         """Until everything put so far is through."""
-        query = self.start(operator, availableNow=True)
-        query.awaitTermination()
-        self.progress += [p["observedMetrics"]["causal_order"] for p in query.recentProgress if p["observedMetrics"]]
+        # With a patience Spark would go on with empty batches, to see whether something has waited long enough.
+        self.spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+        try:
+            query = self.start(operator, availableNow=True)
+        finally:
+            self.spark.conf.unset("spark.sql.streaming.noDataMicroBatches.enabled")
+        if not query.awaitTermination(120):
+            query.stop()
+            raise AssertionError(f"did not end: {query.lastProgress}")
+        observed = [progress["observedMetrics"] for progress in query.recentProgress]
+        self.progress += [one["causal_order"].asDict() for one in observed if one]
 
     def start(self, operator: Callable[[DataFrame], DataFrame], **trigger: Any) -> StreamingQuery:
         return (
@@ -57,8 +65,11 @@ class Feed:
 
 
 @pytest.fixture
-def feed(spark: SparkSession, tmp_path: Path) -> Feed:
-    return Feed(spark, tmp_path)
+def feed(spark: SparkSession, tmp_path: Path) -> Iterator[Feed]:
+    partitions = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", "2")  # a batch of some rows costs what its tasks cost
+    yield Feed(spark, tmp_path)
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
 
 def ordered(stream: DataFrame, **options: Any) -> DataFrame:
@@ -71,11 +82,11 @@ def test_rooms_in_order_each_row_once_also_across_restarts(feed: Feed) -> None:
     rng.shuffle(said)
     arrived = [*said, *rng.sample(said, 200)]
     rng.shuffle(arrived)
-    for begin in range(0, len(arrived), 350):
-        feed.put(arrived[begin : begin + 350])
-        if begin == 350:
-            feed.run(ordered)  # and again, from its checkpoint
+    feed.put(arrived[:500])
     feed.run(ordered)
+    feed.put(arrived[500:1000])
+    feed.put(arrived[1000:])
+    feed.run(ordered)  # again, from its checkpoint
     seen: dict[str, set[tuple[str, int]]] = {"x": set(), "y": set(), "z": set()}
     for row in feed.shown():
         needs = {(dep.author, dep.n) for dep in row.after or ()} | ({(row.author, row.n - 1)} if row.n > 1 else set())
@@ -188,8 +199,8 @@ def test_a_network_that_loses_and_repeats(feed: Feed) -> None:
     rng = random.Random(7)
     said = conversation(rng, 6, 600)
     arrived = travelled(rng, said, loss=0.02, twice=0.05, spread=80)
-    for begin in range(0, len(arrived), 150):
-        feed.put(arrived[begin : begin + 150])
+    for begin in range(0, len(arrived), 250):
+        feed.put(arrived[begin : begin + 250])
     feed.run(lambda stream: ordered(stream, late="drop", patience_s=3600, max_held=40))
     seen: set[tuple[str, int]] = set()
     needs = {one.id: set(one.needs()) for one in said}

@@ -60,6 +60,10 @@ def causal_order(
     Adds two columns. `order_column` says of a row that it stands in order ("causal"), that something it names was given
     up ("incomplete"), or that it came when it had been given up ("late"). `held_column`: how long it waited, in ms.
 
+    With a patience Spark runs batches also when nothing comes, at the pace of the trigger: give it one, such as
+    `processingTime="1 second"`. To end with `availableNow`, set `spark.sql.streaming.noDataMicroBatches.enabled` to
+    false before the query starts; what waits then goes on waiting in the checkpoint.
+
     Raises `UsageError` for what can be known before the query runs.
     """
     if not isinstance(stream, DataFrame) or not stream.isStreaming:
