@@ -172,6 +172,10 @@ class Gate(Generic[T]):
         """Up to where `stream` is accounted for without a hole."""
         return self._got.level[stream]
 
+    def accounted(self, stream: Stream, n: int) -> bool:
+        """Is position `n` dealt with: delivered, tagged, given up, or before our time?"""
+        return n <= self._got.level[stream] or n in self._beyond.get(stream, ())
+
     def levels(self) -> dict[Stream, int]:
         """`reached` of every stream that has moved."""
         return dict(self._got.level)

@@ -1,7 +1,7 @@
 """Every random search by name."""
 
 from antecede.core import UsageError
-from antecede.experiments import search_locamu, search_vcube_ps
+from antecede.experiments import search_locamu, search_tno, search_vcube_ps
 from antecede.experiments.searching import Search
 
 SEARCHES: dict[str, Search] = {
@@ -12,6 +12,10 @@ SEARCHES: dict[str, Search] = {
     "vcube-ps": Search(
         "VCube-PS: subscriptions, rejoins, crashes, suspicions, lossy and reordering links, both modes",
         search_vcube_ps.search,
+    ),
+    "tno": Search(
+        "total notification order: overlapping subscriptions, churn, loss, swaps of topics, managers that crash",
+        search_tno.search,
     ),
 }
 

@@ -83,6 +83,10 @@ class Buffer:
         self._gate.account(*place)
         self._forget(place)
 
+    def reached(self, place: Place) -> bool:
+        """Is it here, or was it dealt with, or before our time?"""
+        return place in self._held or self._gate.accounted(*place)
+
     def floor(self, topic: TopicId, number: int) -> None:
         """Start a topic after `number`."""
         self._gate.floor(topic, number)

@@ -125,6 +125,7 @@ class OrderingModule:
         self._acking: set[GotDue] = set()
         #: By topic managed: what was waiting to be published when its lease was last looked at.
         self._leases: dict[str, frozenset[tuple[int, int, int]]] = {}
+        self._clock = make_clock(printed=settings.printed)
         self._publisher = Publisher(
             node,
             self.out,
@@ -139,7 +140,7 @@ class OrderingModule:
             self.post,
             settings.founders.get(node, frozenset()),
             settings.order,
-            make_clock(printed=settings.printed),
+            self._clock,
             buffer=settings.buffer,
             ttl_us=settings.ttl_us,
             retry_us=settings.retry_us,
@@ -297,6 +298,11 @@ class OrderingModule:
 
     def takes(self, topic: str) -> bool:
         return self._subscriber.takes(topic)
+
+    @property
+    def epoch(self) -> int:
+        """The latest order of topics of which an event was notified in order here."""
+        return self._clock.epoch
 
     def unfinished(self) -> list[str]:
         """What is still under way here, in words."""

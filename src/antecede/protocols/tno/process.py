@@ -97,6 +97,11 @@ class TotalOrder(Process):
         """Was this node last asked to take `topic`?"""
         return self.module.wants(topic)
 
+    @property
+    def epoch(self) -> int:
+        """The latest order of topics of which an event was notified in order here."""
+        return self.module.epoch
+
     def unfinished(self) -> list[str]:
         """What is still under way here, in words; nothing once the system has come to rest."""
         ask = getattr(self.inner, "unfinished", None)

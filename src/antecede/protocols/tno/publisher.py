@@ -171,6 +171,7 @@ class Publisher:
             on = self._on(message.topic)
             on.asked = message.seq
             on.messages[message.seq] = message
+            self._queue.append(message)
         else:
             on = self._on(record.topic)
             on.given = on.out = record.seq
@@ -179,5 +180,5 @@ class Publisher:
 
     def start(self) -> None:
         """After a crash: go on with what is not out."""
-        self._queue.extend(message for on in self._topics.values() for message in on.messages.values())
+        self._queue = deque([message for message in self._queue if message.seq > self._on(message.topic).out])
         self._go_on()

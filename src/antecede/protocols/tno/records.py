@@ -64,6 +64,7 @@ class Told(Record, frozen=True, gc=False, tag="tno.told"):
     in_order: bool
     epoch: int = 0
     above: tuple[tuple[bytes, int], ...] = ()
+    void: bool = False
 
 
 #: By which a process that stands on another tells its own records from the other's.

@@ -81,9 +81,11 @@ class Subscriber:
         self._version = 0
         self._changes: deque[_Change] = deque()
         self._now: _Change | None = None
-        #: Of a join: the managers have answered. Of a leave: those that have not.
-        self._answered = False
+        #: Is there no answer to wait for? Of a leave: whose.
+        self._answered = True
         self._unacked: set[str] = set()
+        #: Numbers declared void that have not come all the same.
+        self._voided: set[Place] = set()
         #: After a crash: events that were waiting.
         self._came: dict[Place, tuple[str, bytes]] = {}
         for topic in self._active:
@@ -177,7 +179,7 @@ class Subscriber:
             self._hold[void.topic] += void.numbers
         elif self.takes(void.topic):
             for number in void.numbers:
-                self._account((topic_id(void.topic), number))
+                self._void((topic_id(void.topic), number))
             self._notify_complete()
 
     def joined(self, done: SubDone) -> None:
@@ -239,7 +241,7 @@ class Subscriber:
                 self._ask()
 
     def _changed(self) -> None:
-        self._now = None
+        self._now, self._answered = None, True
         self._next_change()
 
     def _ask(self) -> None:
@@ -278,7 +280,7 @@ class Subscriber:
         self._buffer.floor(topic, self._clock.seen.get(topic, 0))
         for item in held:
             if isinstance(item, int):
-                self._account((topic, item))
+                self._void((topic, item))
             else:
                 self._take(*item)
         self._changed()
@@ -289,9 +291,13 @@ class Subscriber:
         place = (event.topic, event.number)
         needs = [entry for entry in (*event.above, *event.below) if entry[0] in self._active]
         verdict = self._buffer.offer(event, needs)
-        if verdict is Verdict.LATE or (verdict is Verdict.WAITING and not self._clock.in_order(event)):
-            self._buffer.account(place)
-            self._notify(event, in_order=False)
+        in_order = self._clock.in_order(event)
+        if verdict is Verdict.DUPLICATE and place in self._voided:
+            self._voided.discard(place)  # its publisher was slow, not silent
+            verdict = Verdict.LATE
+        if verdict is Verdict.LATE or (verdict is Verdict.WAITING and not in_order):
+            self._buffer.account(place)  # given up before, or out of order for good: there is nothing to wait for
+            self._notify(event, in_order=in_order)
         elif verdict is Verdict.WAITING:
             self._out.keep(Came(self._active[event.topic], data))
             if self._ttl_us:
@@ -318,9 +324,12 @@ class Subscriber:
             self._out.keep(Told(event.topic, event.number, False))
         self._out.deliver(event.message, out_of_order=not in_order)
 
-    def _account(self, place: Place) -> None:
-        self._buffer.account(place)
-        self._out.keep(Told(*place, False))
+    def _void(self, place: Place) -> None:
+        """Nothing is to be expected there, and yet it may come."""
+        if not self._buffer.reached(place):
+            self._buffer.account(place)
+            self._voided.add(place)
+            self._out.keep(Told(*place, False, void=True))
 
     def _force(self, place: Place) -> None:
         """Wait no more: whatever it needs and is here goes first, the rest is late should it come."""
@@ -368,6 +377,10 @@ class Subscriber:
             case Told():
                 self._came.pop((record.topic, record.number), None)
                 self._buffer.account((record.topic, record.number))
+                if record.void:
+                    self._voided.add((record.topic, record.number))
+                else:
+                    self._voided.discard((record.topic, record.number))
                 if record.in_order:
                     self._clock.notified(record.topic, record.number, record.epoch, record.above)
 
