@@ -11,7 +11,7 @@ next one; those that were under way when it broke fail, and say that they may ha
 import asyncio
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Final
 
@@ -51,6 +51,9 @@ from antecede.live.topics import check_filter
 #: Publications that wait for their acknowledgement. `publish` waits beyond it, `publish_nowait` refuses.
 PENDING_MAX: Final = 8192
 
+#: Makes a `MessageId` as the class itself does, without its detour through Python.
+_name: Final[Callable[[type[MessageId], tuple[int, int]], MessageId]] = tuple.__new__
+
 #: Payload bytes of publications that share a record: a frame holds about as much (`codec.FRAME_BYTES_FULL`).
 _RUN_BYTES: Final = 60 * 1024
 
@@ -66,7 +69,9 @@ class Bus:
         self._info: Info | None = None
         self._connection: FrameConnection | None = None
         self._numbers = 0
-        self._pending: dict[int, tuple[asyncio.Future[Any], tuple[tuple[int, int], ...]]] = {}
+        self._pending: dict[int, asyncio.Future[Any]] = {}
+        #: By number, of publications under way: the predecessors they cover, of the few that have any.
+        self._covered: dict[int, tuple[tuple[int, int], ...]] = {}
         self._feeds: dict[int, Feed] = {}
         self._ahead: dict[int, int] = {}
         self._bodies: list[bytes] = []
@@ -159,12 +164,15 @@ class Bus:
         level = -1 if durability is None else parse_durability(durability)
         payload = seal(topic, payload, time_us=time.time_ns() // 1000, headers=headers)
         future: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
+        self._numbers = number = self._numbers + 1
+        self._pending[number] = future
+        predecessors: tuple[tuple[int, int], ...] = ()
         if after is not None:
             predecessors = _named(after)
-            number = self._wait(future, ())
-        else:
-            predecessors = self._past() if self._ahead else ()
-            number = self._wait(future, predecessors)
+        elif self._ahead:
+            predecessors = self._past()
+            if predecessors:
+                self._covered[number] = predecessors
         run = self._run
         if run:
             if (
@@ -235,7 +243,9 @@ class Bus:
         if self._connection is None:
             await self._reconnected()
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._send(Ask(self._wait(future, ()), "status"))
+        self._numbers += 1
+        self._pending[self._numbers] = future
+        self._send(Ask(self._numbers, "status"))
         answer: dict[str, Any] = msgspec.json.decode(await future)
         return answer
 
@@ -317,11 +327,12 @@ class Bus:
                     feed._end(record)
         elif isinstance(record, Answer | Failed):
             waiting = self._pending.pop(record.number, None)
-            if waiting is not None and not waiting[0].done():
+            self._covered.pop(record.number, None)
+            if waiting is not None and not waiting.done():
                 if isinstance(record, Answer):
-                    waiting[0].set_result(record.body)
+                    waiting.set_result(record.body)
                 else:
-                    waiting[0].set_exception(_failure(record))
+                    waiting.set_exception(_failure(record))
             self._make_room()
 
     def _welcomed(self, info: Info) -> None:
@@ -339,27 +350,26 @@ class Bus:
     def _acknowledged(self, record: Acks) -> None:
         source = record.source
         pending, ahead = self._pending, self._ahead
-        last = 0
-        for first, first_seq, count in record.runs:
+        latest = 0
+        for first, seq, count in record.runs:
             if count > len(pending):
                 raise ProtocolError(f"{count} publications are acknowledged, {len(pending)} wait for it")
-            for number, seq in zip(range(first, first + count), range(first_seq, first_seq + count), strict=True):
-                waiting = pending.pop(number, None)
-                if waiting is not None:
-                    last = max(last, seq)
-                    if not waiting[0].done():
-                        waiting[0].set_result(MessageId(source, seq))
-        if ahead.get(source, 0) < last:
-            ahead[source] = last
+            for number in range(first, first + count):
+                future = pending.pop(number, None)
+                if future is not None:
+                    latest = max(latest, seq)
+                    if not future.done():
+                        future.set_result(_name(MessageId, (source, seq)))
+                seq += 1  # noqa: PLW2901 - counts on with the number
+            if self._covered:
+                for number in range(first, first + count):
+                    self._covered.pop(number, None)
+        if ahead.get(source, 0) < latest:
+            ahead[source] = latest
         if self._room:
             self._make_room()
 
     # -- inside --------------------------------------------------------------------------------------------------------
-
-    def _wait(self, future: "asyncio.Future[Any]", past: tuple[tuple[int, int], ...]) -> int:
-        self._numbers += 1
-        self._pending[self._numbers] = (future, past)
-        return self._numbers
 
     def _make_room(self) -> None:
         waiters, self._room = self._room, []
@@ -395,9 +405,11 @@ class Bus:
     def _break(self, error: AntecedeError) -> None:
         """Everything under way fails; what it would have covered is our past again."""
         pending, self._pending = self._pending, {}
-        for future, past in pending.values():
+        covered, self._covered = self._covered, {}
+        for past in covered.values():
             for source, seq in past:
                 self._ahead[source] = max(seq, self._ahead.get(source, 0))
+        for future in pending.values():
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # whoever does not await it has been told by the log of its feed

@@ -135,12 +135,12 @@ class Feed:
                 raise UsageError("cursor", f"{self._since_node}:{self._since}", problem, "connect to that node")
             return Subscribe(*base, self._since, self._order, self._policy)
         if before.node == info.node and before.memory == info.memory:
-            return Subscribe(*base, self._position, self._order, self._policy)
+            return Subscribe(*base, self._position, self._order, self._policy, (), self._window)
         if before.node == info.node or self._seen is None:
             raise LostHistoryError("the node does not remember this feed; open it again to read on from now")
         if not self._seen:
             self._seen[info.node] = 0  # an empty list would mean: not roaming
-        return Subscribe(*base, 0, self._order, self._policy, tuple(self._seen.items()))
+        return Subscribe(*base, 0, self._order, self._policy, tuple(self._seen.items()), self._window)
 
     def _take(self, record: Items) -> None:
         """Raises `ProtocolError` when the columns of a record do not agree."""

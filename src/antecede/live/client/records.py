@@ -73,6 +73,8 @@ class Subscribe(Record, frozen=True, gc=False, tag="s"):
     policy: Policy = "block"
     #: Resuming from another node: what was read, by source; `since` is 0 then.
     seen: Seen = ()
+    #: Messages that may be unread at the client altogether; 0: as many as `credit`. Resuming, some are there already.
+    window: Annotated[int, Meta(ge=0, le=CREDIT_MAX)] = 0
 
 
 class Credit(Record, frozen=True, gc=False, tag="c"):

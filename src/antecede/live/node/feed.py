@@ -40,7 +40,7 @@ class Feed:
         self.order = wanted.order
         self.policy = wanted.policy
         self.credit = wanted.credit
-        self.window = wanted.credit
+        self.window = max(wanted.window, wanted.credit)
         #: Everything up to here was given, or did not match.
         self.position = hub.position if wanted.since < 0 else wanted.since
         self.live = False

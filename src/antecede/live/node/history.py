@@ -6,7 +6,9 @@ has caught up. Without a journal, memory is all there is: the node holds its pub
 reader that was promised everything has not read yet (`Hub.jammed`), and for the others a gap is said to be one.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 import msgspec
@@ -95,7 +97,9 @@ class History:
         self._topics: list[str | None] = []
         #: By position, of those that waited.
         self._held_us: dict[int, int] = {}
-        self._bytes = 0
+        #: Bytes of payload up to and with each, ever.
+        self._ends: list[int] = []
+        self._forgotten = 0
         self._entries_max = entries_max
         self._bytes_max = bytes_max
         # What was encoded since the last delivery: readers that keep up are given the very same pieces.
@@ -106,18 +110,21 @@ class History:
         """The first position in memory."""
         return self.position - len(self._messages) + 1
 
-    def append(self, batch: Batch) -> list[str | None]:
+    def append(self, batch: Batch, topics: list[str | None]) -> None:
         """What was delivered, and what the applications called it."""
         messages = batch.deliveries
-        topics = topics_of(messages)
+        self._ends += accumulate([len(message.payload) for message in messages], initial=self._end)
+        del self._ends[-len(messages) - 1]
         self._messages += messages
         self._topics += topics
         for index, held_us in batch.held_us.items():
             self._held_us[batch.first + index] = held_us
-        self._bytes += sum([len(message.payload) for message in messages])
         self.position += len(messages)
         self._pieces.clear()
-        return topics
+
+    @property
+    def _end(self) -> int:
+        return self._ends[-1] if self._ends else self._forgotten
 
     @property
     def excess(self) -> int:
@@ -125,17 +132,20 @@ class History:
         count = len(self._messages)
         if count > 2 * self._entries_max:
             return count - self._entries_max
-        if self._bytes > self._bytes_max and count > 1:
+        if self._end - self._forgotten > self._bytes_max and count > 1:
             return (count + 1) // 2
         return 0
 
     def forget(self, count: int) -> None:
-        self._bytes -= sum([len(message.payload) for message in self._messages[:count]])
+        if count <= 0:
+            return
+        self._forgotten = self._ends[count - 1]
         if self._held_us:
             first = self.first + count
             self._held_us = {position: held for position, held in self._held_us.items() if position >= first}
         del self._messages[:count]
         del self._topics[:count]
+        del self._ends[:count]
 
     def topics(self, after: int, limit: int) -> list[str | None] | None:
         """Those of up to `limit` deliveries after position `after`; None when memory does not reach back so far."""
@@ -162,16 +172,12 @@ class History:
         """The columns of `client.records.Items` for deliveries in memory from position `first` on, and how many those
         are: `count`, or fewer when that is more than about `bytes_full` bytes."""
         at = first - self.first
-        messages = self._messages[at : at + count]
-        size = 0
-        for index, message in enumerate(messages):
-            size += len(message.payload)
-            if size > bytes_full and index:
-                count = index
-                del messages[index:]
-                break
+        before = self._ends[at - 1] if at else self._forgotten
+        if self._ends[at + count - 1] - before > bytes_full:
+            count = max(1, bisect_right(self._ends, before + bytes_full, at, at + count) - at)
         piece = self._pieces.get((first, count))
         if piece is None:
+            messages = self._messages[at : at + count]
             held_us = {}
             if self._held_us:
                 held_us = {index: held for index in range(count) if (held := self._held_us.get(first + index))}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from antecede.core import Message, Packet
 from antecede.live.batch import Batch
 from antecede.live.node.feed import Feed
-from antecede.live.node.history import Entry, History, topic_of
+from antecede.live.node.history import Entry, History, topic_of, topics_of
 from antecede.live.topics import FilterMap
 
 
@@ -59,6 +59,8 @@ class Hub:
         self._impatient = 0
         self._arrived: list[Message] = []
         self._ahead: dict[int, dict[int, Entry]] = {}
+        # Of runs that were published here and are not delivered yet, by their first message.
+        self._called: dict[tuple[int, int], list[str]] = {}
         self._fifo: dict[int, int] = {}
 
     @property
@@ -71,8 +73,9 @@ class Hub:
         """`Driver`'s application."""
         if not batch.deliveries:
             return
-        topics = self.history.append(batch)
         messages = batch.deliveries
+        topics = self._topics_of(messages)
+        self.history.append(batch, topics)
         self.delivered.update({message.source: message.seq for message in messages})
         touched = self._touched
         for topic in dict.fromkeys(topics):
@@ -92,6 +95,23 @@ class Hub:
         self._trim()
         if self._waiting:
             self._wake()
+
+    def called(self, first: Message, topics: list[str]) -> None:
+        """What the messages of a run are called, which begins with `first` and is about to be delivered."""
+        self._called[first.source, first.seq] = topics
+
+    def _topics_of(self, messages: list[Message]) -> list[str | None]:
+        called, self._called = self._called, {}
+        if not called:
+            return topics_of(messages)
+        topics: list[str | None] = []
+        at = 0
+        while at < len(messages):
+            message = messages[at]
+            known = called.get((message.source, message.seq))
+            topics += [topic_of(message)] if known is None else known
+            at = len(topics)
+        return topics
 
     def arrived(self, packets: Iterable[Packet]) -> None:
         """What came in, before it is ordered."""
@@ -230,3 +250,5 @@ class Hub:
         touched, self._touched = self._touched, set()
         for feed in touched:
             feed.flush()
+        for session in {feed.session for feed in touched}:
+            session.flush()  # now: readers should not wait for another turn of the loop

@@ -93,9 +93,10 @@ class Session:
     def _touch(self) -> None:
         if not self._due:
             self._due = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what has gathered."""
         self._due = False
         if self._acks:
             self._bodies.append(TO_CLIENT.encode(Acks(self.node.slot, tuple(self._acks))))
@@ -135,7 +136,7 @@ class Session:
 
     def say_goodbye(self) -> None:
         """The node stops. What was acknowledged and given is written first."""
-        self._flush()
+        self.flush()
         self.connection.close()
 
     # -- requests ------------------------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ class Session:
         at = 0
         if not refused:
             try:
-                at = self._publish_run(record)
+                at = self._publish_run(record, topics)
             except AntecedeError as error:
                 self._refuse(record.number, len(payloads), error)
                 return
@@ -206,16 +207,16 @@ class Session:
             else:
                 self._publish_one(record.number + index, payloads[index], record.level)
 
-    def _publish_run(self, record: Publish) -> int:
+    def _publish_run(self, record: Publish, topics: list[str]) -> int:
         """As many as the node takes together."""
         at = 0
         while at < len(record.payloads):
-            done: asyncio.Future[Message] | None = None
             payloads = record.payloads[at:] if at else record.payloads
             messages, done = self.node.publish_payloads(payloads, record.level)
             if not messages:
                 break
             run = (record.number + at, messages[0].seq, len(messages))
+            self.hub.called(messages[0], topics[at : at + len(messages)])
             at += len(messages)
             if done is None:
                 self._acks.append(run)
