@@ -36,6 +36,8 @@ class StepQueues:
         self._propagation = propagation
         self._express_bytes = express_bytes
         self._queues: defaultdict[int, _Queue] = defaultdict(_Queue)
+        self._now = self._step = -1
+        self._on_a_step = False
         self._places: array[int] | None = None
         self._delays: array[int] | None = None
 
@@ -57,14 +59,18 @@ class StepQueues:
         return self._delays
 
     def arrivals(self, now: int, sender: int, to: int, size: int) -> tuple[int, ...]:
-        step = now // TICKS
+        if now != self._now:  # many packets are sent at the same moment
+            self._now = now
+            self._step, beyond = divmod(now, TICKS)
+            self._on_a_step = not beyond
+        step = self._step
         propagation = self._propagation - self._bits(1)
         if 0 < size <= self._express_bytes:
             place, arrival = 0, now + propagation * TICKS
         else:
             queue = self._queues[sender]
             leaves = queue.last + 1
-            if now == step * TICKS and self._before_its_turn(queue, step):
+            if self._on_a_step and self._before_its_turn(queue, step):
                 if queue.free:
                     queue.free = False
                     leaves = step
