@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from antecede.core import Message, Packet, UsageError
 from antecede.protocols.vcube_ps import Timing, TopicOrder, VCubePs
 from antecede.protocols.vcube_ps.packets import Have, Pub
-from antecede.protocols.vcube_ps.records import Stable
+from antecede.protocols.vcube_ps.records import Delivered, DeliveredRun, Published, PublishedRun, Stable
 
 TIMING = Timing(ack_us=1_000, ack_every=64, retry_us=100_000, burst=64)
 TOPIC = "t"
@@ -38,8 +38,16 @@ def said(process: VCubePs) -> list[tuple[int, Message]]:
 
 
 def kept(process: VCubePs) -> list[object]:
-    """But for how often it was noted what is stable."""
-    return [record for record in process.out.kept if not isinstance(record, Stable)]
+    """Message by message, but for how often it was noted what is stable."""
+    found: list[object] = []
+    for record in process.out.kept:
+        if isinstance(record, PublishedRun):
+            found += [Published(message) for message in record.messages]
+        elif isinstance(record, DeliveredRun):
+            found += [Delivered(message) for message in record.messages]
+        elif not isinstance(record, Stable):
+            found.append(record)
+    return found
 
 
 @pytest.mark.parametrize("members", [0b0001, 0b0011, 0b1111])
@@ -71,6 +79,28 @@ def test_a_run_is_its_messages_one_by_one(members: int, sizes: list[int], big: b
         process.wake(("ack",))
     assert one_by_one.delivered(TOPIC) == at_once.delivered(TOPIC)
     assert receivers[0].delivered(TOPIC) == receivers[1].delivered(TOPIC)
+
+
+def test_a_node_restored_from_runs_is_where_it_was() -> None:
+    before, peer = make(0, 0b11), make(1, 0b11)
+    records: list[object] = []
+    for count in (1, 7, 3):
+        before.publish_run(TOPIC, [b"%d" % number for number in range(count)])
+        for _, packet in before.out.sends:
+            peer.receive(0, packet)
+        before.out.sends.clear()
+        peer.publish_run(TOPIC, [b"answer"] * count)
+        for _, packet in peer.out.sends:
+            if isinstance(packet, Pub):
+                before.receive(1, packet)
+        peer.out.clear()
+    records += before.out.kept
+    after = VCubePs(0, 4, lambda: TopicOrder(0), {TOPIC: 0b11}, TIMING, window=4096)
+    after.restore(records)
+    assert after.delivered(TOPIC) == before.delivered(TOPIC) == {0: 11, 1: 11}
+    first = after._state.group(TOPIC).order.stamp(TOPIC, 12, b"next")
+    assert first == before._state.group(TOPIC).order.stamp(TOPIC, 12, b"next")
+    assert first.deps == ((1, 11),)
 
 
 def test_a_run_ends_where_the_window_does() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from antecede.core import Message
 from antecede.protocols.vcube_diagnosis import Life
-from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
+from antecede.protocols.vcube_ps.records import Began, Held, OfMessages, Published, PublishedRun, Registered, Stable
 
 
 def compact(records: Iterable[object], node: int) -> list[object]:
@@ -26,14 +26,15 @@ def compact(records: Iterable[object], node: int) -> list[object]:
     return [*_summary(kept[:cut], node), *kept[cut:]]
 
 
-def _message(record: object) -> Message | None:
-    return record.message if isinstance(record, Published | Delivered) else None
+def _last(record: object) -> Message | None:
+    """The last message that a record says was published or delivered here."""
+    return record.messages[-1] if isinstance(record, OfMessages) else None
 
 
 def _cut(kept: list[object], stable: dict[tuple[str, int], int]) -> int:
     """How many records from the beginning speak only of messages that are stable."""
     for index, record in enumerate(kept):
-        message = record.message if isinstance(record, Held) else _message(record)
+        message = record.message if isinstance(record, Held) else _last(record)
         if message is not None and message.seq > stable.get((message.topic, message.source), 0):
             return index
     return len(kept)
@@ -47,11 +48,11 @@ def _summary(records: list[object], node: int) -> list[object]:
     began: dict[str, Began] = {}
     stable: dict[tuple[str, int], Stable] = {}
     for record in records:
-        message = _message(record)
+        message = _last(record)
         if message is not None:
             floors.setdefault(message.topic, {})[message.source] = message.seq
-            if isinstance(record, Published):
-                own[message.topic] = record
+            if isinstance(record, Published | PublishedRun):
+                own[message.topic] = Published(message)
         elif isinstance(record, Life):
             lives = [record]
         elif isinstance(record, Registered):

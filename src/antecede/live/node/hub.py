@@ -101,14 +101,14 @@ class Hub:
         self._called[first.source, first.seq] = topics
 
     def _topics_of(self, messages: list[Message]) -> list[str | None]:
-        called, self._called = self._called, {}
+        called = self._called
         if not called:
             return topics_of(messages)
         topics: list[str | None] = []
         at = 0
         while at < len(messages):
             message = messages[at]
-            known = called.get((message.source, message.seq))
+            known = called.pop((message.source, message.seq), None)
             topics += [topic_of(message)] if known is None else known
             at = len(topics)
         return topics

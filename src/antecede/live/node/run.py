@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import signal
 from collections.abc import Callable
 
@@ -25,6 +26,10 @@ async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: 
             await starting
         return
     starting.result()
+    # What there is now stays: the collector need not look at it again and again. Messages are not its business at all.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
     ready(node)
     ending = asyncio.create_task(node.stopped())
     await asyncio.wait([ending, stopping], return_when=asyncio.FIRST_COMPLETED)

@@ -38,7 +38,7 @@ from antecede.protocols.vcube_ps.packets import (
     Uns,
     Views,
 )
-from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
+from antecede.protocols.vcube_ps.records import Began, Delivered, Held, OfMessages, Published, Registered, Stable
 from antecede.protocols.vcube_ps.runs import Runs
 from antecede.protocols.vcube_ps.sizes import Sizes
 from antecede.protocols.vcube_ps.state import Group, Roll, State, Timing
@@ -446,14 +446,15 @@ class VCubePs(Process):
         self._restored = True
         for record in records:
             match record:
-                case Published(message) | Delivered(message):
-                    group = self._state.group(message.topic)
-                    group.order.replay(message)
-                    stream = group.stream(message.source)
-                    stream.take(message)
-                    stream.begin_after(message.seq)
-                    if message.source == self.node:
-                        group.seq = message.seq
+                case OfMessages():
+                    for message in record.messages:
+                        group = self._state.group(message.topic)
+                        group.order.replay(message)
+                        stream = group.stream(message.source)
+                        stream.take(message)
+                        stream.begin_after(message.seq)
+                        if message.source == self.node:
+                            group.seq = message.seq
                 case Held(message):
                     self._state.group(message.topic).stream(message.source).hold(message)
                 case Registered(topic, node, register):

@@ -4,9 +4,10 @@ Read back in order they give again the node's numbers, its memberships, what it 
 Only messages are ever large. What is stable everywhere need not be read back as messages: `Stable` says up to where.
 """
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 from antecede.core import Message
 from antecede.core.message import Seq, Source, Topic
@@ -17,16 +18,44 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unkn
     """Base of what is kept."""
 
 
-class Published(Record, frozen=True, gc=False, tag="vps.published"):
+class OfMessages(Record, frozen=True, gc=False):
+    """Base of what says that messages were published or delivered here."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        raise NotImplementedError
+
+
+class Published(OfMessages, frozen=True, gc=False, tag="vps.published"):
     """A message of this node. Its number is never used again."""
 
     message: Message
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (self.message,)
 
-class Delivered(Record, frozen=True, gc=False, tag="vps.delivered"):
+
+class Delivered(OfMessages, frozen=True, gc=False, tag="vps.delivered"):
     """A message given to the application here: it is not given again, and whoever lacks it can have it from here."""
 
     message: Message
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (self.message,)
+
+
+class PublishedRun(OfMessages, frozen=True, gc=False, tag="vps.published_run"):
+    """`Published` for messages that follow each other, kept as one."""
+
+    messages: Annotated[tuple[Message, ...], Meta(min_length=1)]  # a field, in the place of the base's property
+
+
+class DeliveredRun(OfMessages, frozen=True, gc=False, tag="vps.delivered_run"):
+    """`Delivered` for messages that followed each other, of one source on one topic."""
+
+    messages: Annotated[tuple[Message, ...], Meta(min_length=1)]
 
 
 class Held(Record, frozen=True, gc=False, tag="vps.held"):
@@ -59,4 +88,4 @@ class Stable(Record, frozen=True, gc=False, tag="vps.stable"):
     seq: Seq
 
 
-Kept: TypeAlias = Published | Delivered | Held | Registered | Began | Stable
+Kept: TypeAlias = Published | Delivered | PublishedRun | DeliveredRun | Held | Registered | Began | Stable

@@ -12,7 +12,7 @@ from antecede.core import Message
 from antecede.protocols.bundling import in_packets
 from antecede.protocols.vcube_ps.custody import Custody
 from antecede.protocols.vcube_ps.packets import ONCE, Pub
-from antecede.protocols.vcube_ps.records import Delivered, Published
+from antecede.protocols.vcube_ps.records import DeliveredRun, PublishedRun
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Stream
 
@@ -33,7 +33,7 @@ class Runs:
         out, retain = state.out, state.timing.retain
         messages = group.order.stamp_run(group.name, group.seq + 1, payloads)
         group.seq += len(messages)
-        out.kept += [Published(message) for message in messages]
+        out.keep(PublishedRun(tuple(messages)))
         out.deliveries += messages
         stream = group.stream(state.node)
         if not stream.take_run(messages):
@@ -63,7 +63,7 @@ class Runs:
             self._custody.received(group, stream, len(messages))
             return ready
         # Nothing was in their way, and nothing waited for them.
-        self._state.out.kept += [Delivered(message) for message in messages]
+        self._state.out.keep(DeliveredRun(messages))
         self._state.out.deliveries += messages
         self._custody.received(group, stream, 2 * len(messages))  # they came, and were delivered
         return ()
