@@ -41,8 +41,6 @@ def test_the_papers_two_bandwidths_and_its_latency() -> None:
     assert [fast.arrivals(0, 0, to, 572)[0] for to in (1, 2)] == [TICKS + 45_760, TICKS + 91_520]
     assert slow.arrivals(0, 0, 1, 572) == (TICKS + 457_600,)
     assert fast.arrivals(0, 1, 0, 572) == (TICKS + 45_760,), "every node has an interface of its own"
-    assert fast.free_at(0) == 91_520
-    assert fast.free_at(3) == 0
 
 
 @given(SENDS, MBPS)
@@ -149,4 +147,4 @@ def test_what_there_is_not_is_refused() -> None:
 
 
 def test_too_little_to_measure_is_no_measurement() -> None:
-    assert measured("messages=3") == {}
+    assert measured("messages=1") == {}

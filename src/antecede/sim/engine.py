@@ -42,6 +42,10 @@ class Observer(Protocol):
         ...
 
 
+#: (now, node, to, number, packet, size)
+SendHearer: TypeAlias = Callable[[int, int, int, int, Packet, int], None]
+
+
 class Simulation:
     """Processes, a network between them, and a clock that jumps from event to event."""
 
@@ -133,6 +137,10 @@ class Simulation:
             return
         self._note(node, "recover", "")
         self._bring_up(node)
+
+    def hear_sends(self, hear: SendHearer) -> None:
+        """Call `hear` for every packet sent from now on, as observers are: how a workload goes by what a load costs."""
+        self._tell_sent.append(hear)
 
     # -- the loop -----------------------------------------------------------------------------------------------
 

@@ -33,12 +33,13 @@ class PacketSwitched:
         self, propagation: Propagation, *, processing: int = 0, transmission: int = 0, ticks_per_byte: float = 0.0
     ) -> None:
         self.weighs = ticks_per_byte > 0
+        #: How long a byte occupies the wire.
+        self.ticks_per_byte = ticks_per_byte
         #: Ticks that packets spent queueing, over all nodes: t_q summed.
         self.queued = 0
         self._propagation = propagation
         self._processing = processing
         self._transmission = transmission
-        self._ticks_per_byte = ticks_per_byte
         self._wire_free: dict[int, int] = {}
 
     def arrivals(self, now: int, sender: int, to: int, size: int) -> tuple[int, ...]:
@@ -48,14 +49,10 @@ class PacketSwitched:
             self.queued += free - start
             start = free
         leaves = start + self._transmission
-        if self._ticks_per_byte:
-            leaves += round(size * self._ticks_per_byte)
+        if self.ticks_per_byte:
+            leaves += round(size * self.ticks_per_byte)
         self._wire_free[sender] = leaves
         return (leaves + self._propagation(sender, to),)
-
-    def free_at(self, node: int) -> int:
-        """When the wire of `node` has sent all it was given so far; in the past, or 0, when it is idle."""
-        return self._wire_free.get(node, 0)
 
 
 # -- propagation ------------------------------------------------------------------------------------------------------

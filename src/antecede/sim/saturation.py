@@ -6,8 +6,9 @@ Here they are held back instead, as by an ideal flow control: a message is publi
 interface on its way is promised to others for more than a short queue. The busiest is then used up to its capacity,
 none is asked for more, and publishers share it evenly, for each asks again only after its turn.
 
-What a message costs is read off the publisher's own interface as it leaves. What others send because of it
-(acknowledgements) is not counted, and queues.
+What a message will cost is guessed from the packets sent so far: its own size as it leaves its publisher, times what
+all packets together, acknowledgements among them, came to beyond that for the messages before it. Where packets grow on
+their way, a slow beginning (`warm_up`) shows how much before it matters.
 """
 
 import random
@@ -18,18 +19,22 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 from msgspec import Meta
 
-from antecede.core import Message, UsageError
+from antecede.core import Message, Packet, UsageError
 from antecede.overlay.graph import BaseGraph
 from antecede.overlay.graph_shapes import complete_tree
 from antecede.sim.engine import Simulation
 from antecede.sim.network import PacketSwitched
-from antecede.sim.units import ticks
+from antecede.sim.units import TICKS, ticks
 from antecede.sim.workload import TOPIC, Count, Members, NotNegative, WorkloadChoice
 
 #: Copies that may queue at an interface. Without a few in store it would rest whenever another one is busier.
 _QUEUE = 16
 
+#: Bytes of a node after which older packets count for half.
+_REMEMBERED = 100_000
+
 _Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+_Reals: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float64]]"
 
 
 class Saturating(WorkloadChoice, frozen=True, kw_only=True):
@@ -40,8 +45,12 @@ class Saturating(WorkloadChoice, frozen=True, kw_only=True):
     publishers: Annotated[int, Meta(ge=0)] = 1
     #: At least so long between two messages of one publisher.
     interval: NotNegative = 0.0
+    #: They begin one after the other within this time, or within the interval if that is longer.
+    within: NotNegative = 0.0
     #: How many messages there are in all.
     messages: Count = 400
+    #: For so long there is at most one message a u.t., whoever publishes it.
+    warm_up: NotNegative = 0.0
     #: Neighbours of an inner node, as in the protocol's graph.
     degree: Annotated[int, Meta(ge=2)] = 3
     #: One group of everybody; or one for every subtree, of which a publisher chooses among its own for each message.
@@ -64,10 +73,12 @@ class Saturating(WorkloadChoice, frozen=True, kw_only=True):
             raise UsageError("publishers", self.publishers, f"there are {len(everyone)}", "choose at most as many")
         first, *others = everyone
         chosen = [first, *sorted(rng.sample(others, (self.publishers or len(everyone)) - 1))]
-        load = _Load(self, simulation, wire, _Promises(complete_tree(nodes, self.degree), members))
+        promises = _Promises(complete_tree(nodes, self.degree), members, wire.ticks_per_byte)
+        load = _Load(self, simulation, promises)
         for node in chosen:
             topics = [topic for topic, taken in members.items() if node in taken]
-            simulation.at(ticks(rng.uniform(0, self.interval)), load.asker(node, _chooser(topics, rng)))
+            begin = ticks(rng.uniform(0, max(self.interval, self.within)))
+            simulation.at(begin, load.asker(node, _chooser(topics, rng)))
 
 
 def subtrees(nodes: int, degree: int) -> dict[str, Sequence[int]]:
@@ -86,8 +97,9 @@ def _chooser(topics: Sequence[str], rng: random.Random) -> Callable[[], str]:
 class _Promises:
     """Until when each node's interface is promised, and which interfaces a message of a group uses how often."""
 
-    def __init__(self, graph: BaseGraph, members: Members) -> None:
-        self._until = np.zeros(graph.nodes, np.int64)
+    def __init__(self, graph: BaseGraph, members: Members, ticks_per_byte: float) -> None:
+        self._ticks_per_byte = ticks_per_byte
+        self._until = np.zeros(graph.nodes)
         #: By topic: how many copies each node sends of what it got.
         self._copies: dict[str, _Numbers] = {}
         for topic, taken in members.items():
@@ -96,37 +108,67 @@ class _Promises:
             # A node passes on what it got to all its neighbours but one; the publisher has nobody to leave out.
             copies = [max(0, count - 1) if node in inside else 0 for node, count in enumerate(near)]
             self._copies[topic] = np.array(copies, np.int64)
-        #: By topic: ticks one copy occupied an interface, last time.
-        self._cost: dict[str, int] = {}
+        #: By topic, by node: ticks one copy occupies its interface, as it was guessed last time.
+        self._cost: dict[str, _Reals] = {}
+        self._free = np.zeros(graph.nodes)
 
     def book(self, topic: str, node: int, now: int) -> int:
         """When `node` may publish on `topic`; the interfaces are promised for what such a message took last time."""
-        cost = self._cost.get(topic, 0)
+        cost = self._cost.get(topic, self._free)
         used = self._copies[topic] > 0
         used[node] = True
-        begin = max(now, int(self._until[used].max()) - _QUEUE * cost)
+        begin = max(now, int((self._until[used] - _QUEUE * cost[used]).max()))
         self._until[used] = np.maximum(self._until[used], begin)
         self._add(topic, node, cost)
         return begin
 
-    def correct(self, topic: str, node: int, occupied: int) -> None:
-        """What was booked has occupied the publisher's own interface for so many ticks."""
-        cost = occupied // (int(self._copies[topic][node]) + 1)
-        self._add(topic, node, cost - self._cost.get(topic, 0))
+    def correct(self, topic: str, node: int, bytes_a_copy: _Reals) -> None:
+        """What was booked turned out to be of this size."""
+        cost = bytes_a_copy * self._ticks_per_byte
+        self._add(topic, node, cost - self._cost.get(topic, self._free))
         self._cost[topic] = cost
 
-    def _add(self, topic: str, node: int, cost: int) -> None:
+    def _add(self, topic: str, node: int, cost: _Reals) -> None:
         self._until += self._copies[topic] * cost
-        self._until[node] += cost
+        self._until[node] += cost[node]
+
+
+class _Sizes:
+    """How large messages are when they leave their publishers, and how much more each node sends than that."""
+
+    def __init__(self, nodes: int) -> None:
+        self._at_first: dict[tuple[str, int, int], int] = {}
+        #: By node: bytes sent, and what they would be if messages were as large as at first and there was nothing else.
+        self._sent = [0.0] * nodes
+        self._if_as_at_first = [0.0] * nodes
+
+    def hear(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
+        self._sent[node] += size
+        for message in packet.messages:
+            name = (message.topic, message.source, message.seq)
+            self._if_as_at_first[node] += self._at_first.setdefault(name, size)
+        if self._sent[node] > _REMEMBERED:
+            self._sent[node] /= 2
+            self._if_as_at_first[node] /= 2
+
+    def guess(self, message: Message) -> _Reals:
+        """By node, bytes a copy of `message`, just published, will come to. Alone in its group it is not sent."""
+        size = self._at_first.get((message.topic, message.source, message.seq), 0)
+        at_first = np.array(self._if_as_at_first)
+        growth = np.divide(self._sent, at_first, out=np.ones(len(at_first)), where=at_first > 0)
+        return size * growth
 
 
 class _Load:
     """The publishers. Each stands in line for its topic, publishes, and comes again after its interval."""
 
-    def __init__(self, choice: Saturating, simulation: Simulation, wire: PacketSwitched, promises: _Promises) -> None:
-        self._simulation, self._wire, self._promises = simulation, wire, promises
+    def __init__(self, choice: Saturating, simulation: Simulation, promises: _Promises) -> None:
+        self._simulation, self._promises = simulation, promises
+        self._sizes = _Sizes(len(simulation.processes))
+        simulation.hear_sends(self._sizes.hear)
         self._payload = bytes(choice.payload)
         self._interval, self._left = ticks(choice.interval), choice.messages
+        self._warm_up, self._last = ticks(choice.warm_up), -TICKS
         self._lines: defaultdict[str, deque[tuple[int, Callable[[], None]]]] = defaultdict(deque)
         #: By node whose protocol lets its message wait: what to do when it has gone.
         self._waiting: dict[int, Callable[[], None]] = {}
@@ -149,17 +191,20 @@ class _Load:
         if line and self._left:
             self._left -= 1
             begin = self._promises.book(topic, line[0][0], self._simulation.now)
+            if begin < self._warm_up:
+                begin = max(begin, self._last + TICKS)
+            self._last = begin
             self._simulation.at(begin, lambda: self._publish(topic))
 
     def _publish(self, topic: str) -> None:
         simulation = self._simulation
         node, ask = self._lines[topic].popleft()
-        before = max(self._wire.free_at(node), simulation.now)
-        if simulation.publish(node, topic, self._payload) is None:
+        message = simulation.publish(node, topic, self._payload)
+        if message is None:
             self._waiting[node] = ask
             simulation.on_delivery = self._hear
         else:
-            self._promises.correct(topic, node, max(0, self._wire.free_at(node) - before))
+            self._promises.correct(topic, node, self._sizes.guess(message))
             simulation.at(simulation.now + self._interval, ask)
         self._serve(topic)
 
