@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+import antecede.spark
 from antecede.spark.session import spark_session
 
 
@@ -13,3 +14,10 @@ def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]", short=True)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def session(spark: SparkSession) -> SparkSession:
+    """The same, with topics as tables."""
+    antecede.spark.register(spark)
+    return spark

@@ -7,15 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-import antecede.spark
-
 from .journals import BEGIN_US, STEP_US, message, topic, write_journal
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    antecede.spark.register(spark)
-    return spark
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +66,9 @@ def test_a_schema_of_ones_own_prunes_columns(session: SparkSession, journal: Pat
         ({"since": "97"}, [98, 99, 100]),
         ({"since": "0:99"}, [100]),
         ({"since": "latest"}, []),
+        ({"until": "3"}, [1, 2, 3]),
+        ({"since": "5", "until": "0:7", "topics": "rooms/1/#"}, [6]),
+        ({"since": "2025-11-15T09:46:40.065Z", "until": "2025-11-15T09:46:40.075Z"}, list(range(61, 71))),
         ({"since": "2025-11-15T09:46:40.095Z"}, list(range(91, 101))),
     ],
     ids=str,
@@ -82,29 +77,13 @@ def test_topics_and_since(session: SparkSession, journal: Path, options: dict[st
     assert positions(table(session, journal, **options)) == expected
 
 
-@pytest.mark.parametrize(
-    ("where", "expected", "left"),
-    [
-        ("position > 95", range(96, 101), ""),
-        ("position >= 10 AND position < 12", (10, 11), ""),
-        ("position = 7 AND topic IS NOT NULL", (7,), ""),
-        ("position <= 20 AND topic = 'rooms/3/chat'", (3, 8, 13, 18), ""),
-        ("position < 9 AND topic IN ('rooms/0/chat', 'rooms/1/chat')", (1, 5, 6), ""),
-        ("position < 9 AND topic LIKE 'rooms/2%'", (2, 7), ""),
-        ("position < 9 AND topic LIKE '%2/chat'", (2, 7), ""),
-        ("position < 9 AND seq = 2", (5, 6, 7, 8), "seq"),
-        ("position < 9 AND topic <> 'rooms/2/chat'", (1, 3, 4, 5, 6, 8), "topic"),
-    ],
-)
-def test_filters_go_down(
-    session: SparkSession, journal: Path, where: str, expected: tuple[int, ...], left: str
-) -> None:
-    frame = table(session, journal).where(where)
-    assert positions(frame) == list(expected)
-    plan = frame._jdf.queryExecution().executedPlan().toString()
-    filters = [line for line in plan.splitlines() if "Filter " in line and "BatchScan" not in line]
-    assert len(filters) == (1 if left else 0), plan
-    assert all(left in line and "position" not in line for line in filters)
+def test_one_table_in_several_queries(session: SparkSession, journal: Path) -> None:
+    """Spark's own push-down for Python sources fails this: what one query filters is missing from the next."""
+    frame = table(session, journal, rowsPerPartition=30)
+    few, last = frame.where("position <= 5 AND topic LIKE 'rooms/%'"), frame.where("position > 97")
+    assert positions(few.union(last)) == [1, 2, 3, 4, 5, 98, 99, 100]
+    assert positions(few) == [1, 2, 3, 4, 5]
+    assert frame.count() == 100
 
 
 def test_what_retention_removed_is_an_error_that_names_it(session: SparkSession, tmp_path: Path) -> None:
@@ -115,7 +94,6 @@ def test_what_retention_removed_is_an_error_that_names_it(session: SparkSession,
     with pytest.raises(PySparkException, match=f"positions 6 to {kept[0] - 1} of .* were removed by retention"):
         table(session, tmp_path, since=5).collect()
     assert positions(table(session, tmp_path, since=5, failOnDataLoss="false")) == kept
-    assert positions(table(session, tmp_path, since=5).where("position > 98")) == [99, 100]
 
 
 @pytest.mark.parametrize(

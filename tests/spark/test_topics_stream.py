@@ -9,19 +9,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-import antecede.spark
 from antecede.core import UsageError
 from antecede.spark.topics.columns import SCHEMA
 from antecede.spark.topics.options import source_options
 from antecede.spark.topics.stream import TopicStream
 
 from .journals import write_journal
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    antecede.spark.register(spark)
-    return spark
 
 
 class Copy:
@@ -133,14 +126,14 @@ def test_available_now_stops_where_the_journal_ended(tmp_path: Path) -> None:
 
 def test_a_stream_begins_with_what_comes_unless_told(tmp_path: Path) -> None:
     write_journal(tmp_path, 30)
-    assert stream(tmp_path, since="").initialOffset() == {"node": 0, "memory": 0, "position": 30}
+    assert stream(tmp_path, since="").initialOffset() == {"node": 0, "position": 30}
     assert stream(tmp_path, since="12").initialOffset()["position"] == 12
 
 
 def test_what_retention_removed_may_be_left_out(tmp_path: Path) -> None:
     write_journal(tmp_path, 50)
     strict, lenient = stream(tmp_path), stream(tmp_path, failOnDataLoss="false")
-    start = {"node": 0, "memory": 0, "position": 5}
+    start = {"node": 0, "position": 5}
     write_journal(tmp_path, 100, retain=2000)
     end = lenient.latestOffset(start, ReadMaxRows(10))
     found = read(lenient, start, end)
@@ -154,9 +147,8 @@ def test_what_retention_removed_may_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("offset", "said"),
     [
-        ({"node": 0, "memory": 0, "position": 21}, "ends at position 20, the query's checkpoint is at 21"),
-        ({"node": 3, "memory": 0, "position": 2}, "is node 0, the query's checkpoint counts positions of node 3"),
-        ({"node": 0, "memory": 7, "position": 2}, "was started anew since"),
+        ({"node": 0, "position": 21}, "ends at position 20, the query's checkpoint is at 21"),
+        ({"node": 3, "position": 2}, "is node 0, the query's checkpoint counts positions of node 3"),
     ],
 )
 def test_a_checkpoint_of_something_else(tmp_path: Path, offset: dict[str, Any], said: str) -> None:

@@ -7,8 +7,9 @@ It is always the same node: positions and batches are a node's own.
 import asyncio
 import ssl
 import time
+from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from antecede.core import AntecedeError, ProtocolError, UsageError
 from antecede.live.bulk.records import (
@@ -30,6 +31,7 @@ from antecede.live.handshake import greet
 from antecede.live.node.config import split_address
 
 A = TypeVar("A", bound=Answer)
+T = TypeVar("T")
 
 #: What a node may take for an answer, beside the patience a release has of its own.
 _ANSWER_S: Final = 60.0
@@ -66,7 +68,7 @@ class Caller:
 
     def __enter__(self) -> "Caller":
         try:
-            self._loop.run_until_complete(self._dial())
+            self._patiently(self._dial)
         except BaseException:
             self._loop.close()
             raise
@@ -81,23 +83,26 @@ class Caller:
 
     def ask(self, question: Question, answer: type[A], *, within_s: float = _ANSWER_S) -> A:
         """Raises what the node says: `GapError`, `DeniedError`, `StoppedError`, or `UsageError`."""
+        found = self._patiently(lambda: self._ask(question, within_s))
+        if isinstance(found, Failed):
+            raise _error(found)
+        if not isinstance(found, answer):
+            raise ProtocolError(f"{type(found).__name__} is no answer to {type(question).__name__}")
+        return found
+
+    def _patiently(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Again and again, as long as patience lasts and the node does not say no."""
         deadline = time.monotonic() + self._patience_s
         pause_s = 0.05
         while True:
             try:
-                found = self._loop.run_until_complete(self._ask(question, within_s))
-                break
+                return self._loop.run_until_complete(attempt())
             except (BrokenError, UnreachableError, RefusedError) as error:
                 final = isinstance(error, RefusedError) and error.reason not in PASSING
                 if final or time.monotonic() + pause_s > deadline:
                     raise
             time.sleep(pause_s)
             pause_s = min(2.0, 2 * pause_s)
-        if isinstance(found, Failed):
-            raise _error(found)
-        if not isinstance(found, answer):
-            raise ProtocolError(f"{type(found).__name__} is no answer to {type(question).__name__}")
-        return found
 
     async def _dial(self) -> "_Line":
         line = _Line()

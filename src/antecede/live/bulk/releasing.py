@@ -23,7 +23,7 @@ from antecede.live.bulk.staging import FILE_NAME, Batch, Staging
 from antecede.live.envelope import add_mark, mark_of, seal
 from antecede.live.errors import JournalError, StoppedError
 from antecede.live.journal import JournalFile
-from antecede.protocols.vcube_ps.records import Published
+from antecede.protocols.vcube_ps.records import Published, PublishedRun
 
 if TYPE_CHECKING:
     from antecede.live.node.node import Node
@@ -208,7 +208,8 @@ class Releases:
             return done
 
         # What was published and not delivered here yet is kept by the protocol alone.
-        kept = [record.message for record in await journal.kept() if isinstance(record, Published)]
+        records = [one for one in await journal.kept() if isinstance(one, Published | PublishedRun)]
+        kept = [message for record in records for message in record.messages]
         return max(_furthest(kept, slot, batch.mark), await asyncio.to_thread(look))
 
     # -- inside --------------------------------------------------------------------------------------------------------

@@ -5,6 +5,6 @@ columns.py   the columns, and how deliveries fill them
 stores.py    a journal or a node, seen alike
 source.py    batch queries
 stream.py    streaming queries
-filters.py   what of a `where` the source answers itself
+sink.py      rows written to topics
 format.py    the format "antecede", and making it known to a session
 """

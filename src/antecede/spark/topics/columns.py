@@ -6,7 +6,7 @@ column pruning as Spark's Python sources come.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from antecede.core import ProtocolError, UsageError
+from antecede.core import Message, ProtocolError, UsageError
 from antecede.live.envelope import Envelope, unseal
 from antecede.live.topics import TopicFilter
 
@@ -52,26 +52,14 @@ SCHEMA: Final = StructType(
 )
 
 
-class Sent(Protocol):
-    """A message in a journal (`core.Message`) or from a node (`client.records.Dated`)."""
-
-    @property
-    def source(self) -> int: ...
-    @property
-    def seq(self) -> int: ...
-    @property
-    def deps(self) -> tuple[tuple[int, int], ...]: ...
-    @property
-    def payload(self) -> bytes: ...
-
-
 class Deliveries(NamedTuple):
-    """Some of them, in order: four lists of one length."""
+    """Some of them, in order: four columns of one length. Everything wanted up to position `reached` is there."""
 
-    messages: Sequence[Sent]
+    messages: Sequence[Message]
     positions: "np.ndarray[Any, np.dtype[np.int64]]"
     times_us: "np.ndarray[Any, np.dtype[np.int64]]"
     held_us: "np.ndarray[Any, np.dtype[np.int64]]"
+    reached: int
 
 
 def check_schema(schema: StructType) -> None:
@@ -146,6 +134,7 @@ def _some(found: Deliveries, indices: list[int]) -> Deliveries:
         found.positions[indices],
         found.times_us[indices],
         found.held_us[indices],
+        found.reached,
     )
 
 

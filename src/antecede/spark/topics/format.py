@@ -1,13 +1,20 @@
 """The format `antecede`, as Spark asks for it, and making it known to a session."""
 
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from antecede.spark.session import is_local
 from antecede.spark.ship import ship_package
 from antecede.spark.topics.columns import SCHEMA
-from antecede.spark.topics.options import source_options
+from antecede.spark.topics.options import sink_options, source_options
+from antecede.spark.topics.sink import TopicStreamWriter, TopicWriter
 from antecede.spark.topics.source import TopicReader
 from antecede.spark.topics.stores import open_store
 from antecede.spark.topics.stream import TopicStream
@@ -23,7 +30,7 @@ class TopicSource(DataSource):
     def schema(self) -> StructType:
         # Asked for when a query is analysed: what is wrong with the options, or with the node, is said then.
         options = source_options(self.options)
-        with open_store(options.where, options.topics) as store:
+        with open_store(options.where, options.topics, patient=False) as store:
             store.extent()
         return SCHEMA
 
@@ -33,14 +40,18 @@ class TopicSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return TopicStream(source_options(self.options), schema)
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return TopicWriter(sink_options(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        return TopicStreamWriter(sink_options(self.options), schema, overwrite)
+
 
 def register(spark: SparkSession) -> None:
     """Let `spark` read and write topics: `spark.read.format("antecede")`. A second time changes nothing.
 
-    Filters go down to Python sources only where that is allowed, so it is allowed here. On a cluster the package
-    is sent to the workers.
+    On a cluster the package is sent to the workers.
     """
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(TopicSource)
     if not is_local(spark.sparkContext.master or ""):
         ship_package(spark.sparkContext)

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from antecede.core import UsageError
 from antecede.live.client.message import parse_cursor
 from antecede.live.client.records import FILTERS_MAX
-from antecede.live.topics import check_filter
+from antecede.live.topics import check_filter, check_topic
 
 #: What Spark itself puts among the options of a reader or writer.
 _SPARKS_OWN: Final = frozenset(["checkpointlocation", "path"])
@@ -23,14 +23,23 @@ _SOURCE: Final = (
     *_WHERE,
     "topics",
     "since",
+    "until",
     "maxRowsPerBatch",
     "maxBytesPerBatch",
     "rowsPerPartition",
     "failOnDataLoss",
 )
 
+_SINK: Final = ("url", "token", "tls", "cluster", "topic", "producer", "batch", "patience")
+
 #: Positions one task reads. A task costs some 60 ms, a quarter of a million rows half a second.
 ROWS_PER_PARTITION: Final = 250_000
+
+#: Seconds in which a node publishes a batch: some millions of messages.
+PATIENCE_S: Final = 600
+
+#: Characters in the name of a producer.
+NAME_MAX: Final = 200
 
 
 @dataclass(frozen=True)
@@ -48,8 +57,8 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Since:
-    """Where to begin: at either end, behind a position (of a node, if it is named), or at a time."""
+class Place:
+    """Where to begin or end: at either end, at a position (of a node, if it is named), or at a time."""
 
     kind: Literal["earliest", "latest", "position", "time"]
     position: int = 0
@@ -64,7 +73,9 @@ class SourceOptions:
     where: Where
     topics: tuple[str, ...]
     #: None: from the beginning in a batch query, from now on in a stream.
-    since: Since | None
+    since: Place | None
+    #: Of a batch query: the last to read, or the time before which they were delivered. None: all there are.
+    until: Place | None
     rows_max: int | None
     bytes_max: int | None
     rows_per_partition: int
@@ -76,11 +87,48 @@ def source_options(found: Mapping[str, str]) -> SourceOptions:
     return SourceOptions(
         where=_where(options),
         topics=_topics(options),
-        since=_since(options),
+        since=_place(options, "since"),
+        until=_place(options, "until"),
         rows_max=_count(options, "maxRowsPerBatch"),
         bytes_max=_count(options, "maxBytesPerBatch"),
         rows_per_partition=_count(options, "rowsPerPartition") or ROWS_PER_PARTITION,
         fail_on_data_loss=_flag(options, "failOnDataLoss", default=True),
+    )
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """Of rows written to topics."""
+
+    where: Where
+    #: Of all rows; empty: there is a column that says.
+    topic: str
+    #: Whose batch it is; empty: the query's own id, or a name by chance.
+    producer: str
+    batch: int
+    #: How long a batch may take to be published.
+    patience_s: int
+
+
+def sink_options(found: Mapping[str, str]) -> SinkOptions:
+    if "journal" in found:
+        raise UsageError("journal", found["journal"], "is only read", "write to its node: .option('url', …)")
+    options = _known(found, _SINK, "writing")
+    topic = options.get("topic", "")
+    producer = options.get("producer", "")
+    if len(producer) > NAME_MAX:
+        raise UsageError("producer", f"{producer[:40]}…", "is too long", f"use at most {NAME_MAX} characters")
+    if "batch" in options and not producer:
+        raise UsageError("batch", options["batch"], "is a number of nobody", "say whose with .option('producer', …)")
+    number = options.get("batch", "0")
+    if not re.fullmatch(r"\d{1,18}", number):
+        raise UsageError("batch", number, "is not a number", "count them from 0 on")
+    return SinkOptions(
+        where=_where(options),
+        topic=check_topic(topic) if topic else "",
+        producer=producer,
+        batch=int(number),
+        patience_s=_count(options, "patience") or PATIENCE_S,
     )
 
 
@@ -112,6 +160,8 @@ def _where(options: dict[str, str]) -> Where:
                 raise UsageError(name, "…", "is for asking a node", "leave it out with journal: files have permissions")
     if url and not url.startswith("antecede://"):
         raise UsageError("url", url, "is not a node's", "write antecede://host:port")
+    if "," in url:
+        raise UsageError("url", url, "names several nodes", "name one: positions and batches are a node's own")
     return Where(
         url=url,
         journal=journal,
@@ -134,24 +184,24 @@ def _topics(options: dict[str, str]) -> tuple[str, ...]:
     return topics
 
 
-def _since(options: dict[str, str]) -> Since | None:
-    text = options.get("since", "").strip()
+def _place(options: dict[str, str], name: str) -> Place | None:
+    text = options.get(name, "").strip()
     if not text:
         return None
     if text == "earliest":
-        return Since("earliest")
+        return Place("earliest")
     if text == "latest":
-        return Since("latest")
+        return Place("latest")
     if re.fullmatch(r"(\d+:)?\d+", text):
         node, position = parse_cursor(text)
-        return Since("position", position=position, node=node)
+        return Place("position", position=position, node=node)
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
         remedy = "write earliest, latest, a position such as 1200, a message's cursor, or 2026-11-15T09:00:00Z"
-        raise UsageError("since", text, "is neither a position nor a time", remedy) from None
+        raise UsageError(name, text, "is neither a position nor a time", remedy) from None
     when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
-    return Since("time", time_us=int(when.timestamp() * 1_000_000))
+    return Place("time", time_us=int(when.timestamp() * 1_000_000))
 
 
 def _count(options: dict[str, str], name: str) -> int | None:

@@ -1,23 +1,26 @@
 """Topics as a table: `spark.read.format("antecede")`.
 
 A batch query reads the positions there are when it is planned, in ranges, one to a task, so that rows come in the order
-in which the node delivered them. Filters on `topic` and `position` go down to the tasks (`filters`).
+in which the node delivered them.
+
+What is not to be read at all is said in options (`topics`, `since`, `until`), not taken from the query's `where`.
+Spark's filter push-down for Python sources (`pushFilters`, tried with 4.3) keeps what one query pushed for the next one
+over the same DataFrame: `df.where("position > 9").count()` and then `df.count()` gives the first count twice.
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from antecede.core import UsageError
 from antecede.live.errors import GapError
 from antecede.live.journal import Extent
 from antecede.spark.topics.columns import Builder, any_of, check_schema
-from antecede.spark.topics.filters import Pushed
-from antecede.spark.topics.options import Since, SourceOptions
+from antecede.spark.topics.options import Place, SourceOptions
 from antecede.spark.topics.stores import Store, open_store
 
 log = logging.getLogger("antecede.spark")
@@ -39,26 +42,22 @@ class TopicReader(DataSourceReader):
         check_schema(schema)
         self._options = options
         self._schema = schema
-        self._pushed = Pushed()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        return [one for one in filters if not self._pushed.take(one)]
 
     def partitions(self) -> list[InputPartition]:
-        options, pushed = self._options, self._pushed
+        options = self._options
         with open_store(options.where, options.topics) as store:
             extent = store.extent()
-            after = begin(store, extent, options.since or Since("earliest"))
-            after, last = max(after, pushed.after), min(extent.position, pushed.last)
+            after = begin(store, extent, options.since or Place("earliest"))
+            last = end(store, extent, options.until or Place("latest"))
             if after < min(last, extent.removed):
                 after = lost(options, after, extent.removed)
             return list(ranges(store.node, after, last, options.rows_per_partition))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_range(self._options, self._schema, self._pushed, partition)
+        return read_range(self._options, self._schema, partition)
 
 
-def begin(store: Store, extent: Extent, since: Since) -> int:
+def begin(store: Store, extent: Extent, since: Place) -> int:
     """The position behind which reading begins."""
     if since.kind == "earliest":
         return extent.removed
@@ -66,13 +65,27 @@ def begin(store: Store, extent: Extent, since: Since) -> int:
         return extent.position
     if since.kind == "time":
         return store.before(since.time_us)
-    if since.node not in (-1, store.node):
-        problem = f"is a cursor of node {since.node}, this is node {store.node}"
-        raise UsageError("since", f"{since.node}:{since.position}", problem, "read from that node")
+    _check_cursor(store, "since", since)
     if since.position > extent.position:
         problem = f"is ahead of the node, which is at {extent.position}"
         raise UsageError("since", since.position, problem, "use latest for what comes next")
     return since.position
+
+
+def end(store: Store, extent: Extent, until: Place) -> int:
+    """The last position to read."""
+    if until.kind == "time":
+        return store.before(until.time_us)
+    if until.kind == "position":
+        _check_cursor(store, "until", until)
+        return min(until.position, extent.position)
+    return extent.removed if until.kind == "earliest" else extent.position
+
+
+def _check_cursor(store: Store, option: str, place: Place) -> None:
+    if place.node not in (-1, store.node):
+        problem = f"is a cursor of node {place.node}, this is node {store.node}"
+        raise UsageError(option, f"{place.node}:{place.position}", problem, "read from that node")
 
 
 def lost(options: SourceOptions, after: int, removed: int) -> int:
@@ -99,14 +112,11 @@ def ranges(node: int, after: int, last: int, rows: int) -> Iterator[Range]:
         )
 
 
-def read_range(
-    options: SourceOptions, schema: StructType, pushed: Pushed, partition: InputPartition
-) -> Iterator[pa.RecordBatch]:
+def read_range(options: SourceOptions, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """In a task."""
     if not isinstance(partition, Range):  # Spark's stand-in for "there are none"
         return
-    wanted = any_of(options.topics)
-    build = Builder(schema, lambda topic: wanted(topic) and pushed.takes(topic)).batch
+    build = Builder(schema, any_of(options.topics)).batch
     with open_store(options.where, options.topics) as store:
         check_node(options, store, partition.node)
         after = partition.after
@@ -114,7 +124,7 @@ def read_range(
             try:
                 for found in store.read(after, partition.last):
                     batch = build(found)
-                    after = int(found.positions[-1])
+                    after = found.reached
                     if batch is not None:
                         yield batch
             except GapError as gap:

@@ -3,6 +3,7 @@
 `Store.read` gives a range of positions, in order. What retention has removed of it is an error that names it.
 """
 
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -10,8 +11,11 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from antecede.core import Message
+from antecede.core import Message, UsageError
+from antecede.live.bulk.caller import Caller
+from antecede.live.bulk.records import Look, Page, Piece, Read, Stand
 from antecede.live.journal import Extent, JournalFile, Stored
+from antecede.live.journal.blocks import decode_deliveries
 from antecede.spark.topics.columns import Deliveries
 from antecede.spark.topics.options import Where
 
@@ -22,11 +26,6 @@ class Store(Protocol):
     @property
     def node(self) -> int:
         """Whose positions they are."""
-        ...
-
-    @property
-    def memory(self) -> int:
-        """Changes whenever positions begin anew; 0 for a node that remembers."""
         ...
 
     def extent(self) -> Extent: ...
@@ -40,7 +39,10 @@ class Store(Protocol):
         ...
 
     def read(self, after: int, last: int) -> Iterator[Deliveries]:
-        """What was delivered after position `after` up to `last`. Raises `GapError`, `JournalError`."""
+        """What was delivered after position `after` up to `last`, perhaps without what is not wanted of it.
+
+        Raises `GapError`, `JournalError`.
+        """
         ...
 
     def __enter__(self) -> Self: ...
@@ -50,15 +52,37 @@ class Store(Protocol):
     ) -> None: ...
 
 
-def open_store(where: Where, topics: tuple[str, ...]) -> Store:
-    """`topics`: what of it is wanted; a store may give more."""
-    return JournalStore(where)
+def open_store(where: Where, topics: tuple[str, ...], *, patient: bool = True) -> Store:
+    """`topics`: what of it is wanted; a store may give more. Not `patient`: a node must answer at once."""
+    return JournalStore(where) if where.journal else NodeStore(where, topics, patient=patient)
+
+
+def call(where: Where, *, patient: bool = True) -> Caller:
+    """A line to a node."""
+    return Caller(
+        where.url,
+        name="spark",
+        token=where.token,
+        tls=_tls(where.tls) if where.tls else None,
+        cluster=where.cluster,
+        patience_s=30.0 if patient else 0.0,
+    )
+
+
+def _tls(text: str) -> ssl.SSLContext:
+    """A directory made by `antecede cert init`, or its authority's certificate alone."""
+    from antecede.live.security import client_tls  # noqa: PLC0415 - cryptography is slow to load
+
+    path = Path(text)
+    path = path / "authority.pem" if path.is_dir() else path
+    if not path.exists():
+        problem = "is not there, on the machine of this task or driver"
+        raise UsageError("tls", text, problem, "name a directory made by `antecede cert init`, or authority.pem")
+    return client_tls(path)
 
 
 class JournalStore:
     """A journal on a disk that this process sees. The node may run or not."""
-
-    memory = 0
 
     def __init__(self, where: Where) -> None:
         self._file = JournalFile(Path(where.journal))
@@ -80,6 +104,44 @@ class JournalStore:
             yield _deliveries(chunk, after, last)
 
 
+class NodeStore:
+    """A node that runs, asked in bulk."""
+
+    def __init__(self, where: Where, topics: tuple[str, ...], *, patient: bool) -> None:
+        self._caller = call(where, patient=patient)
+        self._topics = topics
+        self.node = -1
+
+    def __enter__(self) -> Self:
+        self._caller.__enter__()
+        self.node = self._look(Look()).node
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._caller.__exit__(kind, error, trace)
+
+    def extent(self) -> Extent:
+        stand = self._look(Look())
+        return Extent(stand.removed, stand.position)
+
+    def before(self, time_us: int) -> int:
+        return self._look(Look(time_us=max(1, time_us))).before
+
+    def within(self, after: int, last: int, bytes_max: int) -> int:
+        return self._look(Look(after=after, last=last, bytes_max=bytes_max)).within
+
+    def read(self, after: int, last: int) -> Iterator[Deliveries]:
+        while after < last:
+            page = self._caller.ask(Read(after, last, self._topics), Page)
+            yield _page(page, after, last)
+            after = page.reached
+
+    def _look(self, look: Look) -> Stand:
+        return self._caller.ask(look, Stand)
+
+
 def _deliveries(chunk: list[Stored], after: int, last: int) -> Deliveries:
     """The part of a chunk that lies in a range."""
     sizes = [len(stored.block.messages) for stored in chunk]
@@ -93,4 +155,29 @@ def _deliveries(chunk: list[Stored], after: int, last: int) -> Deliveries:
             held[stored.first - first + index] = held_us
     times = np.repeat(np.array([stored.time_us for stored in chunk], np.int64), sizes)
     positions = np.arange(first + begin, first + end, dtype=np.int64)
-    return Deliveries(messages[begin:end], positions, times[begin:end], held[begin:end])
+    return Deliveries(messages[begin:end], positions, times[begin:end], held[begin:end], min(last, first + end - 1))
+
+
+def _page(page: Page, after: int, last: int) -> Deliveries:
+    """A page of a node: whole blocks, or those of their messages that are wanted."""
+    pieces = [_piece(piece, after, last) for piece in page.pieces]
+    return Deliveries(
+        [message for piece in pieces for message in piece.messages],
+        np.concatenate([np.zeros(0, np.int64), *[piece.positions for piece in pieces]]),
+        np.concatenate([np.zeros(0, np.int64), *[piece.times_us for piece in pieces]]),
+        np.concatenate([np.zeros(0, np.int64), *[piece.held_us for piece in pieces]]),
+        page.reached,
+    )
+
+
+def _piece(piece: Piece, after: int, last: int) -> Deliveries:
+    block = decode_deliveries(piece.block)
+    stored = Stored(piece.first, piece.time_us, block)
+    if piece.places is None:
+        return _deliveries([stored], after, last)
+    messages = block.messages
+    positions = piece.first + np.array(piece.places, np.int64)
+    held = np.zeros(len(messages), np.int64)
+    for index, held_us in block.held_us.items():
+        held[index] = held_us
+    return Deliveries(messages, positions, np.full(len(messages), piece.time_us, np.int64), held, last)

@@ -4,8 +4,8 @@ An offset is a position, with the node that counts it. Spark notes in its checkp
 reads, before it reads; positions never change their message. So a batch that is run again reads the same rows, and a
 query that is killed goes on without a hole or a repetition.
 
-What does not fit a checkpoint is an error: another node, a node that has forgotten its past, a journal that ends before
-the position reached. What retention has removed meanwhile is one too, unless `failOnDataLoss` is false.
+What does not fit a checkpoint is an error: another node, a journal that ends before the position reached. What
+retention has removed meanwhile is one too, unless `failOnDataLoss` is false.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,8 +25,7 @@ from pyspark.sql.types import StructType
 from antecede.core import UsageError
 from antecede.live.journal import Extent
 from antecede.spark.topics.columns import check_schema
-from antecede.spark.topics.filters import Pushed
-from antecede.spark.topics.options import Since, SourceOptions
+from antecede.spark.topics.options import Place, SourceOptions
 from antecede.spark.topics.source import begin, lost, ranges, read_range
 from antecede.spark.topics.stores import Store, open_store
 
@@ -36,6 +35,8 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_schema(schema)
+        if options.until is not None:
+            raise UsageError("until", "…", "is for batch queries", "use .trigger(availableNow=True) to stop by itself")
         self._options = options
         self._schema = schema
         #: With the trigger "available now": where to stop.
@@ -44,7 +45,7 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         with self._open() as store:
             extent = store.extent()
-            after = begin(store, extent, self._options.since or Since("latest"))
+            after = begin(store, extent, self._options.since or Place("latest"))
             return _offset(store, after)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -83,7 +84,7 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return list(ranges(store.node, after, last, self._options.rows_per_partition))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_range(self._options, self._schema, Pushed(), partition)
+        return read_range(self._options, self._schema, partition)
 
     def _open(self) -> Store:
         return open_store(self._options.where, self._options.topics)
@@ -95,9 +96,6 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if offset["node"] != store.node:
             problem = f"is node {store.node}, the query's checkpoint counts positions of node {offset['node']}"
             raise UsageError("node", where, problem, "name that node alone, or begin with a new checkpoint")
-        if offset["memory"] != store.memory:
-            problem = "keeps no journal and was started anew since: what followed the checkpoint is lost"
-            raise UsageError("node", where, problem, "begin with a new checkpoint")
         if position > extent.position:
             problem = f"ends at position {extent.position}, the query's checkpoint is at {position}"
             raise UsageError("journal", where, problem, "name the journal that was read, not an older copy")
@@ -105,4 +103,4 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _offset(store: Store, position: int) -> dict[str, Any]:
-    return {"node": store.node, "memory": store.memory, "position": position}
+    return {"node": store.node, "position": position}

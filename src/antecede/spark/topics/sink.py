@@ -1,0 +1,182 @@
+"""Rows as messages: `df.write.format("antecede")` and `df.writeStream.format("antecede")`.
+
+Tasks give their rows to a node, which keeps them to itself (`live.bulk`). When all tasks are done, the driver has the
+node publish them, part after part, as one batch with a name and a number. So a task that fails and is tried again
+leaves nothing behind; a batch appears whole or not at all; and one that was published is not published again, whoever
+died in between, and even if it is computed anew with other rows or in another order.
+
+Whose batch: a streaming query's own id, which its checkpoint keeps, and Spark's number of the batch. A batch query has
+no name that lasts, so it is safe against failing tasks only, unless it is given one: `producer`, and `batch` to count.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType
+
+from antecede.core import UsageError
+from antecede.live.bulk.records import STAGE_BYTES, Discard, Done, Look, Release, Row, Stage, Stand, encode_rows
+from antecede.live.bulk.staging import UNNAMED
+from antecede.live.envelope import BODY_BYTES_MAX
+from antecede.spark.topics.columns import DEPENDENCY
+from antecede.spark.topics.options import SinkOptions
+from antecede.spark.topics.stores import call
+
+_TYPES: Final[dict[str, tuple[DataType, ...]]] = {
+    "topic": (StringType(),),
+    "payload": (BinaryType(), StringType()),
+    "headers": (MapType(StringType(), StringType()),),
+    "after": (ArrayType(DEPENDENCY),),
+    #: The same, by the name it has in a table that was read.
+    "deps": (ArrayType(DEPENDENCY),),
+}
+
+
+@dataclass
+class Staged(WriterCommitMessage):
+    """What a task has given to the node: a part, and how many stages it has."""
+
+    partition: int
+    part: str
+    stages: int
+    #: Of a streaming query: its id.
+    query: str
+
+
+class TopicWriter(DataSourceArrowWriter):
+    """A batch query. Made once for a job, before its tasks."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+        _check(options, schema, overwrite)
+        self._options = options
+        self._producer = options.producer or f"{UNNAMED}{uuid.uuid4()}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return stage(self._options, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        release(self._options, self._producer, self._options.batch, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        discard(self._options, messages)
+
+
+class TopicStreamWriter(DataSourceStreamArrowWriter):
+    """A streaming query."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+        if options.producer:
+            raise UsageError("producer", options.producer, "is for batch queries", "a stream's checkpoint names it")
+        _check(options, schema, overwrite)
+        self._options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return stage(self._options, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        queries = {message.query for message in _staged(messages)}
+        if queries:  # a batch without a task has nothing to publish
+            (query,) = queries
+            release(self._options, f"spark/{query}", batchId, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        discard(self._options, messages)
+
+
+def _check(options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+    """At analysis: the columns, and whether the node is there and lets us in."""
+    if overwrite:
+        raise UsageError("mode", "overwrite", "what was published stays so", "use .mode('append')")
+    found = {field.name: field.dataType for field in schema}
+    for name, kind in found.items():
+        if name not in _TYPES:
+            remedy = f"select {', '.join(_TYPES)}; what else should travel belongs into payload or headers"
+            raise UsageError("column", name, "is not one of a message", remedy)
+        if kind.simpleString() not in [allowed.simpleString() for allowed in _TYPES[name]]:
+            allowed = " or ".join(one.simpleString() for one in _TYPES[name])
+            raise UsageError("column", name, f"is {kind.simpleString()}, not {allowed}", "cast it")
+    if "after" in found and "deps" in found:
+        raise UsageError("column", "deps", "says what after says", "drop one of them")
+    if "payload" not in found:
+        raise UsageError("column", "payload", "is missing", "say what to send: select(… .alias('payload'))")
+    if ("topic" in found) == bool(options.topic):
+        if options.topic:
+            raise UsageError("topic", options.topic, "stands beside a column topic", "use one of them")
+        raise UsageError("column", "topic", "is missing", "add it, or name one for all rows: .option('topic', …)")
+    with call(options.where, patient=False) as caller:
+        caller.ask(Look(), Stand)
+
+
+def stage(options: SinkOptions, batches: Iterable[pa.RecordBatch]) -> Staged:
+    """In a task: give its rows to the node, in order, under a name that no other attempt has."""
+    context = TaskContext.get()
+    assert context is not None
+    part = str(uuid.uuid4())
+    stages = 0
+    with call(options.where) as caller:
+        for rows in _blocks(options.topic, batches):
+            caller.ask(Stage(part, stages, rows), Done)
+            stages += 1
+    query = context.getLocalProperty("sql.streaming.queryId") or ""
+    return Staged(context.partitionId(), part, stages, query)
+
+
+def release(options: SinkOptions, producer: str, batch: int, messages: list[WriterCommitMessage | None]) -> None:
+    """On the driver: have it published, part after part."""
+    parts = tuple((one.part, one.stages) for one in _staged(messages) if one.stages)
+    patience_s = options.patience_s
+    with call(options.where) as caller:
+        caller.ask(Release(producer, batch, parts, patience_s * 1000), Done, within_s=patience_s + 60.0)
+
+
+def discard(options: SinkOptions, messages: list[WriterCommitMessage | None]) -> None:
+    parts = tuple(one.part for one in _staged(messages) if one.stages)
+    if parts:
+        with call(options.where) as caller:
+            caller.ask(Discard(parts), Done)
+
+
+def _staged(messages: list[WriterCommitMessage | None]) -> list[Staged]:
+    """Of the tasks that did their work, in the order of partitions."""
+    return sorted([one for one in messages if isinstance(one, Staged)], key=lambda one: one.partition)
+
+
+def _blocks(topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+    """Rows as the node takes them, some hundred kilobytes at a time."""
+    rows: list[Row] = []
+    size = 0
+    for batch in batches:
+        for row in _rows(topic, batch):
+            rows.append(row)
+            size += 64 + len(row.body)
+            if row.headers or row.after:
+                size += 12 * len(row.after) + sum(len(word) for pair in row.headers.items() for word in pair)
+            if size >= STAGE_BYTES:
+                yield encode_rows(rows)
+                rows, size = [], 0
+    if rows:
+        yield encode_rows(rows)
+
+
+def _rows(topic: str, batch: pa.RecordBatch) -> Iterator[Row]:
+    columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+    payloads = columns["payload"]
+    nothing: list[Any] = [None] * len(payloads)
+    topics = columns["topic"] if "topic" in columns else [topic] * len(payloads)
+    headers = columns.get("headers", nothing)
+    afters = columns.get("after", columns.get("deps", nothing))
+    for name, payload, words, after in zip(topics, payloads, headers, afters, strict=True):
+        if name is None or payload is None:
+            column = "topic" if name is None else "payload"
+            raise UsageError("column", column, "is null in a row", "filter such rows out, or say what stands for it")
+        body = payload.encode() if isinstance(payload, str) else payload
+        if len(body) > BODY_BYTES_MAX:
+            problem = f"has {len(body)} bytes in a row"
+            raise UsageError("column", "payload", problem, f"send at most {BODY_BYTES_MAX}, or a reference to it")
+        follows = tuple((one["source"], one["seq"]) for one in after) if after else ()
+        yield Row(name, body, dict(words) if words else {}, follows)

@@ -1,0 +1,177 @@
+"""Topics through a running node: read by its URL, written once, however often a task or a batch is tried."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from antecede.core import UsageError
+from antecede.live.errors import RefusedError, UnreachableError
+from antecede.live.security import init_certificates
+from antecede.live.security.tokens import new_token
+from antecede.spark.topics.options import Where
+from antecede.spark.topics.stores import open_store
+
+from .nodes import Cluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+def table(spark: SparkSession, cluster: Cluster, topics: str, **options: str) -> DataFrame:
+    return spark.read.format("antecede").options(url=cluster.url(), topics=topics, **options).load()
+
+
+def bodies(spark: SparkSession, cluster: Cluster, topic: str) -> list[str]:
+    """In the order of delivery."""
+    return [row.payload.decode() for row in table(spark, cluster, topic).collect()]
+
+
+def write(frame: DataFrame, cluster: Cluster, **options: str) -> None:
+    frame.write.format("antecede").mode("append").options(url=cluster.url(), **options).save()
+
+
+def test_a_node_gives_what_its_journal_holds(session: SparkSession, cluster: Cluster) -> None:
+    cluster.publish([(f"rooms/{number % 3}", f"{number}".encode()) for number in range(30)])
+    asked = table(session, cluster, "rooms/#", rowsPerPartition="7")
+    read = session.read.format("antecede").options(journal=str(cluster.journal()), topics="rooms/#").load()
+    assert asked.collect() == read.collect()
+    first = asked.collect()[0]
+    later = table(session, cluster, "rooms/1", since=f"{first.delivered.isoformat()}Z", until=str(first.position + 9))
+    assert [row.payload for row in later.collect()] == [b"1", b"4", b"7"]
+
+
+def test_rows_arrive_in_order_with_what_belongs_to_them(session: SparkSession, cluster: Cluster) -> None:
+    cluster.publish([("cause", b"why")])
+    (cause,) = table(session, cluster, "cause").select("source", "seq").collect()
+    rows = [
+        (f"written/{number % 2}", f"{number}", {"n": str(number)}, [(cause.source, cause.seq)] if number == 3 else None)
+        for number in range(200)
+    ]
+    kinds = "topic STRING, payload STRING, headers MAP<STRING, STRING>, after ARRAY<STRUCT<source: INT, seq: BIGINT>>"
+    write(session.createDataFrame(rows, kinds).repartition(1), cluster)
+    found = table(session, cluster, "written/+").collect()
+    assert sorted(int(row.payload) for row in found) == list(range(200))
+    assert all(row.headers == {"n": row.payload.decode()} for row in found)
+    assert all(row.topic == f"written/{int(row.payload) % 2}" for row in found)
+
+
+def test_a_task_that_fails_leaves_nothing_behind(session: SparkSession, cluster: Cluster) -> None:
+    def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        context = TaskContext.get()
+        assert context is not None
+        if context.attemptNumber() == 0 and context.partitionId() == 1:
+            raise RuntimeError("on purpose")
+
+    frame = session.range(0, 3000, 1, 3).selectExpr("CAST(id AS STRING) AS payload")
+    write(frame.mapInArrow(fail_once, "payload STRING"), cluster, topic="retried")
+    assert [int(body) for body in bodies(session, cluster, "retried")] == list(range(3000))
+
+
+def test_a_job_with_a_name_publishes_once(session: SparkSession, cluster: Cluster) -> None:
+    frame = session.createDataFrame([("a",), ("b",)], "payload STRING").repartition(1)
+    for batch in ("1", "1", "2"):
+        write(frame, cluster, topic="named", producer="nightly", batch=batch)
+    assert sorted(bodies(session, cluster, "named")) == ["a", "a", "b", "b"]
+
+
+def test_a_stream_through_spark_and_back(session: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    """The second batch is run again after its commit was lost, with a node that was killed in between."""
+
+    def run() -> StreamingQuery:
+        stream = session.readStream.format("antecede").options(url=cluster.url(), topics="in", since="earliest").load()
+        query = (
+            stream.selectExpr("'back' AS topic", "concat('re: ', CAST(payload AS STRING)) AS payload", "deps")
+            .writeStream.format("antecede")
+            .options(url=cluster.url(), checkpointLocation=str(tmp_path))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return query
+
+    cluster.publish([("in", b"0"), ("in", b"1")])
+    run()
+    cluster.publish([("in", b"2"), ("in", b"3")])
+    run()
+    for name in ("1", ".1.crc"):
+        (tmp_path / "commits" / name).unlink(missing_ok=True)
+    cluster.run(cluster.inner.kill(0))
+    cluster.run(cluster.inner.start(0))
+    query = run()
+    assert query.recentProgress[0].batchId == 1
+    assert query.recentProgress[0].numInputRows == 2
+    assert bodies(session, cluster, "back") == [f"re: {number}" for number in range(4)]
+
+
+# -- what goes wrong is said before anything runs ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("select", "options", "said"),
+    [
+        ("'x' AS topic", {}, "column 'payload': is missing"),
+        ("'x' AS payload", {}, "column 'topic': is missing"),
+        ("'x' AS payload, 'a' AS topic", {"topic": "b"}, "stands beside a column topic"),
+        ("1 AS payload", {"topic": "b"}, "column 'payload': is int, not binary or string"),
+        ("'x' AS payload, 'y' AS color", {"topic": "b"}, "column 'color': is not one of a message"),
+        ("'x' AS payload", {"topic": "b/#"}, "has a wildcard"),
+        ("'x' AS payload", {"topic": "b", "journal": "n0"}, "journal 'n0': is only read"),
+        ("'x' AS payload", {"topic": "b", "since": "3"}, "option 'since': is not one for writing topics"),
+        ("'x' AS payload", {"topic": "b", "batch": "3"}, "is a number of nobody"),
+        ("'x' AS payload", {"topic": "b", "url": "antecede://127.0.0.1:1"}, "cannot be reached"),
+        ("CAST(NULL AS STRING) AS payload", {"topic": "b"}, "column 'payload': is null in a row"),
+        ("'x' AS payload, 'b/+' AS topic", {}, "has a wildcard"),
+    ],
+)
+def test_wrong_writes(session: SparkSession, cluster: Cluster, select: str, options: dict[str, str], said: str) -> None:
+    frame = session.sql(f"SELECT {select}")
+    with pytest.raises(PySparkException, match=said):
+        frame.write.format("antecede").mode("append").options(**({"url": cluster.url()} | options)).save()
+
+
+def test_wrong_reads(session: SparkSession, cluster: Cluster) -> None:
+    reader = session.read.format("antecede").option("topics", "#")
+    for url, said in [
+        ("antecede://127.0.0.1:1", "127.0.0.1:1 cannot be reached"),
+        (f"{cluster.url()},127.0.0.1:2", "names several nodes"),
+        ("http://127.0.0.1", "is not a node's"),
+    ]:
+        with pytest.raises(PySparkException, match=said):
+            reader.option("url", url).load()
+    with pytest.raises(PySparkException, match="this is another cluster"):
+        reader.options(url=cluster.url(), cluster="theirs").load()
+    frame = session.sql("SELECT 'x' AS payload")
+    with pytest.raises(PySparkException, match="what was published stays so"):
+        frame.write.format("antecede").mode("overwrite").options(url=cluster.url(), topic="a").save()
+
+
+def test_tls_and_tokens(tmp_path: Path) -> None:
+    certificates, tokens = tmp_path / "certificates", tmp_path / "tokens.json"
+    init_certificates(certificates, cluster="antecede", nodes=("n0",))
+    token = new_token(tokens, "spark", subscribe=("rooms/#",))
+    settings = {"tls": str(certificates), "certificate": "n0", "tokens": str(tokens)}
+    with Cluster(tmp_path / "cluster", **settings) as cluster:
+        right = Where(url=cluster.url(), token=token, tls=str(certificates))
+        with open_store(right, ("rooms/#",), patient=False) as store:
+            assert store.extent().position == 0
+        for where, kind, said in [
+            (
+                Where(url=cluster.url(), token="worn out", tls=str(certificates)),
+                RefusedError,
+                "token is not known here",
+            ),
+            (Where(url=cluster.url(), token=token), UnreachableError, "cannot be reached"),
+            (Where(url=cluster.url(), token=token, tls=str(tmp_path / "none")), UsageError, "is not there"),
+        ]:
+            with pytest.raises(kind, match=said), open_store(where, ("rooms/#",), patient=False):
+                pass
