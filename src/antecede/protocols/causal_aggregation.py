@@ -51,15 +51,15 @@ class CausalAggregation(CausalBroadcast):
     def _pass_on(self, sender: int, message: Message, packet: Bundle, verdict: Verdict) -> None:
         self._arrivals += 1
         source, seq = message.source, message.seq
-        received = self._edges.level
+        received = self._edges.level.get
         missing: Sequence[Dependency] = ()
         after_a_hole = False
         if verdict is READY:
             # Everything it depends on, and its source's previous message, was delivered here, hence received.
             reached = self._received_up_to(source, seq, seq - 1) if self._early else seq
         else:
-            missing = [entry for entry in message.deps if received[entry[0]] < entry[1]]
-            reached = received.get(source, 0)
+            missing = [entry for entry in message.deps if received(entry[0], 0) < entry[1]]
+            reached = received(source, 0)
             after_a_hole = seq > reached + 1
             reached = self._received_up_to(source, seq, reached)
         leaving = self._edges.raise_to(source, reached)

@@ -14,7 +14,7 @@ import msgspec
 
 from antecede.core import Frontier, Gate, Message, Packet, Process, ProtocolError, VectorClock, Verdict
 from antecede.core.clocks import Stamper
-from antecede.core.gate import FULL
+from antecede.core.gate import FULL, READY
 from antecede.core.limits import PACKET_BYTES_MAX
 from antecede.overlay.trees import Trees
 from antecede.protocols.bundling import in_packets
@@ -71,8 +71,15 @@ class CausalBroadcast(Process):
     def receive(self, sender: int, packet: Packet) -> None:
         if not isinstance(packet, Bundle):
             raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, expected a Bundle")
-        gate = self._gate
-        for message in packet.messages:
+        gate, messages = self._gate, packet.messages
+        if len(messages) == 1:
+            message = messages[0]
+            if gate.admit(message.source, message.seq, message.deps):  # next in its stream, and nothing waited for it
+                self._pass_on(sender, message, packet, READY)
+                self._clock.observe(message)
+                self.out.deliveries.append(message)
+                return
+        for message in messages:
             verdict = gate.offer(message, ((message.source, message.seq),), message.deps)
             if verdict is FULL:
                 raise ProtocolError(f"node {self.node} holds {self.held} messages and cannot take {message.id}")
