@@ -1,23 +1,26 @@
 """The base graph of a protocol that runs on one, as options: a shape by name, or edge by edge."""
 
 from typing import Annotated, Literal
+from zlib import crc32
 
 from msgspec import Meta
 
 from antecede.core import UsageError
 from antecede.overlay.graph import BaseGraph
-from antecede.overlay.graph_shapes import complete_tree, from_text, line, star
+from antecede.overlay.graph_shapes import complete_tree, from_text, line, random_tree, star
 from antecede.protocols.options import GroupOptions
 
 
 class GraphOptions(GroupOptions, frozen=True, kw_only=True):
-    """On which acyclic graph."""
+    """An acyclic base graph."""
 
-    #: A complete tree, a line, a star; or "edges", which are then listed.
-    graph: Literal["tree", "line", "star", "edges"] = "tree"
-    #: Neighbours of a tree's inner nodes: 3 is a binary tree.
+    #: Its shape. "edges": as `edges` lists it.
+    graph: Literal["tree", "line", "star", "random", "edges"] = "tree"
+    #: Of an inner node of a tree: 3 is a binary tree.
     degree: Annotated[int, Meta(ge=2)] = 3
-    #: Such as 0-1;0-2;2-3
+    #: Which random tree.
+    graph_seed: Annotated[int, Meta(ge=0)] = 1
+    #: `0-1,0-2,…`; on the command line @FILE reads them from a file, one or more a line.
     edges: str = ""
 
     @property
@@ -25,14 +28,16 @@ class GraphOptions(GroupOptions, frozen=True, kw_only=True):
         return True
 
     def base_graph(self, nodes: int) -> BaseGraph:
-        if (self.graph == "edges") != bool(self.edges):
+        if self.edges and self.graph != "edges":
             raise UsageError("edges", self.edges, f"the graph is {self.graph!r}", "list edges with graph=edges only")
         match self.graph:
+            case "tree":
+                return complete_tree(nodes, self.degree)
             case "line":
                 return line(nodes)
             case "star":
                 return star(nodes)
+            case "random":
+                return random_tree(nodes, lambda n: crc32(f"{self.graph_seed}/{n}".encode()) % n)
             case "edges":
                 return from_text(self.edges, nodes)
-            case _:
-                return complete_tree(nodes, self.degree)

@@ -69,7 +69,7 @@ class Simulation:
         self._measure = bool(observers) or network.weighs
         self._observers = tuple(observers)
         # Bound once: they are called for every packet and every delivery.
-        self._tell_sent = [observer.sent for observer in observers]
+        self._tell_sent: list[SendHearer] = [observer.sent for observer in observers]
         self._tell_received = [observer.received for observer in observers]
         self._tell_delivered = [observer.delivered for observer in observers]
         #: What is to come, by time, and each of these times once, as a heap.

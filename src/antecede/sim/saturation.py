@@ -155,8 +155,9 @@ class _Sizes:
         """By node, bytes a copy of `message`, just published, will come to. Alone in its group it is not sent."""
         size = self._at_first.get((message.topic, message.source, message.seq), 0)
         at_first = np.array(self._if_as_at_first)
-        growth = np.divide(self._sent, at_first, out=np.ones(len(at_first)), where=at_first > 0)
-        return size * growth
+        growth: _Reals = np.ones(len(at_first))
+        np.divide(self._sent, at_first, out=growth, where=at_first > 0)
+        return growth * size
 
 
 class _Load:

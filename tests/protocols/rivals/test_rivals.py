@@ -347,7 +347,7 @@ def test_graphs_by_name() -> None:
     assert [to for to, _ in _sends(_build("cbcast", 5, {"t": range(5)}, graph="line")(0))] == [1]
     assert [to for to, _ in _sends(_build("cbcast", 13, {"t": range(13)}, degree=4)(0))] == [1, 2, 3]
     for values, words in (
-        ({"graph": "edges"}, "list edges"),
+        ({"graph": "edges"}, "lists no edge"),
         ({"edges": "0-1"}, "list edges"),
         ({"graph": "edges", "edges": "0-1;1-2;2-0"}, "cycle"),
         ({"graph": "edges", "edges": "0-1"}, "not connected"),

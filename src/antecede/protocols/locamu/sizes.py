@@ -28,6 +28,8 @@ class Sizes(msgspec.Struct, frozen=True):
     #: Of a link in a list both ends know.
     place: int = 2
     topic: int = 2
+    #: Count the whole list with every message, whatever changed: the paper's worst case.
+    whole: bool = False
 
     def parcel(self, parcel: Parcel, links: int) -> int:
         """`links`: those in the sender's safe neighbourhood."""
@@ -41,7 +43,9 @@ class Sizes(msgspec.Struct, frozen=True):
 
     def metadata(self, data: Data, links: int) -> int:
         """What a message carries for order and duplicates: identifiers, dependencies, where it came from."""
-        past = min(len(data.past) * (self.place + self.counter), links * self.counter)
+        past = links * self.counter
+        if not self.whole:
+            past = min(len(data.past) * (self.place + self.counter), past)
         return self.node + self.vectors(data.path) + self.vectors(data.alias) + past
 
     def vectors(self, ids: Ids) -> int:
