@@ -11,7 +11,6 @@ from antecede.core import Packet, ProtocolError
 from antecede.overlay.pastry import Pastry, name_of
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.registry import options
-from antecede.protocols.scribe import REMEMBERED, _Seen
 from antecede.sim import RunSpec, simulate
 from antecede.sim.engine import Simulation
 from antecede.sim.network import Network, PacketSwitched, constant, heavy_tailed
@@ -126,17 +125,6 @@ def test_it_orders_nothing() -> None:
     assert trace is not None
     assert audit(trace.rows(), rules=PROMISED).ok
     assert "causal" in audit(trace.rows()).violated
-
-
-@given(st.lists(st.integers(1, 3000)))
-def test_second_copies_are_recognised(numbers: list[int]) -> None:
-    seen, taken = _Seen(), set()
-    for number in numbers:
-        new = seen.add(number)
-        assert not (new and number in taken)
-        assert new or number in taken or number <= max(taken) - REMEMBERED
-        taken.add(number)
-        assert len(seen._above) <= REMEMBERED
 
 
 def test_foreign_packets_are_refused() -> None:

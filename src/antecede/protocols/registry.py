@@ -8,6 +8,7 @@ from typing import NamedTuple
 from antecede.core import UsageError
 from antecede.core.choices import convert
 from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
+from antecede.protocols.gossip.rival_options import LpbcastOptions, PbcastOptions
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.rivals.options import BarriersOptions, CbcastOptions, DeltaOptions
@@ -94,6 +95,16 @@ PROTOCOLS: dict[str, Protocol] = {
         "publish/subscribe on a Pastry ring, one tree a topic; orders nothing: the service TNO stands on",
         "Castro et al. 2002; MIDLAB'11",
         ScribeOptions,
+    ),
+    "pbcast": Protocol(
+        "an unreliable multicast, then gossip of what one has; order of each source, almost all or almost none",
+        "Birman et al. 1999; Kim & Ahn [4]",
+        PbcastOptions,
+    ),
+    "lpbcast": Protocol(
+        "gossip among members that know a few others each; orders nothing",
+        "Eugster et al. 2001; Kim & Ahn [6]",
+        LpbcastOptions,
     ),
 }
 

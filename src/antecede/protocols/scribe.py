@@ -19,11 +19,10 @@ from typing import Final
 import msgspec
 
 from antecede.core import Message, Packet, Process, ProtocolError
+from antecede.core.seen import Seen
 from antecede.overlay.pastry import Pastry, name_of
 from antecede.protocols.causal_broadcast import ByteModel
 
-#: Of each source, so many messages back a second copy is recognised. What is older is taken for one.
-REMEMBERED: Final = 1024
 #: A message that went so many hops towards a root goes round: views of who is up differ. It is given up.
 HOPS_MAX: Final = 64
 
@@ -99,31 +98,11 @@ class _Group:
         self.waiting: dict[int, None] = {}
         self.suspected: dict[int, None] = {}
         self.seq = 0
-        self.seen: dict[int, _Seen] = {}
+        self.seen: dict[int, Seen] = {}
 
     @property
     def needed(self) -> bool:
         return self.takes or bool(self.children)
-
-
-class _Seen:
-    """Which numbers of one source came."""
-
-    def __init__(self) -> None:
-        self._low = 0
-        self._above: set[int] = set()
-
-    def add(self, seq: int) -> bool:
-        """False if it came before, or is too old to tell."""
-        if seq <= self._low or seq in self._above:
-            return False
-        self._above.add(seq)
-        self._low = max(self._low, seq - REMEMBERED)
-        while self._low + 1 in self._above:
-            self._low += 1
-        if len(self._above) > REMEMBERED or min(self._above) <= self._low:
-            self._above = {one for one in self._above if one > self._low}
-        return True
 
 
 class Scribe(Process):
@@ -229,7 +208,7 @@ class Scribe(Process):
     def _down_the_tree(self, group: _Group, message: Message) -> None:
         seen = group.seen.get(message.source)
         if seen is None:
-            seen = group.seen[message.source] = _Seen()
+            seen = group.seen[message.source] = Seen()
         if not seen.add(message.seq):
             return
         packet = Pub(message)

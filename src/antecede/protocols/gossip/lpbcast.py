@@ -1,0 +1,96 @@
+"""lpbcast, lightweight probabilistic broadcast (Eugster, Guerraoui, Handurukande, Kermarrec, Kouznetsov; DSN 2001):
+Kim & Ahn's [6].
+
+Nobody knows everybody: a member has a *view* of a few others. A round's gossip carries what came since the last one in
+full, the names of what came lately, and names of members; what is new to the receiver is asked for. Nothing is ordered.
+
+A member heard of takes a place in the view, and whoever had it travels on with the next gossip: members are passed
+around rather than forgotten, so views stay a random sample. (Were pieces of views copied instead, views would soon be
+full of those who gossip just now, that is, of those who have the message already.)
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Annotated
+
+from msgspec import Meta
+
+from antecede.core import Message, Packet
+from antecede.core.chance import Chance
+from antecede.core.message import Source
+from antecede.protocols.gossip.epidemic import Epidemic, Messages, Names, Rounds
+from antecede.protocols.gossip.packets import BUNDLE_MAX
+
+
+class Gossip(Packet, frozen=True, gc=False, tag="lpbcast.gossip"):
+    """A round's news of the sender."""
+
+    topic: str
+    events: Messages
+    names: Names
+    #: Members to be passed around; the sender is one of them.
+    peers: Annotated[tuple[Source, ...], Meta(max_length=256)]
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.events
+
+
+class Lpbcast(Epidemic):
+    """A member. It knows as many others as its view has places."""
+
+    def __init__(
+        self, node: int, rounds: Rounds, chance: Chance, members: Mapping[str, Collection[int]], *, view: int
+    ) -> None:
+        super().__init__(node, rounds, chance, members)
+        self._places = view
+        #: By topic: whom this member knows, and those it no longer does and will tell others of.
+        self._view: dict[str, list[int]] = {}
+        self._around: dict[str, list[int]] = {}
+        #: By topic: what came since the last gossip.
+        self._events: dict[str, list[Message]] = {}
+        for topic in sorted(self._takes):
+            others = [member for member in self._members[topic] if member != node]
+            self._view[topic] = others if len(others) <= view else chance.sample(others, view)
+            self._around[topic] = []
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        if not isinstance(packet, Gossip):
+            super().receive(sender, packet)
+            return
+        if packet.topic in self._takes:
+            self._meet(packet.topic, packet.peers)
+            self._take(packet.events)
+            self._ask_for_the_unseen(sender, packet.names)
+
+    def size(self, packet: Packet) -> int:
+        if isinstance(packet, Gossip):
+            return self._sizes.packet(packet.events, len(packet.names), len(packet.peers))
+        return super().size(packet)
+
+    def _tell(self) -> None:
+        for topic in sorted({name[0] for name in self._store}):
+            events = self._events.pop(topic, [])[-BUNDLE_MAX:]
+            carried = {message.id for message in events}
+            names = tuple([name for name in self._store if name[0] == topic and name not in carried])
+            packet = Gossip(topic, tuple(events), names, (self.node, *self._around[topic]))
+            for member in self._draw(self._view[topic]):
+                self.out.send(member, packet)
+
+    def _new(self, message: Message) -> None:
+        self._events.setdefault(message.topic, []).append(message)
+        self.out.deliver(message)
+
+    def _meet(self, topic: str, members: Collection[int]) -> None:
+        view, around = self._view[topic], self._around[topic]
+        for member in members:
+            if member == self.node or member in view:
+                continue
+            if len(view) < self._places:
+                view.append(member)
+                continue
+            place = self._chance.randrange(len(view))
+            if view[place] not in around:
+                around.append(view[place])
+            view[place] = member
+        while len(around) > self._places:
+            del around[self._chance.randrange(len(around))]
