@@ -197,15 +197,17 @@ class Simulation:
             out.timers.clear()
 
     def _send(self, node: int, process: Process, weighed: Packet | None, size: int) -> None:
-        due, now, number, tell_sent = self._due, self.now, self.packets, self._tell_sent
+        due, now, tell_sent = self._due, self.now, self._tell_sent
         arrivals, measure = self._arrivals, self._measure
         sends = process.out.sends
+        number = 0  # of a packet nobody watches: millions under way take less room without
         for to, packet in sends:
             if measure and packet is not weighed:  # mostly one packet to several children
                 size, weighed = process.size(packet), packet
-            number += 1
-            for sent in tell_sent:
-                sent(now, node, to, number, packet, size)
+            if tell_sent:
+                self.packets = number = self.packets + 1
+                for sent in tell_sent:
+                    sent(now, node, to, number, packet, size)
             for arrival in arrivals(now, node, to, size):
                 events = due.get(arrival)
                 if events is None:
@@ -213,7 +215,8 @@ class Simulation:
                     heappush(self._times, arrival)
                 else:
                     events.append((to, node, packet, number, size))
-        self.packets = number
+        if not tell_sent:
+            self.packets += len(sends)
         sends.clear()
 
     def _react(self, node: int, out: Outbox) -> None:

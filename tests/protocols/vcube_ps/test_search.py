@@ -25,6 +25,7 @@ FAULTS = st.fixed_dictionaries(
     {
         "mode": st.just("pipelined"),
         "window": st.sampled_from([1, 2, 64]),
+        "aggregate": st.booleans(),
         "loss": st.sampled_from([0.0, 0.1, 0.4]),
         "duplication": st.sampled_from([0.0, 0.2]),
         "crashes": st.integers(0, 3),
