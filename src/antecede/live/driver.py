@@ -4,10 +4,10 @@ Inputs (packets, timers, publications, subscriptions, suspicions) go into the pr
 wants done gathers in its outbox for the rest of the loop's turn and is then carried out as one *batch*, in the order of
 the contract (`core.process`): **keep, then send, then deliver and report changes, then arm timers**.
 
-With a journal, a batch is written (off the loop) with its deliveries and changes in one transaction, and only then are
-its packets sent and its messages delivered. Meanwhile inputs go on and gather in the next batch: one commit is under
-way at a time, so batches grow exactly as large as the disk is slow. What a process knows beyond the last commit, nobody
-outside has seen; a crash forgets both.
+With a journal, a batch is written with its deliveries and changes in one transaction, and only then are its packets
+sent and its messages delivered. Where that takes time it happens off the loop; meanwhile inputs go on and gather in the
+next batch: one commit is under way at a time, so batches grow exactly as large as the disk is slow. What a process
+knows beyond the last commit, nobody outside has seen; a crash forgets both.
 
 An exception in the process, the journal or the application stops the node: nothing further is sent or delivered,
 `stopped` carries the error, and it is logged. A `ProtocolError` is a peer's fault: its packet is refused, the transport
@@ -66,6 +66,8 @@ class Driver:
         self._running = False
         self._due = False
         self._committing = False
+        # A journal may be done before `append` returns. What comes in meanwhile has its own turn.
+        self._appending = False
         self._batches = 0
         # Publications stamped at once, which the outbox does not report.
         self._published: list[Run] = []
@@ -202,8 +204,9 @@ class Driver:
         if self._journal is None or not (batch.kept or batch.deliveries or batch.changes or batch.runs):
             self._release(batch)
             return
-        self._committing = True
+        self._committing = self._appending = True
         self._journal.append(batch, lambda error: self._committed(batch, error), sync=batch.sync)
+        self._appending = False
 
     def _committed(self, batch: Batch, error: Exception | None) -> None:
         self._committing = False
@@ -213,7 +216,7 @@ class Driver:
             self._fail(error)
             return
         self._release(batch)
-        if self._due:
+        if self._due and not self._appending:
             self._flush()
 
     def _take(self) -> Batch:

@@ -2,14 +2,14 @@
 
 import random
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 from antecede.audit import Report, audit
 from antecede.protocols.causal_broadcast import Bundle
 from antecede.protocols.options import GroupOptions, MakeProcess
 from antecede.protocols.registry import options
 from antecede.protocols.vcube_ps import PACKETS as VCUBE_PS_PACKETS
-from antecede.protocols.vcube_ps import records as vcube_ps_records
+from antecede.protocols.vcube_ps.records import Kept
 from antecede.sim.network import Network
 from antecede.testing.scenarios import SCENARIOS, Scenario
 from antecede.testing.world import TOPIC, ConformanceError, Subject, World
@@ -37,13 +37,7 @@ SUBJECTS: Final = {
         name="vcube-ps",
         build=_vcube_ps,
         packets=VCUBE_PS_PACKETS,
-        kept=tuple(
-            kind
-            for kind in vars(vcube_ps_records).values()
-            if isinstance(kind, type)
-            and issubclass(kind, vcube_ps_records.Record)
-            and kind is not vcube_ps_records.Record
-        ),
+        kept=get_args(Kept),
         tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
     ),
 }

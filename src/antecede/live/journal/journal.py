@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from antecede.core import Message, UsageError
 from antecede.live.batch import Batch
@@ -36,6 +36,9 @@ from antecede.live.journal.schema import Check, connect, open_for_writing
 from antecede.live.journal.writer import Writer
 
 T = TypeVar("T")
+
+#: Deliveries of a batch that may be written on the event loop: a few milliseconds at the most.
+_SMALL_BATCH: Final = 1024
 
 _LATEST = (
     "SELECT max(coalesce((SELECT time_us FROM changes ORDER BY number DESC LIMIT 1), 0),"
@@ -121,7 +124,8 @@ class Journal:
             self.stored_bytes += size or 0
             done(error)
 
-        self._writer.put(lambda connection: self._write(connection, batch), finished, sync=sync)
+        small = len(batch.deliveries) <= _SMALL_BATCH
+        self._writer.put(lambda connection: self._write(connection, batch), finished, sync=sync, here=small)
 
     async def kept(self) -> list[object]:
         def read(connection: sqlite3.Connection) -> list[object]:

@@ -1,8 +1,13 @@
-"""The one thread that writes. Jobs that wait together are committed together.
+"""Whoever writes: one at a time, in order. Jobs that wait together are committed together.
 
 A job is a function of the connection. Its answer, or the error of the transaction it was in, goes back to the event
 loop only after the commit. When a transaction fails, all its jobs fail: a journal that cannot write is not one to go on
 with, and the node stops (`live.driver`).
+
+Jobs are done by a thread. But a commit that need not reach the disk itself is a copy into the system's memory, a tenth
+of a millisecond, and handing it to a thread and back takes longer, much longer while the event loop is busy and keeps
+the interpreter's lock. So a small job that is put while nothing is under way may be done at once, where it was put
+(`put(…, here=True)`).
 
 SQLite's log (WAL) must be copied into the file now and then, and both brought to the disk: tens of milliseconds, which
 would fall on whoever commits at that moment. A second thread does it beside the commits (`_Checkpointer`). The log
@@ -87,6 +92,8 @@ class Writer:
         self._always_sync = sync
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._level = ""
+        #: Jobs of the thread that were not answered yet. Without any, the thread does not touch the connection.
+        self._under_way = 0
         self._closed = False
         self._checkpointer = _Checkpointer(path)
         self._thread = threading.Thread(target=self._run, name=f"journal {path}", daemon=True)
@@ -98,11 +105,22 @@ class Writer:
         done: Callable[[Any, Exception | None], None],
         *,
         sync: bool = False,
+        here: bool = False,
     ) -> None:
-        """Run `do` in a transaction; then `done(answer, error)` on the event loop. `sync`: the disk has it by then."""
+        """Run `do` in a transaction; then `done(answer, error)` on the event loop. `sync`: the disk has it by then.
+
+        `here`: it is small, and may be done before this returns.
+        """
         if self._closed:
             raise StoppedError(f"journal {self._path} is closed")
-        self._jobs.put(_Job(do, done, sync))
+        job = _Job(do, done, sync)
+        quick = here and not sync and not self._always_sync and not self._checkpointer.log_is_long
+        if quick and not self._under_way:
+            answers, failure = self._transaction([job])
+            done(None if failure else answers[0], failure)
+            return
+        self._under_way += 1
+        self._jobs.put(job)
 
     def close(self) -> None:
         """Finish what was put and close the connection. Blocks; the thread is gone afterwards."""
@@ -141,6 +159,13 @@ class Writer:
         return False
 
     def _commit(self, jobs: list[_Job]) -> None:
+        answers, failure = self._transaction(jobs)
+        try:
+            self._loop.call_soon_threadsafe(self._tell, jobs, answers, failure)
+        except RuntimeError:
+            return  # the loop is closed: nobody listens any more
+
+    def _transaction(self, jobs: list[_Job]) -> tuple[list[Any], Exception | None]:
         answers: list[Any] = []
         failure: Exception | None = None
         try:
@@ -158,10 +183,7 @@ class Writer:
                 failure = JournalError(self._path, f"cannot be written ({error})", "see that the disk has room")
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-        try:
-            self._loop.call_soon_threadsafe(_tell, jobs, answers, failure)
-        except RuntimeError:
-            return  # the loop is closed: nobody listens any more
+        return answers, failure
 
     def _set_sync(self, wanted: bool) -> None:
         """NORMAL: a commit survives the end of the process. FULL: it survives the end of the machine's power too."""
@@ -170,7 +192,7 @@ class Writer:
             self._connection.execute(f"PRAGMA synchronous={level}")
             self._level = level
 
-
-def _tell(jobs: list[_Job], answers: list[Any], failure: Exception | None) -> None:
-    for index, job in enumerate(jobs):
-        job.done(None if failure else answers[index], failure)
+    def _tell(self, jobs: list[_Job], answers: list[Any], failure: Exception | None) -> None:
+        self._under_way -= len(jobs)
+        for index, job in enumerate(jobs):
+            job.done(None if failure else answers[index], failure)
