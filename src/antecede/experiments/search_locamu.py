@@ -10,7 +10,7 @@ still holds what everybody has.
     verdict = search(4711, Trial(shape="line", f=2))      # with this instead
     assert verdict.ok, verdict.words
 
-Nodes that never come back publish nothing in such a run: what only the dead had, nobody is owed (SPEC 1.1).
+What only the dead had nobody is owed (SPEC 1.1); what a survivor has, everybody must get.
 """
 
 import random
@@ -59,6 +59,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     #: How often a node is made to crash (where that leaves enough), whether some never come back.
     crashes: int = 0
     stay_down: float = 0.0
+    #: Do those publish too?
+    last_words: bool = False
     false_suspicions: int = 0
     loss: float = 0.0
     duplication: float = 0.0
@@ -95,6 +97,7 @@ def trial_of(seed: int) -> Trial:
         loss=rng.choice([0.0, 0.0, 0.1, 0.3]),
         duplication=rng.choice([0.0, 0.1]),
         changes=changes,
+        last_words=rng.random() < 0.5,
     )
 
 
@@ -204,7 +207,7 @@ class _Run:
             self._publish(node, self.rng.choice(sorted(self.members)))
 
     def _publish(self, node: int, topic: str) -> None:
-        if node in self.simulation.processes and node not in self.doomed:
+        if node in self.simulation.processes and (self.trial.last_words or node not in self.doomed):
             self.simulation.publish(node, topic, b"")
 
     def _change(self) -> None:

@@ -171,10 +171,13 @@ class Log:
     def is_complete(self, entry: Entry) -> bool:
         """Have all relays just before this node numbered it?"""
         around, took = self._around, entry.took
-        way = around.before(took.origin, around.me)[-around.number :]
-        if len(way) < around.number and not took.whole:
-            return False
-        return entry.numberers.issuperset(way)
+        way = around.before(took.origin, around.me)
+        return not self.silent(entry) and (took.whole or len(way) >= around.number)
+
+    def silent(self, entry: Entry) -> set[int]:
+        """The relays just before this node that have not numbered it, as far as is known."""
+        around = self._around
+        return set(around.before(entry.took.origin, around.me)[-around.number :]) - entry.numberers
 
     def drop(self, names: Names) -> None:
         if isinstance(names, Entry):

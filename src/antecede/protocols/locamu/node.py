@@ -129,7 +129,7 @@ class LoCaMu(Process):
         for parcel in parcels:
             self._acknowledged(sender, parcel)
             for ids in parcel.records:
-                self.state.learn(ids)
+                self.state.learn(ids, sender)
             for interest in parcel.interests:
                 self.state.routing.hear(sender, interest)
             if parcel.data is not None:
@@ -216,7 +216,7 @@ class LoCaMu(Process):
     def _agreed(self, targets: tuple[int, ...], upstream: int | None, data: Data) -> tuple[int, ...]:
         """Who left while the message is on its way, and was numbered by those before us, is numbered here as well.
 
-        Otherwise it would wait for our number, to be sure that no copy can come any more.
+        (See `State._late`, where this is found out later.)
         """
         around = self.around
         named = {receiver_of(at) for at in (*data.path, *data.alias)}.difference(targets)
@@ -328,12 +328,18 @@ class LoCaMu(Process):
             if peer in self._suspected or peer in self._unsure:
                 continue
             talk = self._talks.number(peer)
-            told = tuple(ids for names in old if names.lacks(peer) and (ids := names.tell(peer, talk)))
+            told = tuple(ids for names in old if self._concerns(names, peer) and (ids := names.tell(peer, talk)))
             if told:
                 self._open(peer)
                 self._talks.say(peer, records=told)
         if self._aging:
             self._arm("look", self._timing.retry_us)
+
+    def _concerns(self, names: Names, peer: int) -> bool:
+        """Does `peer` lack a name here, or do we lack one of its?"""
+        if names.lacks(peer):
+            return True
+        return isinstance(names, Entry) and not names.unacked and peer in self.state.log.silent(names)
 
     # -- conversations ------------------------------------------------------------------------------------------
 
@@ -382,7 +388,11 @@ class LoCaMu(Process):
         """Forget it, if nobody can need it any more."""
         log = self.state.log
         if isinstance(names, Entry):
-            if names not in log.entries or names.unacked or not log.is_complete(names):
+            if names not in log.entries or names.unacked:
+                return
+            if not log.is_complete(names):
+                if self._records:
+                    self._fresh[names] = None
                 return
         elif names not in log.foreign or names.unacked:
             return

@@ -11,7 +11,7 @@ from typing import Literal
 
 from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.column import Column
-from antecede.protocols.locamu.identifiers import Ids, receiver_of, sender_of
+from antecede.protocols.locamu.identifiers import Ids, link, receiver_of, sender_of
 from antecede.protocols.locamu.log import Entry, Log, Names
 from antecede.protocols.locamu.records import Counted, Done, Heard, Learned, Logged, Member, Started, Took
 from antecede.protocols.locamu.routing import Founding, Routing
@@ -68,12 +68,14 @@ class State:
         if self._note(ids, self.log.find(ids)):
             self.keep(Learned(ids, True))
 
-    def learn(self, ids: Ids) -> None:
-        """Somebody says these denote one message, whichever (SPEC's `take_records`)."""
+    def learn(self, ids: Ids, asks: int | None = None) -> None:
+        """Somebody says these denote one message, whichever (SPEC's `take_records`). `asks`: see `_late_answer`."""
         ids = self._nearby(ids)
         if len(ids) < 2:
             return
         entry = self.log.find(ids)
+        if entry is None and asks is not None:
+            ids |= self._late_answer(ids, asks)
         news = self._note(ids, entry) if entry is not None or self.is_known(ids) else False
         if entry is None:  # not here, or no longer: others may need the names
             news |= self._learn_foreign(ids)
@@ -135,6 +137,8 @@ class State:
         new = self.log.learn(entry, ids)
         if not new:
             return news
+        if self.routing.changes:
+            new |= self._late(entry, new)
         entry.alias = {**entry.alias, **new}
         entry.numberers.update(map(sender_of, new))
         for at, number in new.items():
@@ -142,6 +146,32 @@ class State:
         self.changed[entry] = None
         self._absorb(entry, new)
         return True
+
+    def _late(self, entry: Entry, new: Ids) -> Ids:
+        """Numbers for those whom others number it for, and this node did not: they came or went meanwhile.
+
+        Relays must agree whom a message is for. Who is numbered for by one waits for the numbers of the others, to be
+        sure that no copy can come any more.
+        """
+        around, took = self.around, entry.took
+        upstream = None if took.origin == around.me else around.first_step(took.origin)
+        named = set(map(receiver_of, new)).difference(map(receiver_of, took.numbers))
+        late = [to for to in around.numbered if to in named and around.first_step(to) != upstream]
+        numbers = {at: self.past.get(at, 0) + 1 for at in (link(around.me, to) for to in late) if at not in entry.ids}
+        self.past.update(numbers)
+        entry.targets |= self.log.near.intersection(map(receiver_of, numbers))
+        return self.log.learn(entry, numbers)
+
+    def _late_answer(self, ids: Ids, asks: int) -> Ids:
+        """The same for a message no longer in the log, at the word of the one who lacks this node's number."""
+        own = link(self.around.me, asks)
+        named = any(receiver_of(at) == asks for at in ids)
+        if not self.routing.changes or not named or own in ids or not self.is_known(ids):
+            return {}
+        if any(own in names.ids for names in self.log.find_foreign(ids)):
+            return {}
+        self.past[own] = self.past.get(own, 0) + 1
+        return {own: self.past[own]}
 
     def _note_foreign(self, ids: Ids) -> bool:
         """Something no longer in the log has these names, and whatever else records say it has."""
@@ -195,7 +225,7 @@ class State:
                 case Took():
                     self.take(record)
                 case Learned():
-                    (self.duplicate if record.copy else self.learn)(record.ids)
+                    self._restore_learned(record)
                 case Done():
                     self._restore_done({record.link: record.number})
                 case Heard():
@@ -212,6 +242,15 @@ class State:
                     self._enter(record.took, record.past, record.alias)
         self.keep = keep
         self.column.freed.clear()
+
+    def _restore_learned(self, record: Learned) -> None:
+        if record.copy:
+            self.duplicate(record.ids)
+            return
+        for at, number in record.ids.items():
+            if sender_of(at) == self.around.me:  # an answer to one who asked: the number is given
+                self.past[at] = max(number, self.past.get(at, 0))
+        self.learn(record.ids)
 
     def _restore_done(self, ids: Ids) -> None:
         entry = self.log.find(ids)
