@@ -38,7 +38,7 @@ def simulate_command(
         list[str] | None, typer.Option(help="An option of the protocol, `key=value`; may be repeated.")
     ] = None,
     aggregate: Annotated[
-        bool | None, typer.Option("--aggregate/--no-aggregate", help="Bundle messages (causal-aggregation).")
+        bool | None, typer.Option("--aggregate/--no-aggregate", help="Bundle messages (causal-aggregation, vcube-ps).")
     ] = None,
     trace: Annotated[Path | None, typer.Option(help="Write what happened to this Parquet file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -52,6 +52,8 @@ def simulate_command(
         antecede simulate causal-aggregation -n 32 --network heavy-tailed --trace run.parquet
 
         antecede simulate timer-bundling -n 64 --option wait=20
+
+        antecede simulate vcube-ps -n 64 --workload churn:size=40 --fault crash:node=3,at=300 --option diagnosis=8
     """
     spec = RunSpec(
         protocol=protocol,
