@@ -20,6 +20,7 @@ from antecede.cli import (
     report,
     search,
     simulate,
+    watch,
 )
 from antecede.core import AntecedeError
 
@@ -43,6 +44,7 @@ app.command("cluster")(live_cluster.cluster_command)
 app.command("pub")(live.pub_command)
 app.command("sub")(live.sub_command)
 app.command("status")(live.status_command)
+app.command("watch")(watch.watch_command)
 app.command("token")(live_security.token_command)
 app.add_typer(live_security.app, name="cert")
 app.add_typer(experiments.app, name="experiments")

@@ -115,8 +115,7 @@ def _ordering(rule: Rule, added: tuple[str, str]) -> Callable[..., Iterator[pd.D
             state.setTimeoutDuration(max(1, step.wake_ms - now_ms))
         counts: tuple[int, ...] = step.counts
         nothing = (0,) * len(counts)
-        sealed: list[bytes | None] = [*packets(_released(step, added))]
-        for packet in sealed or [None]:
+        for packet in [*packets(_released(step, added))] or [b""]:
             yield pd.DataFrame([(packet, *counts)], columns=[ROWS, *_COUNTS])
             counts = nothing
 

@@ -1,0 +1,172 @@
+"""`antecede watch`: nodes judged while they run."""
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+
+from antecede.core import UsageError
+
+if TYPE_CHECKING:
+    from antecede.spark.watching.view import View
+
+#: Rows of the table at most: a terminal is no place for a thousand topics.
+_SHOWN_MAX = 20
+
+
+def watch_command(
+    url: Annotated[list[str] | None, typer.Option("--url", "-u", help="A node: antecede://host:port; repeat.")] = None,
+    journal: Annotated[
+        list[Path] | None, typer.Option("--journal", "-j", help="A node's directory, running or not; repeat.")
+    ] = None,
+    topics: Annotated[
+        str, typer.Option("--topics", "-t", help="Filters, apart by commas. Losses show only with everything: #.")
+    ] = "#",
+    since: Annotated[
+        str, typer.Option(help="Where to begin: latest, earliest, a position, a time (2026-11-15T09:00:00Z).")
+    ] = "latest",
+    patience: Annotated[
+        float, typer.Option(help="Seconds in which a node delivers what others have; then it is told.")
+    ] = 10.0,
+    interval: Annotated[float, typer.Option(help="Seconds from one look to the next.")] = 1.0,
+    seconds: Annotated[float, typer.Option(help="Stop after this long; 0: at Ctrl-C.")] = 0.0,
+    once: Annotated[bool, typer.Option("--once", help="Judge what is there, and stop.")] = False,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="A directory: watch on later where this one stops. Default: none.")
+    ] = None,
+    token: Annotated[str, typer.Option(envvar="ANTECEDE_TOKEN", help="What this client may read, of nodes.")] = "",
+    tls: Annotated[Path | None, typer.Option(envvar="ANTECEDE_TLS", help="A directory made by `cert init`.")] = None,
+    cluster: Annotated[str, typer.Option(envvar="ANTECEDE_CLUSTER", help="The cluster's name.")] = "antecede",
+    master: Annotated[str | None, typer.Option(help="Spark master, as for `antecede audit`.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line: violations, topics, sources.")
+    ] = False,
+) -> None:
+    """Watch nodes: violations of order, losses, copies, lag and hold times as they happen. A Spark streaming job.
+
+    Judged as messages come, by what they name as their predecessors; `antecede audit` judges whole runs. Exit code 1
+    says that a violation was seen, also after Ctrl-C.
+
+    Examples:
+
+        antecede watch --journal n0 --journal n1
+
+        antecede watch --url antecede://127.0.0.1:7400 --url antecede://127.0.0.1:7401 --topics 'rooms/#'
+
+        antecede watch --journal n0 --since earliest --once --json
+    """
+    for name, value in (("--patience", patience), ("--interval", interval)):
+        if not (math.isfinite(value) and value > 0):
+            raise UsageError(name, value, "is not a length of time", "give seconds, for example 10")
+    common = {"topics": topics, "since": since}
+    access = {"token": token, "tls": str(tls or ""), "cluster": cluster}
+    access = {name: value for name, value in access.items() if value}
+    places = [{**common, **access, "url": one} for one in url or []]
+    places += [{**common, "journal": str(one)} for one in journal or []]
+
+    from antecede.spark.session import spark_session  # noqa: PLC0415
+    from antecede.spark.watching.places import Watch, name_places  # noqa: PLC0415
+
+    named = name_places(places)
+    show = _Lines() if as_json else _Screen()
+    session = spark_session(master, short=True)
+    until = time.monotonic() + seconds if seconds > 0 else math.inf
+    with Watch(
+        session,
+        named,
+        patience_s=patience,
+        interval_s=interval,
+        once=once,
+        checkpoint=checkpoint,
+        tell=show.tell,
+    ) as watch:
+        with show.started(watch.view, named):
+            try:
+                while time.monotonic() < until and not watch.wait(min(1.0, max(0.1, until - time.monotonic()))):
+                    show.tell([], watch.look())
+            except KeyboardInterrupt:
+                pass  # how a watch is meant to end
+        ok = watch.view.ok
+    show.ended(watch.view)
+    if not ok:
+        raise typer.Exit(1)
+
+
+class _Lines:
+    """JSON, an object a line."""
+
+    def started(self, view: "View", places: dict[str, dict[str, str]]) -> "_Lines":
+        return self
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def tell(self, rows: list[dict[str, Any]], told: list[dict[str, Any]]) -> None:
+        seen = [row for row in rows if row["kind"] != "violation"]
+        for row in (*told, *seen):
+            sys.stdout.write(json.dumps({name: value for name, value in row.items() if value is not None}) + "\n")
+        sys.stdout.flush()
+
+    def ended(self, view: "View") -> None:
+        sys.stdout.write(json.dumps({"kind": "end", "delivered": view.delivered, "violations": view.violations}) + "\n")
+
+
+class _Screen:
+    """A table that is kept up to date, and a line for each violation. Without a terminal: the lines, then the table."""
+
+    def __init__(self) -> None:
+        self._console = Console()
+        self._console = self._console if self._console.is_terminal else Console(width=160)
+        self._live: Live | None = None
+        self._view: View | None = None
+
+    def started(self, view: "View", places: dict[str, dict[str, str]]) -> "_Screen":
+        self._view = view
+        for name, place in places.items():
+            self._console.print(f"{name}: {place.get('url') or place.get('journal')}", highlight=False, markup=False)
+        return self
+
+    def __enter__(self) -> None:
+        if self._console.is_terminal and self._view is not None:
+            self._live = Live(_tables(self._view), console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+
+    def __exit__(self, *error: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def tell(self, rows: list[dict[str, Any]], told: list[dict[str, Any]]) -> None:
+        for row in told:
+            line = f"{time.strftime('%H:%M:%S')} {row['rule']} violated: {row['words']}"
+            self._console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
+        if self._live is not None and self._view is not None:
+            self._live.update(_tables(self._view), refresh=True)
+
+    def ended(self, view: "View") -> None:
+        self._console.print(_tables(view))
+
+
+def _tables(view: "View") -> Group:
+    nodes = Table(box=None, pad_edge=False)
+    for title in ("node", "delivered", "behind"):
+        nodes.add_column(title, justify="left" if title == "node" else "right")
+    for node in view.nodes:
+        nodes.add_row(node, f"{view.delivered[node]:,}", f"{view.behind(node):,}")
+    topics = Table(box=None, pad_edge=False)
+    for title in ("node", "topic", "messages", "lag ms: median", "99 %", "most", "held", "longest ms"):
+        topics.add_column(title, justify="left" if title in ("node", "topic") else "right")
+    latest = sorted([*view.topics.items()][-_SHOWN_MAX:])
+    for (node, topic), one in latest:
+        times = (f"{value:,.1f}" for value in (one.lag_ms_median, one.lag_ms_p99, one.lag_ms_max))
+        topics.add_row(node, topic, f"{one.messages:,}", *times, f"{one.held:,}", f"{one.hold_ms_max:,.1f}")
+    said = ", ".join(f"{rule} {count:,}" for rule, count in view.violations.items())
+    verdict = f"[bold red]violations: {said}[/]" if said else "[green]no violation[/]"
+    return Group(nodes, topics, verdict)

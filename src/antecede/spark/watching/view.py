@@ -1,0 +1,126 @@
+"""What a watcher knows by now: totals, the state of nodes and topics, who is behind whom.
+
+Fed with the rows of `live_audit`, batch by batch, and asked now and then with the time. Rule `agreement`: what one node
+has delivered of a source, every other does within `patience_s`; told once for each node and source until it has caught
+up. Rows shown are bounded; what was counted is not forgotten.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+_TOPICS_MAX: Final = 1_000
+#: How often the front of a source is noted: who is behind is known to this part of the patience.
+_NOTES: Final = 16
+
+
+@dataclass(slots=True)
+class TopicView:
+    """One topic at one node: in all, and in the last batch that had any."""
+
+    messages: int = 0
+    lag_ms_median: float = 0.0
+    lag_ms_p99: float = 0.0
+    lag_ms_max: float = 0.0
+    held: int = 0
+    hold_ms_max: float = 0.0
+
+
+@dataclass(slots=True)
+class _Front:
+    """How far a source is anywhere; how far it was, (time, number), older first; what everybody should have by now."""
+
+    seq: int = 0
+    due: int = 0
+    due_s: float = 0.0
+    notes: list[tuple[float, int]] = field(default_factory=list)
+
+
+class View:
+    """`nodes`: all that are watched, those that deliver nothing too."""
+
+    def __init__(self, nodes: Iterable[str], *, patience_s: float) -> None:
+        self.nodes = tuple(nodes)
+        self.patience_s = patience_s
+        #: By rule: offences.
+        self.violations: dict[str, int] = {}
+        self.topics: dict[tuple[str, str], TopicView] = {}
+        self.delivered: dict[str, int] = dict.fromkeys(self.nodes, 0)
+        self._at: dict[str, dict[int, int]] = {node: {} for node in self.nodes}
+        self._fronts: dict[int, _Front] = {}
+        self._began_s = float("inf")
+        self._told: set[tuple[str, int]] = set()
+
+    @property
+    def ok(self) -> bool:
+        return not self.violations
+
+    def take(self, rows: Iterable[dict[str, Any]], now_s: float) -> list[dict[str, Any]]:
+        """The rows of a batch; what of them is to be told, with what follows from them."""
+        told = []
+        for row in rows:
+            if row["kind"] == "violation":
+                self.violations[row["rule"]] = self.violations.get(row["rule"], 0) + row["messages"]
+                told.append(row)
+            elif row["kind"] == "topic":
+                self._topic(row)
+            else:
+                self._source(row["node"], row["source"], row["seq"])
+        return told + self.look(now_s)
+
+    def look(self, now_s: float) -> list[dict[str, Any]]:
+        """Who has been behind for too long."""
+        self._began_s = min(self._began_s, now_s)
+        told = []
+        for source, front in self._fronts.items():
+            self._note(front, now_s)
+            for node in self.nodes:
+                here = self._at[node].get(source, 0)
+                # A node that has not delivered anything of a source since we look may have done so before.
+                unsure = not here and front.due_s < self._began_s + self.patience_s
+                if here >= front.due or unsure:
+                    self._told.discard((node, source))
+                elif (node, source) not in self._told:
+                    self._told.add((node, source))
+                    told.append(self._behind(node, source, here, front.due))
+        return told
+
+    def _note(self, front: _Front, now_s: float) -> None:
+        notes = front.notes
+        noted_s, noted = notes[-1] if notes else (float("-inf"), front.due)
+        if front.seq > noted and now_s - noted_s >= self.patience_s / _NOTES:
+            notes.append((now_s, front.seq))
+        while notes and notes[0][0] <= now_s - self.patience_s:
+            front.due_s, front.due = notes.pop(0)
+
+    def behind(self, node: str) -> int:
+        """Messages that other nodes have and this one has not, by the numbers."""
+        at = self._at[node]
+        return sum(max(0, front.seq - at.get(source, front.seq)) for source, front in self._fronts.items())
+
+    def _behind(self, node: str, source: int, here: int, due: int) -> dict[str, Any]:
+        self.violations["agreement"] = self.violations.get("agreement", 0) + 1
+        ahead = next(other for other in self.nodes if self._at[other].get(source, 0) >= due)
+        words = (
+            f"{node} has delivered nothing of source {source} behind {source}.{here}, {ahead} has delivered "
+            f"{source}.{due} more than {self.patience_s:g} s ago"
+        )
+        return {"kind": "violation", "node": node, "rule": "agreement", "source": source, "seq": due, "words": words}
+
+    def _topic(self, row: dict[str, Any]) -> None:
+        view = self.topics.pop((row["node"], row["topic"]), None) or TopicView()
+        self.topics[row["node"], row["topic"]] = view  # the latest last
+        while len(self.topics) > _TOPICS_MAX:
+            del self.topics[next(iter(self.topics))]
+        self.delivered[row["node"]] += row["messages"]
+        view.messages += row["messages"]
+        view.held += row["held"]
+        view.lag_ms_median, view.lag_ms_p99 = row["lag_ms_median"], row["lag_ms_p99"]
+        view.lag_ms_max = max(view.lag_ms_max, row["lag_ms_max"])
+        view.hold_ms_max = max(view.hold_ms_max, row["hold_ms_max"])
+
+    def _source(self, node: str, source: int, seq: int) -> None:
+        at = self._at[node]
+        at[source] = max(seq, at.get(source, 0))
+        front = self._fronts.setdefault(source, _Front())
+        front.seq = max(front.seq, seq)
