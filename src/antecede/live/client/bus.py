@@ -356,11 +356,10 @@ class Bus:
                 raise ProtocolError(f"{count} publications are acknowledged, {len(pending)} wait for it")
             for number in range(first, first + count):
                 future = pending.pop(number, None)
-                if future is not None:
-                    latest = max(latest, seq)
-                    if not future.done():
-                        future.set_result(_name(MessageId, (source, seq)))
+                if future is not None and not future.done():
+                    future.set_result(_name(MessageId, (source, seq)))
                 seq += 1  # noqa: PLW2901 - counts on with the number
+            latest = max(latest, seq - 1)
             if self._covered:
                 for number in range(first, first + count):
                     self._covered.pop(number, None)
