@@ -34,7 +34,7 @@ with atheris.instrument_imports(include=["antecede.live", "antecede.core"]):
     from antecede.live.frames import FrameConnection, Owner
     from antecede.live.handshake import Greeter
     from antecede.live.node.joining import CODEC as TABLES
-    from antecede.live.node.protocol import CODEC as PACKETS
+    from antecede.live.node.protocol import OVERLAYS
 
 from tests.live.strategies import instances
 
@@ -43,7 +43,8 @@ MARKS = [atheris.instrument_func(lambda: None) for _ in range(2048)]
 LOOP = asyncio.new_event_loop()
 #: Takes bytes; says what they were, or raises `ProtocolError`.
 Reader: TypeAlias = Callable[[bytes], set[str]]
-CODECS: list[RecordCodec[Any]] = [HANDSHAKE, PACKETS, TABLES, TO_NODE, TO_CLIENT]
+PACKETS = OVERLAYS["vcube"].codec
+CODECS: list[RecordCodec[Any]] = [HANDSHAKE, PACKETS, OVERLAYS["locamu"].codec, TABLES, TO_NODE, TO_CLIENT]
 
 
 def _note(reader: int, said: str) -> None:

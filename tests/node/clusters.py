@@ -31,12 +31,12 @@ async def cluster(count: int, base: Path | None = None, **more: Any) -> AsyncIte
         yield nodes
 
 
-async def restart(node: Node, base: Path, founder: Node) -> Node:
+async def restart(node: Node, base: Path, founder: Node, **more: Any) -> Node:
     """The same node again: its directory, its port."""
     port = node.listener.address[1]
     number = int(node.name.removeprefix("n"))
     seeds = () if number == 0 else (founder.address,)
-    again = make(number, seeds, base, slots=node.config.slots, port=port)
+    again = make(number, seeds, base, port=port, **({"slots": node.config.slots} | more))
     await again.start()
     return again
 

@@ -7,7 +7,8 @@ import antecede
 from antecede import Node
 from antecede.core import Message
 from antecede.live.node.compact import compact
-from antecede.live.node.protocol import make_process
+from antecede.live.node.config import NodeConfig
+from antecede.live.node.protocol import OVERLAYS
 from antecede.protocols.vcube_diagnosis import Life
 from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
 from tests.client.running import awaited, take
@@ -29,7 +30,7 @@ HISTORY: list[object] = [
 
 
 def restored(records: list[object]) -> tuple[object, ...]:
-    process = make_process(0, 4, window=8, round_s=1.0, timeout_s=0.5)
+    process = OVERLAYS["vcube"].make(0, NodeConfig(slots=4, window=8, round_s=1.0, timeout_s=0.5))
     process.restore(records)
     inner = process.inner
     group = inner._state.group("main")

@@ -19,7 +19,7 @@ from antecede.live.codec import FRAME_BYTES_MAX, HANDSHAKE, Hello
 from antecede.live.node.joining import CODEC as ROSTER_CODEC
 from antecede.live.node.joining import SPEAKS as ROSTER_SPEAKS
 from antecede.live.node.joining import Table, Wish
-from antecede.live.node.protocol import CODEC
+from antecede.live.node.protocol import OVERLAYS
 from antecede.live.security import CertificateSet, client_tls, init_certificates, issue, new_token
 from antecede.protocols.vcube_ps.packets import Pub
 from tests.client.running import awaited, take, until
@@ -155,7 +155,7 @@ async def node_hello(node: Node, certificates: Path, name: str | None, **more: A
     if name is not None:
         files = CertificateSet.of(certificates, name)
         context.load_cert_chain(files.certificate, files.key)
-    fields = {"role": "node", "speaks": CODEC.name, "node": 1, "incarnation": 1} | more
+    fields = {"role": "node", "speaks": OVERLAYS["vcube"].codec.name, "node": 1, "incarnation": 1} | more
     try:
         return await send_raw(node, hello(**fields), HANDSHAKE.frame(), tls=context)
     except ssl.SSLError:

@@ -31,6 +31,18 @@ def random_tree(nodes: int, draw: Callable[[int], int]) -> BaseGraph:
     return BaseGraph(nodes, [(draw(node), node) for node in range(1, nodes)])
 
 
+def named(text: str, nodes: int, degree: int) -> BaseGraph:
+    """A shape by its name, or else by its edges: how configurations say it."""
+    match text:
+        case "tree":
+            return complete_tree(nodes, degree)
+        case "line":
+            return line(nodes)
+        case "star":
+            return star(nodes)
+    return from_text(text, nodes)
+
+
 def from_text(text: str, nodes: int | None = None) -> BaseGraph:
     """One edge after another, `0-1` or `0 1`, separated by commas, semicolons or lines; after # comes a comment.
 

@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from antecede.core import UsageError
 from antecede.live.listener import is_loopback
+from antecede.overlay.extended import Extended
+from antecede.overlay.graph_shapes import named
 
 #: Where clients and nodes look when no port is named.
 PORT_DEFAULT = 7400
@@ -47,6 +49,14 @@ class NodeConfig:
     recent_bytes: int = 64 * 1024 * 1024
     #: Messages of this node under way to the others: a longer line of them hides a longer round trip.
     window: int = 4096
+    #: How messages find their way: trees in the cube, any nodes missing; or along an acyclic graph whose places are the
+    #: slots, in which each node deals with its neighbourhood only (LoCaMu). All nodes must agree.
+    overlay: Literal["vcube", "locamu"] = "vcube"
+    #: That graph: "tree" (whose inner nodes have `degree` neighbours), "line", "star", or its edges: "0-1,0-2,1-3,…".
+    graph: str = "tree"
+    degree: int = 3
+    #: How many nodes may be down at once on any of its paths of 2f + 1.
+    f: int = 1
     #: The failure detector's round, and how long it waits for an answer.
     round_s: float = 1.0
     timeout_s: float = 0.8
@@ -67,10 +77,18 @@ class NodeConfig:
             raise UsageError("slots", self.slots, "is out of range", "use 1 … 65536")
         if not 0 < self.timeout_s < self.round_s:
             raise UsageError("timeout_s", self.timeout_s, "must be within a round", f"use less than {self.round_s:g}")
+        if self.overlay not in ("vcube", "locamu"):
+            raise UsageError("overlay", self.overlay, "is not known", "use vcube or locamu")
+        if self.overlay == "locamu":
+            self.extended_graph()
         for seed in self.seeds:
             split_address(seed)
         if self.tokens is None and not is_loopback(self.host):
             raise UsageError("tokens", None, f"anybody could publish at {self.host}", "make some with `antecede token`")
+
+    def extended_graph(self) -> Extended:
+        """The graph LoCaMu is to run on. Refuses what is none, or cannot bear so many faults."""
+        return Extended(named(self.graph, self.slots, self.degree), self.f)
 
 
 def split_address(text: str) -> tuple[str, int]:

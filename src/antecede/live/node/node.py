@@ -32,7 +32,6 @@ from antecede.live.frames import FrameConnection, Owner
 from antecede.live.journal import Journal, Retention
 from antecede.live.listener import Listener, Tls
 from antecede.live.memory import MemoryNetwork
-from antecede.live.node.compact import compact
 from antecede.live.node.config import NodeConfig, make_config
 from antecede.live.node.driving import NodeDriver, Replicas
 from antecede.live.node.history import History
@@ -41,7 +40,7 @@ from antecede.live.node.hub import Hub
 from antecede.live.node.joining import ROLE as ROSTER
 from antecede.live.node.joining import Introduction
 from antecede.live.node.membership import Neighbours
-from antecede.live.node.protocol import CODEC, KEPT, make_process
+from antecede.live.node.protocol import DOMAIN, OVERLAYS
 from antecede.live.node.roster import Member, Roster
 from antecede.live.node.session import Session
 from antecede.live.node.status import node_status
@@ -50,9 +49,6 @@ from antecede.live.tcp import TcpTransport
 from antecede.live.transport import Counts, Reason, Transport
 
 log = logging.getLogger("antecede.live")
-
-#: The one causal domain. Topics of applications are labels inside it.
-DOMAIN: Final = "main"
 
 #: Between two looks at what the journal may let go of.
 _UPKEEP_S: Final = 2.0
@@ -72,6 +68,7 @@ class Node:
             raise UsageError("settings", ", ".join(settings), "come beside a config", "put them into it")
         self.config = config or make_config(settings)
         self.domain = DOMAIN
+        self.overlay = OVERLAYS[self.config.overlay]
         self.slot = -1
         self.name = self.config.name
         #: Changes with every life of a node that remembers nothing.
@@ -186,22 +183,23 @@ class Node:
             problem = f"cannot be made ({error.strerror})"
             raise UsageError("directory", str(directory), problem, "choose another") from None
         self.journal = await Journal.open(
-            directory / "journal.db", cluster=self.config.cluster, kept=KEPT, durability=self.config.durability
+            directory / "journal.db",
+            cluster=self.config.cluster,
+            kept=self.overlay.kept,
+            durability=self.config.durability,
         )
         self.roster = Roster.load(directory / "roster.json", key)
         node = self.journal.identity.node
-        await self.journal.shorten_kept(lambda kept: compact(kept, node))
+        await self.journal.shorten_kept(lambda kept: self.overlay.compact(kept, node, self.config))
         return self.journal.identity.incarnation
 
     async def _run(self, incarnation: int) -> None:
         config = self.config
-        process = make_process(
-            self.slot, config.slots, window=config.window, round_s=config.round_s, timeout_s=config.timeout_s
-        )
+        process = self.overlay.make(self.slot, config)
         if self._network is None:
             transport = TcpTransport(
                 self.slot,
-                CODEC,
+                self.overlay.codec,
                 cluster=config.cluster,
                 incarnation=incarnation,
                 host=config.host,
@@ -228,21 +226,20 @@ class Node:
             process, self.transport, self._deliver, journal=self.journal, on_link=self.neighbours.link
         )
         self.process = process
-        self.vcube_ps = process.inner
         self.neighbours.begin()
         self.listener.serve(CLIENT, self._answer)
         self.bulk.begin(self._grant)
         self.listener.serve(ROSTER, self.neighbours.service(self._tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
-        self.hub.delivered.update(process.inner.delivered(self.domain))
+        self.hub.delivered.update(process.asked.delivered(self.domain))
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.domain, self.slot)
         self._task(self._upkeep())
 
     async def _join_domain(self) -> None:
         """Return when this node takes what is published."""
-        inner = self.process.inner
+        inner = self.process.asked
         if inner.takes(self.domain):
             return
         assert self._taking is not None
@@ -353,7 +350,7 @@ class Node:
         """Publish an envelope. The message itself when that is all that was asked for, else its future."""
         level = self._check_level(level)
         self.hub.counts.published += 1
-        if level == 0 and self.vcube_ps.free(self.domain):
+        if level == 0 and self.process.asked.free(self.domain):
             message = self.driver.publish(self.domain, payload)
             assert message is not None
             return message
@@ -375,6 +372,9 @@ class Node:
             )
         if level > self.config.slots:
             raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")
+        if level > 1 and not self.overlay.counts_copies:
+            problem = f"with the {self.config.overlay} overlay nodes know only their neighbours' copies"
+            raise UsageError("durability", f"replicated({level - 1})", problem, 'use "disk"')
         return level
 
     async def _replicated(self, promise: "asyncio.Future[Message]", copies: int) -> Message:
@@ -470,7 +470,7 @@ class Node:
                 await journal.retain(wanted)
             if self.hub.position - shortened >= self.config.shorten_every:
                 shortened = self.hub.position
-                await journal.shorten_kept(lambda kept: compact(kept, self.slot))
+                await journal.shorten_kept(lambda kept: self.overlay.compact(kept, self.slot, self.config))
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

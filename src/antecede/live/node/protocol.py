@@ -1,31 +1,96 @@
-"""The protocol a node runs: VCube-PS, pipelined, with VCube's diagnosis below it. One place to choose another."""
+"""The protocol a node runs, with VCube's diagnosis below it: VCube-PS or LoCaMu. One place to choose another.
 
-from typing import Final, get_args
+A node asks more of its protocol than the contract says: what it has delivered, whether it takes a topic, to whom it
+sends. `Inner` lists that.
+"""
 
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, Protocol, get_args
+
+from antecede.core import Process
 from antecede.live.codec import PacketCodec
+from antecede.live.node import locamu
+from antecede.live.node.compact import compact
+from antecede.live.node.config import NodeConfig
+from antecede.protocols.locamu import PACKETS as LOCAMU_PACKETS
 from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Life, Reply
 from antecede.protocols.vcube_diagnosis import Probe as DiagnosisProbe
 from antecede.protocols.vcube_ps import PACKETS, Timing, TopicOrder, VCubePs
 from antecede.protocols.vcube_ps.records import Kept
 
-CODEC: Final = PacketCodec("vcube-ps", (*PACKETS, DiagnosisProbe, Reply))
+#: The one causal domain. Topics of applications are labels inside it.
+DOMAIN: Final = "main"
 
-#: What the journal keeps for the protocol.
-KEPT: Final = (*get_args(Kept), Life)
+
+class Inner(Protocol):
+    """What a node asks of its protocol."""
+
+    @property
+    def down(self) -> frozenset[int]: ...
+    def delivered(self, topic: str) -> dict[int, int]: ...
+    def takes(self, topic: str) -> bool: ...
+    def wants(self, topic: str) -> bool: ...
+    def free(self, topic: str) -> bool: ...
+    def unfinished(self) -> list[str]: ...
+    def members(self, topic: str) -> int: ...
+    def children(self, topic: str) -> tuple[int, ...]: ...
+    def peer_down(self, node: int) -> None: ...
 
 
 class NodeProcess(Diagnosed):
     """The whole of it, with the inside in sight."""
 
-    inner: VCubePs
+    def __init__(self, process: Process, asked: Inner, config: NodeConfig) -> None:
+        super().__init__(
+            process,
+            lambda tell: Diagnosis(
+                process.node,
+                config.slots,
+                interval_us=int(config.round_s * 1_000_000),
+                timeout_us=int(config.timeout_s * 1_000_000),
+                tell=tell,
+            ),
+        )
+        self.asked = asked
 
 
-def make_process(node: int, slots: int, *, window: int, round_s: float, timeout_s: float) -> NodeProcess:
-    timing = Timing(ack_us=5_000, ack_every=max(1, window // 16), retry_us=250_000, burst=256)
-    inner = VCubePs(node, slots, lambda: TopicOrder(node), {}, timing, window=window)
-    return NodeProcess(
-        inner,
-        lambda tell: Diagnosis(
-            node, slots, interval_us=int(round_s * 1_000_000), timeout_us=int(timeout_s * 1_000_000), tell=tell
-        ),
-    )
+class Overlay(NamedTuple):
+    """A choice of protocol."""
+
+    codec: PacketCodec
+    #: What the journal keeps for it.
+    kept: tuple[type, ...]
+    make: Callable[[int, NodeConfig], NodeProcess]
+    #: Fewer records that restore the same node.
+    compact: Callable[[Iterable[object], int, NodeConfig], list[object]]
+    #: Do nodes say who has what, so that copies can be counted?
+    counts_copies: bool
+
+
+def _make_vcube_ps(node: int, config: NodeConfig) -> NodeProcess:
+    timing = Timing(ack_us=5_000, ack_every=max(1, config.window // 16), retry_us=250_000, burst=256)
+    inner = VCubePs(node, config.slots, lambda: TopicOrder(node), {}, timing, window=config.window)
+    return NodeProcess(inner, inner, config)
+
+
+def _make_locamu(node: int, config: NodeConfig) -> NodeProcess:
+    inner = locamu.make_locamu(node, config, DOMAIN)
+    return NodeProcess(inner, inner, config)
+
+
+OVERLAYS: Final = {
+    "vcube": Overlay(
+        PacketCodec("vcube-ps", (*PACKETS, DiagnosisProbe, Reply)),
+        (*get_args(Kept), Life),
+        _make_vcube_ps,
+        lambda records, node, config: compact(records, node),
+        True,
+    ),
+    "locamu": Overlay(
+        PacketCodec("locamu", (*LOCAMU_PACKETS, DiagnosisProbe, Reply)),
+        (*locamu.KEPT, Life),
+        _make_locamu,
+        lambda records, node, config: locamu.compact(records, node, config, DOMAIN),
+        False,
+    ),
+}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def node_status(node: "Node") -> dict[str, Any]:
     hub, links, edge = node.hub, node.transport.counts, node.counts_edge
-    inner = node.vcube_ps
+    inner = node.process.asked
     members = set(nodes_of(inner.members(node.domain)))
     down = inner.down
     return {

@@ -116,7 +116,8 @@ class LoCaMu(Process):
             self._talks = Conversations(self.out, state.life, self._timing)
             self._unsure.update(self.around.linked)
             for peer in self.around.linked:
-                self._greet(peer)
+                if peer not in self._suspected:
+                    self._greet(peer)
             self._settle()
 
     def receive(self, sender: int, packet: Packet) -> None:
