@@ -1,10 +1,15 @@
 """Every random search by name."""
 
 from antecede.core import UsageError
-from antecede.experiments import search_locamu, search_tno, search_vcube_ps
+from antecede.experiments import search_gossip, search_locamu, search_tno, search_vcube_ps
 from antecede.experiments.searching import Search
 
 SEARCHES: dict[str, Search] = {
+    "gossip": Search(
+        "gossip with predecessor lists: overlapping groups, loss, duplication, crashes, subscribers that move, both "
+        "versions",
+        search_gossip.search,
+    ),
     "locamu": Search(
         "LoCaMu: lines, stars and random trees, f = 1 and 2, crashes, recoveries, false suspicions, joins, lossy links",
         search_locamu.search,

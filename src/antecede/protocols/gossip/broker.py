@@ -106,6 +106,8 @@ class Broker(Process):
         self._heard: dict[StreamName, int] = {}
         # What must be delivered here before others may begin where this broker is.
         self._closing: list[Level] = []
+        # The same of groups this broker does not relay: only to be told.
+        self._before: dict[StreamName, int] = {}
         self._asked_for: set[str] = set()
         self._news = 0
         self._armed = False
@@ -395,7 +397,12 @@ class Broker(Process):
             return  # not yet: it asks again
         newly = [stream for stream in self.order.levels() if group in groups_of(stream[0])]
         levels = tuple([(*stream, self.order.reached(stream), self.times.get(stream, 0)) for stream in newly])
-        self.out.send(sender, Floor(group, True, self.peer, levels, (*self.clock.entries(), *self._closing)))
+        self.out.send(sender, Floor(group, True, self.peer, levels, self._front()))
+
+    def _front(self) -> tuple[Level, ...]:
+        """What lies before the point where we are, in every group there is."""
+        before = [(*stream, seq) for stream, seq in self._before.items()]
+        return (*self.clock.entries(), *self._closing, *before)
 
     def _begins(self, packet: Floor) -> None:
         self._learn([packet.peer])
@@ -405,8 +412,9 @@ class Broker(Process):
         if packet.relays:
             if self._has_resigned(group):
                 self._resign()
-            others = self.relays - {group}
-            floors = [entry for entry in packet.levels if others.isdisjoint(groups_of(entry[0]))]
+            # What we see through another group goes on where it is.
+            seen = self.relays.difference(self.joining)
+            floors = [entry for entry in packet.levels if seen.isdisjoint(groups_of(entry[0]))]
             for entry in floors:
                 self._note_floor(*entry)
             self._begin(group, tuple([entry[:3] for entry in floors]), packet.frontier)
@@ -416,15 +424,11 @@ class Broker(Process):
                 self._begin(group, ())
 
     def _begin(self, group: str, floors: tuple[Level, ...], before: tuple[Level, ...] = ()) -> None:
-        """`before`: what lies before the point where we begin, in other groups. Those we relay we must deliver; the
-        others we tell on, as if we had seen what we begin behind."""
-        others = self.relays - {group}
-        ours = tuple([entry for entry in before if not others.isdisjoint(groups_of(entry[0]))])
-        self._closing += ours
-        self.clock.merge([entry for entry in before if self.relays.isdisjoint(groups_of(entry[0]))])
+        """`before`: what lies before the point where we begin, in other groups."""
+        self._begin_after(group, before)
         del self.joining[group]
         takes = group in self._asked_for
-        self._keep(records.Began(group, takes, floors, ours))
+        self._keep(records.Began(group, takes, floors, before))
         if takes:
             self._takes(group, kept=True)
         self.deliver(self.order.floors(floors))
@@ -437,6 +441,15 @@ class Broker(Process):
     def _resign(self) -> None:
         self.order.resign(self.time)
         self._keep(records.GaveUp(self.time))
+
+    def _begin_after(self, group: str, before: tuple[Level, ...]) -> None:
+        """Of what lies before our beginning we must deliver what is in our groups, and tell on what is not."""
+        others = self.relays - {group}
+        for topic, source, seq in before:
+            if not others.isdisjoint(groups_of(topic)):
+                self._closing.append((topic, source, seq))
+            elif group not in groups_of(topic):
+                self._before[topic, source] = max(seq, self._before.get((topic, source), 0))
 
     def _takes(self, group: str, *, kept: bool = False) -> None:
         self._asked_for.discard(group)
@@ -484,7 +497,7 @@ class Broker(Process):
                     if record.takes:
                         self.takes_groups.add(record.group)
                     self.order.floors(record.floors)
-                    self._closing += record.closing
+                    self._begin_after(record.group, record.before)
                 case records.Ended():
                     self.takes_groups.discard(record.group)
                 case records.GaveUp():

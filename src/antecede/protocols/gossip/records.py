@@ -28,7 +28,7 @@ class Delivered(Record, frozen=True, gc=False, tag="gossip.delivered"):
 
 
 class Began(Record, frozen=True, gc=False, tag="gossip.began"):
-    """This node relays a group: what `floors` name was before its time, after what `closing` names in other groups.
+    """This node relays a group: what `floors` name was before its time, after what `before` names in other groups.
 
     `takes`: its application takes it, too.
     """
@@ -36,7 +36,7 @@ class Began(Record, frozen=True, gc=False, tag="gossip.began"):
     group: Topic
     takes: bool
     floors: Levels = ()
-    closing: Levels = ()
+    before: Levels = ()
 
 
 class Ended(Record, frozen=True, gc=False, tag="gossip.ended"):

@@ -249,7 +249,6 @@ class RoundReader:
         out: list[Message] = []
         while any(came <= since for _, _, came in self._held.values()):
             first = min(round_ for _, round_ in self._held)
-            self.given_up += 1
             self.horizon = max(self.horizon, first - 1)
             out += self._pass()
         return out
@@ -287,9 +286,9 @@ class RoundReader:
         for stream, round_ in sorted(self._held, key=lambda held: (held[1], held[0])):
             held = self._held.get((stream, round_))
             if held is not None:
-                self.given_up += round_ <= self.horizon
                 for other, n in held[1]:
-                    if n <= self.horizon:
+                    if n <= self.horizon and self._gate.reached(other) < n:
+                        self.given_up += 1
                         self._gate.skip(other, n)
                 out += self._drain()
         return out

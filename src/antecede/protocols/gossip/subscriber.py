@@ -140,6 +140,8 @@ class Subscriber(Process):
         # By stream: how far our broker is, as it said, and since when we try to get there.
         self._heard: dict[StreamName, tuple[int, int]] = {}
         self._armed = False
+        #: How often it stopped asking for something its broker has, or had.
+        self.forgone = 0
 
     def _make_reader(self) -> Reader:
         return NumberReader(Order(self.takes_topic, held_max=self.habits.held_max))
@@ -259,6 +261,8 @@ class Subscriber(Process):
         self._down.discard(node)
         if self.home in self._down:
             self._move()
+        elif node == self.home:
+            self._attach()  # it was away, and may have forgotten us
 
     # -- rounds -------------------------------------------------------------------------------------------------------
 
@@ -292,8 +296,10 @@ class Subscriber(Process):
     def _pull(self) -> None:
         wants: list[Want] = []
         for stream, (upto, since) in list(self._heard.items()):
-            gone = self.round - since >= self.habits.patience
-            if gone or upto <= self.reader.reached(stream) or not self.takes_topic(stream[0]):
+            if upto <= self.reader.reached(stream) or not self.takes_topic(stream[0]):
+                del self._heard[stream]
+            elif self.round - since >= self.habits.patience:
+                self.forgone += 1
                 del self._heard[stream]
         missing = self.reader.missing()
         for stream, (upto, _) in self._heard.items():

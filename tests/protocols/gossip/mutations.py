@@ -1,0 +1,210 @@
+"""The errors of the printed protocol (SPEC 3.3), put back one at a time, and one of ours."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from antecede.core import Gate, Message, Process
+from antecede.core.clocks import DomainFrontier
+from antecede.experiments.search_gossip import Trial, founders_of, options_of
+from antecede.protocols.gossip import rounds
+from antecede.protocols.gossip.broker import Broker
+from antecede.protocols.gossip.order import Order
+from antecede.protocols.gossip.packets import Attach, Rumour
+from antecede.protocols.gossip.rounds import Plan, RoundReader, RoundsBroker
+from antecede.protocols.gossip.subscriber import NumberReader, Subscriber
+from antecede.protocols.options import MakeProcess
+
+Make = Callable[[Trial, int], MakeProcess]
+
+
+def mutated(change: Callable[[Any], None]) -> Make:
+    """The protocol, each process changed as soon as it is made."""
+
+    def make(trial: Trial, seed: int) -> MakeProcess:
+        build = options_of(trial).build_chance(
+            trial.brokers + trial.subscribers,
+            founders_of(trial),
+            lambda node: random.Random(f"{seed}/protocol at {node}"),
+        )
+
+        def made(node: int) -> Process:
+            process = build(node)
+            change(process)
+            return process
+
+        return made
+
+    return make
+
+
+# -- G1: immediate predecessors of all groups together, foreign ones ignored --------
+
+
+class OneLayer(DomainFrontier):
+    """The leaves of one context graph over all groups: a message on any topic covers what lies before it on all."""
+
+    __slots__ = ()
+
+    def __init__(self, node: int) -> None:
+        super().__init__(node, lambda topic, other: True)
+
+
+def ignores_foreign(process: Any) -> None:
+    if isinstance(process, Broker):
+        process.clock = OneLayer(process.node)
+        process.order = Order(process.relays_topic, held_max=1000, clock=process.clock)
+
+
+# -- G2: waits for predecessors of groups it does not take --------
+
+
+def waits_for_foreign(process: Any) -> None:
+    if isinstance(process, Broker):
+        process.order = Order(lambda topic: True, held_max=1000, clock=process.clock)
+
+
+# -- G3: a broker's messages are one round apart --------
+
+
+class OneLess(RoundReader):
+    """GT_s[i] = GT_m[i] − 1."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._gate = Gate(contiguous=True)
+
+    def give_up(self, since: int, now: int) -> list[Message]:
+        if any(came <= since for _, _, came in self._held.values()):
+            self.changed()  # it would wait for ever: forget it, so that the run ends
+        return []
+
+
+def one_less(process: Any) -> None:
+    if isinstance(process, rounds.RoundsSubscriber):
+        process.reader = OneLess(process, process._plan, held_max=1000)
+
+
+# -- G4: colours without an epoch --------
+
+
+class NoEpoch(Plan, frozen=True):
+    """A colour, read as the latest round that has it: there is no present to compare it with but the last message."""
+
+    def code(self, round_: int) -> int:
+        return round_ % self.colours
+
+    def round(self, code: int, now: int) -> int:
+        found = now - now % self.colours + code
+        return found if found >= now else found + self.colours
+
+    def ages(self, round_: int, rounds: Any) -> bytes:
+        return super().ages(round_, rounds)
+
+
+def no_epoch(process: Any) -> None:
+    if isinstance(process, RoundsBroker):
+        process.plan = NoEpoch(process.plan.streams, process.plan.colours)
+    elif isinstance(process, rounds.RoundsSubscriber):
+        process._plan = NoEpoch(process._plan.streams, process._plan.colours)
+        process.reader = process._make_reader()
+
+
+# -- G5: published in the middle of a round, with what has come by then --------
+
+
+def in_mid_round(process: Any) -> None:
+    if isinstance(process, RoundsBroker):
+        publish, note = RoundsBroker._publish, RoundsBroker._note
+
+        def at_once(topic: str, payload: bytes) -> Message:
+            return publish(process, topic, payload)
+
+        def noted(rumour: Rumour) -> None:
+            """Whoever hears of a message of the present round stays in it."""
+            time = process.time
+            note(process, rumour)
+            process.time = time if rumour.clock == time + 1 else process.time
+
+        process.publish = at_once  # type: ignore[method-assign,assignment]
+        process._note = noted  # type: ignore[method-assign]
+
+
+# -- G7: what is given up is skipped, and nothing else is refused --------
+
+
+class SkipsOnly(Order):
+    def give_up(self, since: int, now: int) -> list[Rumour]:
+        passed = super().give_up(since, now)
+        self.clock_floor = 0
+        return passed
+
+
+def skips_only(process: Any) -> None:
+    if isinstance(process, Broker):
+        process.order = SkipsOnly(process.relays_topic, held_max=1000, clock=process.clock)
+    elif isinstance(process, Subscriber):
+        process.reader = NumberReader(SkipsOnly(process.takes_topic, held_max=1000))
+
+
+# -- ours --------
+
+
+def joins_anywhere(process: Any) -> None:
+    """A broker says where a group begins without having what the subscriber has."""
+    if isinstance(process, Broker):
+        attach = process.edge.attach
+
+        def at_once(node: int, packet: Attach) -> None:
+            attach(node, msgspec.structs.replace(packet, past=()))
+
+        process.edge.attach = at_once  # type: ignore[method-assign]
+
+
+def never_asks(process: Any) -> None:
+    process.habits = msgspec.structs.replace(process.habits, pull=False)
+
+
+def forgets_where_it_was(process: Any) -> None:
+    """A subscriber that moves does not say how far it is, and begins anew."""
+    if isinstance(process, Subscriber):
+        move = process._move
+
+        def moved() -> None:
+            process.reader = process._make_reader()
+            move()
+
+        process._move = moved  # type: ignore[method-assign]
+
+
+@dataclass(frozen=True)
+class Found:
+    """An error, the trial in which it shows, a seed that shows it, and what is violated then."""
+
+    change: Callable[[Any], None]
+    trial: Trial
+    seed: int
+    rule: str
+
+
+OVERLAP = Trial(groups=4, overlap=0.4, brokers=6, subscribers=10, changes=0, moves=0, several=0.0, answers=0.3)
+ROUNDS = Trial(version="rounds", groups=2, overlap=0.7, changes=0, moves=0, answers=0.3)
+FEW_COLOURS = Trial(version="rounds", groups=2, overlap=0.7, changes=0, moves=0, answers=0.3, colours=4, round=40.0)
+CRASHES = Trial(groups=3, brokers=6, crashes=3, patience=2, loss=0.2, answers=0.3, fanout=1, window_of_time=1500.0)
+JOINS = Trial(groups=3, overlap=0.3, changes=30, moves=12, answers=0.3, loss=0.2, fanout=1, window_of_time=1500.0)
+LOSSY = Trial(groups=2, loss=0.2)
+
+FOUND: list[Found] = [
+    Found(ignores_foreign, OVERLAP, 0, "causal"),
+    Found(waits_for_foreign, OVERLAP, 0, "gave-up"),
+    Found(one_less, ROUNDS, 0, "gave-up"),
+    Found(no_epoch, FEW_COLOURS, 0, "causal"),
+    Found(in_mid_round, ROUNDS, 0, "causal"),
+    Found(skips_only, CRASHES, 0, "causal"),
+    Found(joins_anywhere, JOINS, 9, "causal"),
+    Found(never_asks, LOSSY, 0, "gave-up"),
+    Found(forgets_where_it_was, JOINS, 0, "exactly-once"),
+]
