@@ -16,7 +16,7 @@ take one way, nothing may be tagged.
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -24,12 +24,13 @@ from antecede.audit import audit
 from antecede.core import Message, Packet, Process
 from antecede.experiments.search_vcube_ps import InOrder
 from antecede.experiments.searching import Verdict
+from antecede.experiments.straight_service import straight_service
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.tno import Manager, OrderingModule, SubscriptionClock, TotalOrder
 from antecede.protocols.tno.options import SERVICES, TnoOptions
 from antecede.sim.engine import Simulation
 from antecede.sim.faults import duplicating, losing
-from antecede.sim.network import Network, PacketSwitched, heavy_tailed
+from antecede.sim.network import Network, PacketSwitched, fixed_per_link, heavy_tailed
 from antecede.sim.tracing import Tracer
 from antecede.sim.units import TICKS, ticks
 from antecede.trace import Event, Recorder
@@ -40,12 +41,16 @@ EVENTS_MAX: Final = 500_000
 _RULES: Final = ("total", "causal", "fifo", "exactly-once", "no-invention", "complete", "agreement")
 
 
+Service: TypeAlias = Literal["vcube-ps", "srpt-s", "straight"]
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What is searched: sizes, options, faults, and how often things happen."""
 
     nodes: int = 8
     topics: int = 4
-    ens: Literal["vcube-ps", "srpt-s"] = "vcube-ps"
+    #: The event service; straight: to everybody, in no order (`straight_service`).
+    ens: Service = "vcube-ps"
     mode: Literal["plus", "faithful"] = "plus"
     route: Literal["direct", "through"] = "direct"
     #: Events a subscriber holds, −1 for any number, and for how long, in u.t.; 0: for ever.
@@ -54,8 +59,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     #: Timestamps a publisher asks for at a time.
     window: int = 64
     replicas: int = 1
-    #: Swaps: how much more popular a topic must be. 0: the order stays.
+    #: Swaps: how much more popular a topic must be, 0 for an order that stays, and how soon popularity saturates.
     beta: float = 0.0
+    alpha: float = 1.0
     #: Things the applications do on their own; each delivery may cause one more.
     actions: int = 60
     #: Probability that a delivery is answered with a publication.
@@ -64,9 +70,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     churn: float = 0.3
     #: Over how many u.t. the actions are spread. Hops take 100 on average.
     window_of_time: float = 4000.0
-    #: Probability that a node takes a topic from the beginning.
-    founders: float = 0.5
+    #: Probability that a node takes a topic from the beginning; or for each node the numbers of those it takes.
+    founders: float | tuple[tuple[int, ...], ...] = 0.5
     fifo: bool = False
+    #: One delay a link, drawn once, instead of one a packet: some ways are always slower than others.
+    fixed: bool = False
     loss: float = 0.0
     duplication: float = 0.0
     #: How many nodes crash, and whether the first of them stays down.
@@ -94,7 +102,7 @@ class ScheduleVerdict(Verdict, frozen=True, kw_only=True):
 def trial_of(seed: int) -> Trial:
     """The trial a seed draws when none is given: a third with faults, a fifth in which nothing may be tagged."""
     rng = random.Random(f"{seed}/trial")
-    ens: Literal["vcube-ps", "srpt-s"] = "vcube-ps" if rng.random() < 0.8 else "srpt-s"
+    ens: Service = rng.choice(["vcube-ps", "vcube-ps", "vcube-ps", "srpt-s", "straight"])
     strict = rng.random() < 0.2
     lossy = ens == "vcube-ps" and rng.random() < 0.5
     crashes = lossy and not strict and rng.random() < 0.7
@@ -106,15 +114,17 @@ def trial_of(seed: int) -> Trial:
         mode="plus" if strict or rng.random() < 0.7 else "faithful",
         route="through" if strict or rng.random() < 0.3 else "direct",
         buffer=-1 if strict else rng.choice([-1, -1, 0, 1, 5]),
-        ttl=0.0 if strict else rng.choice([500.0, 20_000.0]),
+        ttl=0.0 if strict else rng.choice([500.0, 20_000.0] if crashes else [0.0, 500.0, 20_000.0]),
         window=rng.choice([1, 4, 64]),
         replicas=replicas,
-        beta=0.0 if strict else rng.choice([0.0, 0.0, 0.05, 0.2]),
+        beta=0.0 if strict else rng.choice([0.0, 0.0, 0.02, 0.1]),
+        alpha=rng.choice([0.1, 1.0]),
         churn=0.0 if strict else rng.choice([0.0, 0.1, 0.4]),
         window_of_time=rng.choice([1500.0, 4000.0, 8000.0]),
         founders=rng.choice([0.3, 0.6, 0.9]),
         answers=rng.choice([0.05, 0.15]),
         fifo=rng.random() < 0.5,
+        fixed=rng.random() < 0.3,
         loss=rng.choice([0.0, 0.05, 0.2]) if lossy else 0.0,
         duplication=rng.choice([0.0, 0.1]) if lossy else 0.0,
         crashes=rng.choice([1, 2]) if crashes else 0,
@@ -143,7 +153,10 @@ def maker(
     clock: Callable[..., SubscriptionClock],
 ) -> MakeProcess:
     settings = options_of(trial).settings(trial.nodes, founders)
-    service = SERVICES[trial.ens]().build_groups(trial.nodes, founders)
+    if trial.ens == "straight":
+        service = straight_service(founders)
+    else:
+        service = SERVICES[trial.ens]().build_groups(trial.nodes, founders)
 
     def make(node: int) -> Process:
         return TotalOrder(OrderingModule(node, settings, make_manager=manager, make_clock=clock), service(node))
@@ -153,7 +166,6 @@ def maker(
 
 def options_of(trial: Trial) -> TnoOptions:
     return TnoOptions(
-        ens=trial.ens,
         mode=trial.mode,
         route=trial.route,
         buffer=trial.buffer,
@@ -161,14 +173,18 @@ def options_of(trial: Trial) -> TnoOptions:
         window=trial.window,
         replicas=trial.replicas,
         beta=trial.beta,
+        alpha=trial.alpha,
         retry=2000.0,
         lease=30_000.0 if trial.crashes else 0.0,
     )
 
 
 def founders_of(seed: int, trial: Trial) -> dict[str, list[int]]:
+    nodes, founders = range(trial.nodes), trial.founders
+    if isinstance(founders, tuple):
+        return {topic: [n for n in nodes if place in founders[n]] for place, topic in enumerate(topics_of(trial))}
     rng = random.Random(f"{seed}/founders")
-    return {topic: [node for node in range(trial.nodes) if rng.random() < trial.founders] for topic in topics_of(trial)}
+    return {topic: [node for node in nodes if rng.random() < founders] for topic in topics_of(trial)}
 
 
 def topics_of(trial: Trial) -> list[str]:
@@ -212,7 +228,12 @@ class _Run:
 
     def _network(self) -> Network:
         trial = self.trial
-        network: Network = PacketSwitched(heavy_tailed(random.Random(f"{self.seed}/network"), ticks(100), 1.3))
+        propagation = heavy_tailed(random.Random(f"{self.seed}/network"), ticks(100), 1.3)
+        if trial.fixed:
+            propagation = fixed_per_link(
+                f"{self.seed}/network", lambda rng: ticks(min(2000, 30 * rng.paretovariate(1)))
+            )
+        network: Network = PacketSwitched(propagation)
         if trial.fifo:
             network = InOrder(network)
         if trial.loss:

@@ -12,7 +12,7 @@ from antecede.protocols.gossip.rival_options import LpbcastOptions, PbcastOption
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.rivals.options import BarriersOptions, CbcastOptions, DeltaOptions
-from antecede.protocols.tno.options import TnoOptions
+from antecede.protocols.tno.options import SequencerOptions, TnoOptions
 from antecede.protocols.tree_options import AggregationOptions, BrokerOptions, ScribeOptions, SrptOptions, TimerOptions
 from antecede.protocols.vcube_options import DiagnosisOptions, VCubePsOptions
 
@@ -105,6 +105,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "gossip among members that know a few others each; orders nothing",
         "Eugster et al. 2001; Kim & Ahn [6]",
         LpbcastOptions,
+    ),
+    "sequencer": Protocol(
+        "total order by one node that numbers every message of every topic and sends it to all",
+        "MIDLAB 9/2011 6.3, JGroups SEQUENCER",
+        SequencerOptions,
     ),
 }
 

@@ -12,6 +12,7 @@ from msgspec import Meta
 from antecede.core import Message
 from antecede.sim.churn import Churn
 from antecede.sim.engine import Simulation
+from antecede.sim.overlapping import Overlapping
 from antecede.sim.saturation import Saturating
 from antecede.sim.units import ticks
 from antecede.sim.workload import TOPIC, Count, Members, NotNegative, Positive, Share, WorkloadChoice, ignore
@@ -188,6 +189,7 @@ WORKLOADS: dict[str, type[WorkloadChoice]] = {
     "rate": Rate,
     "discussion": Discussion,
     "zipf": Zipf,
+    "overlapping": Overlapping,
     "churn": Churn,
     "quiet": Quiet,
     "saturating": Saturating,

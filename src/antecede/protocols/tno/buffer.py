@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from antecede.core import Gate, Verdict
-from antecede.core.gate import Need
+from antecede.core.gate import Need, Stream
 from antecede.protocols.tno.event import Event, TopicId
 
 
@@ -114,16 +114,30 @@ class Buffer:
                     return stream, position
         return None
 
+    def circles(self, place: Place) -> bool:
+        """Does the one at `place` wait for others here that wait for it?"""
+        here: dict[Stream, list[int]] = {}
+        for stream, position in self._held:
+            here.setdefault(stream, []).append(position)
+        seen: set[Place] = set()
+        path = [place]
+        while path:
+            for stream, n in self._held[path.pop()].needs:
+                assert isinstance(stream, bytes)
+                for position in here.get(stream, ()):
+                    other = (stream, position)
+                    if position > n or other in seen:
+                        continue
+                    if other == place:
+                        return True
+                    seen.add(other)
+                    path.append(other)
+        return False
+
     def give_up(self, place: Place) -> None:
         """Wait no more for what the one at `place` needs and is not here."""
         for stream, n in self._held[place].needs:
             self._gate.skip(stream, n)
-
-    def drop(self, place: Place) -> Event | Begin:
-        """Take it out as it is."""
-        item = self._held[place].item
-        self.account(place)
-        return item
 
     def _forget(self, place: Place) -> None:
         if self._held.pop(place, None) is not None and place[0]:

@@ -1,4 +1,4 @@
-"""Options of total notification order, and of the event service it stands on."""
+"""Options of total notification order, of the event service it stands on, and of its rival."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal
@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from antecede.core import Process, UsageError
 from antecede.protocols.options import TICKS, Founders, GroupOptions, MakeProcess
+from antecede.protocols.sequencer import Sequencer
 from antecede.protocols.tno.manager import Rules
 from antecede.protocols.tno.module import OrderingModule, Settings
 from antecede.protocols.tno.process import TotalOrder
@@ -72,15 +73,11 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
             raise UsageError(
                 "replicas", self.replicas, f"{places} of {nodes} nodes manage topics", "choose fewer replicas"
             )
-        taken: dict[int, set[str]] = {}
-        for topic, members in founders.items():
-            for node in members:
-                taken.setdefault(node, set()).add(topic)
         retry_us = round(self.retry * TICKS)
         return Settings(
             managers=lambda topic: managers_of(topic, places, self.replicas),
             order=tuple(self.order.split()) or tuple(sorted(founders)),
-            founders={node: frozenset(topics) for node, topics in taken.items()},
+            founders=taken_by(founders),
             rules=Rules(below=self.mode == "plus", through=self.route == "through", alpha=self.alpha, beta=self.beta),
             printed=self.mode == "faithful",
             buffer=None if self.buffer < 0 else self.buffer,
@@ -90,6 +87,31 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
             ack_us=retry_us // 4,
             lease_us=round(self.lease * TICKS),
         )
+
+
+class SequencerOptions(GroupOptions, frozen=True, kw_only=True):
+    """A fixed sequencer: all topics one group."""
+
+    #: The node that numbers every message.
+    sequencer: Annotated[int, Meta(ge=0)] = 0
+    #: After how long something is sent again. More than a way to the sequencer and back.
+    retry: Annotated[float, Meta(gt=0)] = 4000.0
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        if self.sequencer >= nodes:
+            raise UsageError("sequencer", self.sequencer, "there is no such node", f"choose 0 … {nodes - 1}")
+        taken = taken_by(founders)
+        retry_us = round(self.retry * TICKS)
+        return lambda node: Sequencer(node, nodes, self.sequencer, taken.get(node, frozenset()), retry_us=retry_us)
+
+
+def taken_by(founders: Founders) -> dict[int, frozenset[str]]:
+    """By node: the topics it takes from the beginning."""
+    taken: dict[int, set[str]] = {}
+    for topic, members in founders.items():
+        for node in members:
+            taken.setdefault(node, set()).add(topic)
+    return {node: frozenset(topics) for node, topics in taken.items()}
 
 
 def managers_of(topic: str, places: int, replicas: int) -> tuple[int, ...]:

@@ -31,7 +31,8 @@ from antecede.protocols.tno.packets import (
     Request,
 )
 
-#: Requests that wait for one before them, or for an election, at one replica. More are dropped: they come again.
+#: Requests that wait for one before them or for an election, and answers that wait for other replicas, at one
+#: replica. More are dropped: whoever asked asks again.
 EARLY_MAX: Final = 10_000
 
 #: Requests the leader can send again one by one; who is further behind gets the whole state.
@@ -147,7 +148,8 @@ class Replica:
                     self._early[due] = None
                 continue
             if verdict == "old":
-                self._answers.append((self._index, self.machine.again(due)))
+                if len(self._answers) < EARLY_MAX:  # else it is asked again
+                    self._answers.append((self._index, self.machine.again(due)))
                 self._taken(self, due)
                 continue
             self._index += 1
@@ -226,8 +228,8 @@ class Replica:
                 self._candidate = None  # somebody before us is back
         elif self.leading:
             self._catch_up()
-            self._answers.append((self._index, self.machine.unfinished()))
-            self._advance()
+            if not self._answers:  # else they wait for other replicas, and this would too
+                self.say(self.machine.unfinished())
         self.tick_later()
 
     def tick_later(self) -> None:

@@ -298,6 +298,10 @@ class Subscriber:
         if verdict is Verdict.LATE or (verdict is Verdict.WAITING and not in_order):
             self._buffer.account(place)  # given up before, or out of order for good: there is nothing to wait for
             self._notify(event, in_order=in_order)
+        elif verdict is Verdict.WAITING and self._buffer.circles(place):
+            # Timestamps that took different ways can contradict each other: of events in a circle one must be told.
+            self._buffer.account(place)
+            self._notify(event, in_order=False)
         elif verdict is Verdict.WAITING:
             self._out.keep(Came(self._active[event.topic], data))
             if self._ttl_us:
@@ -339,19 +343,12 @@ class Subscriber:
                 path.pop()
                 continue
             first = self._buffer.before(path[-1])
-            if first is None:
-                self._buffer.give_up(path[-1])
-                self._notify_complete()
-                if not self._buffer.holds(path[-1]):
-                    continue
-            elif first not in path:
-                path.append(first)
+            if first is not None:
+                path.append(first)  # there are no circles in the buffer
                 continue
-            # Events that wait for each other in a circle: possible where timestamps take different ways.
-            circled = self._buffer.drop(path.pop())
-            assert isinstance(circled, Event)  # nothing waits for the beginning of a subscription
-            self._notify(circled, in_order=False)
+            self._buffer.give_up(path[-1])
             self._notify_complete()
+            assert not self._buffer.holds(path[-1]), "what waits for nothing comes out"
 
     # -- crashes ------------------------------------------------------------------------------------------------
 

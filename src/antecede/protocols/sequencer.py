@@ -1,0 +1,175 @@
+"""A fixed sequencer: the rival of total notification order (paper 6.3), in the manner of JGroups' SEQUENCER.
+
+All topics are one group. A publisher sends its message to one node, which numbers it and sends it to every member of
+the group, one by one as JGroups does over TCP; everybody delivers in the order of the numbers, what it takes. One order
+for all, nothing tagged, one more hop; the sequencer's wire carries everything, and members receive what they do not
+want.
+
+Links may lose, repeat and reorder: publishers repeat until their message comes back numbered, receivers say how far
+they are after a while, and the sequencer sends what is missing. It keeps a message until all have it. Nodes must not
+fail: JGroups would agree on a new view, which is not the subject here.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar, NamedTuple
+
+from antecede.core import Gate, Message, Packet, Process, ProtocolError, Verdict
+from antecede.protocols.causal_broadcast import ByteModel
+
+
+class Post(Packet, frozen=True, gc=False, tag="sequencer.post"):
+    """A message on its way to the sequencer."""
+
+    message: Message
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (self.message,)
+
+
+class Ordered(Packet, frozen=True, gc=False, tag="sequencer.ordered"):
+    """A message and its place among all."""
+
+    number: int
+    message: Message
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (self.message,)
+
+
+class Have(Packet, frozen=True, gc=False, tag="sequencer.have"):
+    """A member has everything up to `number`."""
+
+    number: int
+
+
+class _Tick(NamedTuple):
+    """A timer: see what is not acknowledged."""
+
+
+class _HaveDue(NamedTuple):
+    """A timer: say how far we are."""
+
+
+class Sequencer(Process):
+    """A node of the group; one of them, the same for all, is the sequencer."""
+
+    reports_membership: ClassVar[bool] = False
+
+    def __init__(self, node: int, nodes: int, sequencer: int, taken: frozenset[str], *, retry_us: int) -> None:
+        super().__init__(node)
+        self._sequencer = sequencer
+        self._retry_us = retry_us
+        self._taken = set(taken)
+        self._sizes = ByteModel()
+        self._seq: dict[str, int] = {}
+        #: Sent to the sequencer, not seen numbered yet, and the tick in which it was sent.
+        self._posted: dict[tuple[str, int], tuple[Message, int]] = {}
+        self._gate: Gate[Message] = Gate()
+        self._ticks = 0
+        self._ticking = self._due = False
+        # At the sequencer: each publisher's messages of each topic in their order, what was numbered, who has how much.
+        self._inbox: Gate[Message] = Gate()
+        self._log: dict[int, Ordered] = {}
+        self._count = 0
+        self._reached = dict.fromkeys(range(nodes), 0) if node == sequencer else {}
+
+    # -- the application ----------------------------------------------------------------------------------------
+
+    def publish(self, topic: str, payload: bytes) -> Message:
+        """It is delivered here too when it has its place."""
+        self._seq[topic] = seq = self._seq.get(topic, 0) + 1
+        message = Message(topic, self.node, seq, (), payload)
+        if self.node == self._sequencer:
+            self._number(message)
+        else:
+            self._posted[topic, seq] = (message, self._ticks)
+            self.out.send(self._sequencer, Post(message))
+            self._tick_later()
+        return message
+
+    def subscribe(self, topic: str) -> None:
+        self._taken.add(topic)
+
+    def unsubscribe(self, topic: str) -> None:
+        self._taken.discard(topic)
+
+    # -- packets and timers -------------------------------------------------------------------------------------
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        match packet:
+            case Post() if self.node == self._sequencer:
+                self._number(packet.message)
+            case Ordered():
+                self._take(packet)
+                if not self._due:
+                    self._due = True
+                    self.out.wake_after(self._retry_us // 4, _HaveDue())
+            case Have() if self.node == self._sequencer:
+                self._reached[sender] = max(self._reached[sender], packet.number)
+                stable = min(self._reached.values())
+                while self._log and next(iter(self._log)) <= stable:
+                    del self._log[next(iter(self._log))]
+            case _:
+                raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, not for it")
+
+    def wake(self, timer: Hashable) -> None:
+        if isinstance(timer, _HaveDue):
+            self._due = False
+            self.out.send(self._sequencer, Have(self._gate.reached(_GROUP)))
+            return
+        self._ticking = False
+        self._ticks += 1
+        for message, tick in self._posted.values():
+            if tick < self._ticks - 1:  # it has had the time
+                self.out.send(self._sequencer, Post(message))
+        for number, ordered in self._log.items():
+            for node, reached in self._reached.items():
+                if reached < number:
+                    self.out.send(node, ordered)
+        self._tick_later()
+
+    def size(self, packet: Packet) -> int:
+        if not packet.messages:
+            return self._sizes.header + _NUMBER_BYTES
+        return self._sizes.packet(packet.messages) + (_NUMBER_BYTES if isinstance(packet, Ordered) else 0)
+
+    @property
+    def held(self) -> int:
+        return self._gate.held + self._inbox.held
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _number(self, message: Message) -> None:
+        """At the sequencer: each publisher's messages on a topic in its order, one behind the other."""
+        if self._inbox.offer(message, (((message.topic, message.source), message.seq),)) is Verdict.FULL:
+            raise ProtocolError(f"the sequencer holds {self._inbox.held} messages and cannot take {message.id}")
+        for ready in self._inbox.drain():
+            self._count += 1
+            ordered = self._log[self._count] = Ordered(self._count, ready)
+            for node in self._reached:
+                if node != self.node:
+                    self.out.send(node, ordered)
+            self._take(ordered)
+            self._reached[self.node] = self._count
+        self._tick_later()
+
+    def _take(self, ordered: Ordered) -> None:
+        message = ordered.message
+        if message.source == self.node:
+            self._posted.pop((message.topic, message.seq), None)
+        if self._gate.offer(message, ((_GROUP, ordered.number),)) is Verdict.FULL:
+            raise ProtocolError(f"node {self.node} holds {self._gate.held} messages and cannot take {message.id}")
+        for ready in self._gate.drain():
+            if ready.topic in self._taken:
+                self.out.deliver(ready)
+
+    def _tick_later(self) -> None:
+        if not self._ticking and (self._posted or any(n < self._count for n in self._reached.values())):
+            self._ticking = True
+            self.out.wake_after(self._retry_us, _Tick())
+
+
+_GROUP = "group"
+_NUMBER_BYTES = 8

@@ -1,0 +1,73 @@
+"""Subscriptions that overlap: many topics, each node takes some of them (MIDLAB 9/2011, 6.1).
+
+Topics are drawn by rank, for subscriptions and for publications: all alike, by a power law, or, for publications,
+always the last of them, which is the worst case for an order of topics in which it stands last. The power law is the
+one that has the paper's shares: Pareto with minimum 1, the rank its whole part, drawn again when there is no such
+rank. With 1,000 topics a shape of 0.269 gives 40 % of them 80 % of the draws, and 0.901 gives 0.5 % of them that.
+"""
+
+import random
+from typing import Literal
+
+from antecede.core import UsageError
+from antecede.sim.engine import Simulation
+from antecede.sim.workload import Count, Members, Positive, WorkloadChoice
+
+
+class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
+    """One stream of publications over many topics, of which every node takes several."""
+
+    #: Topics, named by their rank.
+    count: Count = 8
+    #: Topics a node takes; all when there are no more.
+    taken: Count = 4
+    #: How those are drawn.
+    subscription: Literal["uniform", "power"] = "uniform"
+    #: How the topic of a publication is drawn; worst: always the last.
+    publication: Literal["uniform", "power", "worst"] = "uniform"
+    #: Of the power law.
+    shape: Positive = 0.901
+    messages: Count = 200
+    #: Mean time between two publications, whoever makes them; exponential.
+    interval: Positive = 50.0
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        digits = len(str(self.count))
+        return tuple(f"topic-{rank:0{digits}}" for rank in range(1, self.count + 1))
+
+    def members(self, nodes: int, rng: random.Random) -> Members:
+        if self.aside >= nodes:
+            raise UsageError("aside", self.aside, f"there are {nodes} nodes", f"choose 0 … {nodes - 1}")
+        takers: dict[str, list[int]] = {topic: [] for topic in self.topics}
+        for node in range(self.aside, nodes):
+            for place in self._some(rng):
+                takers[self.topics[place]].append(node)
+        return takers
+
+    def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
+        topics, time = self.topics, 0.0
+        for _ in range(self.messages):
+            place = self.count - 1 if self.publication == "worst" else self._one(rng, self.publication)
+            while not members[topics[place]]:  # nobody takes it: the next one somebody does
+                place = (place + 1) % self.count
+            time += rng.expovariate(1 / self.interval)
+            self._publish_at(simulation, time, rng.choice(members[topics[place]]), topics[place])
+
+    def _some(self, rng: random.Random) -> list[int]:
+        if self.taken >= self.count:
+            return list(range(self.count))
+        if self.subscription == "uniform":
+            return rng.sample(range(self.count), self.taken)
+        chosen: set[int] = set()
+        while len(chosen) < self.taken:
+            chosen.add(self._one(rng, "power"))
+        return sorted(chosen)
+
+    def _one(self, rng: random.Random, how: str) -> int:
+        if how == "uniform":
+            return rng.randrange(self.count)
+        rank = self.count + 1
+        while rank > self.count:
+            rank = int(rng.paretovariate(self.shape))
+        return rank - 1
