@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import antecede
 from antecede.audit import audit
 from antecede.core import UsageError
 from antecede.live.journal import export_trace
@@ -87,12 +88,35 @@ def test_fifteen_processes_an_inner_node_killed_under_load(tmp_path: Path) -> No
     assert run.report.ok, str(run.report)
 
 
+class Talk(Load):
+    """The same, at a pace fifteen processes on two cores can keep."""
+
+    async def _talk(self, bus: antecede.Bus, node: int) -> None:
+        async with bus.subscribe("questions/#") as feed:
+            number = 0
+            while not self._stopping:
+                number += 1
+                try:
+                    identity = await bus.publish(f"questions/{node}", b"%d" % number, durability="disk")
+                    self.acknowledged.add((identity.source, identity.seq))
+                    async with asyncio.timeout(0.5):
+                        question = await anext(feed)
+                        if self._rng.random() < 0.3:
+                            answer = await bus.publish("answers", question.payload, durability="disk")
+                            self.acknowledged.add((answer.source, answer.seq))
+                except TimeoutError:
+                    pass
+                except antecede.PublishError as error:
+                    self.uncertain += error.may_arrive
+                await asyncio.sleep(self._rng.uniform(0.1, 0.5))
+
+
 async def tree_run(directory: Path, *, nodes: int, victims: list[int], seed: int = 1) -> KillRun:
     trace = directory / "tree.parquet"
     settings = {"overlay": "locamu", "slots": nodes, "round_s": 2.0, "timeout_s": 1.5, "shorten_every": 500}
     rng = random.Random(seed)
     async with LocalCluster(directory / "cluster", nodes=nodes, **settings) as running:
-        load = Load(running, seed)
+        load = Talk(running, seed)
         clients = [asyncio.create_task(load.run(node)) for node in range(nodes)]
         for victim in victims:
             await asyncio.sleep(rng.uniform(1.0, 3.0))

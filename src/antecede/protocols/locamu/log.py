@@ -89,6 +89,8 @@ class Log:
         self._around = around
         self._processed = processed
         self.near = frozenset(around.linked)
+        #: Have members come or gone?
+        self.unsettled = False
         #: In the order in which they were taken.
         self.entries: dict[Entry, None] = {}
         self.foreign: dict[Names, None] = {}
@@ -175,9 +177,14 @@ class Log:
         return not self.silent(entry) and (took.whole or len(way) >= around.number)
 
     def silent(self, entry: Entry) -> set[int]:
-        """The relays just before this node that have not numbered it, as far as is known."""
+        """The relays just before this node that have not numbered it, as far as is known.
+
+        Among members that come and go a relay beyond a hop may never number what others do. That of f + 1 numbers a
+        safe copy has one is of a relay within a hop is enough to recognise it, too.
+        """
         around = self._around
-        return set(around.before(entry.took.origin, around.me)[-around.number :]) - entry.numberers
+        far = around.hop if self.unsettled else around.number
+        return set(around.before(entry.took.origin, around.me)[-far:]) - entry.numberers
 
     def drop(self, names: Names) -> None:
         if isinstance(names, Entry):

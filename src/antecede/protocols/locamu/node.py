@@ -209,7 +209,7 @@ class LoCaMu(Process):
         past, me = state.past, self.node
         numbers = {at: past.get(at, 0) + 1 for at in (link(me, to) for to in targets)}
         entry = state.take(Took(message, data.origin, data.whole, data.path, data.alias, data.past, numbers))
-        if sender is None or message.topic in state.routing.joined:
+        if sender is None or (message.topic in state.routing.joined and self._is_of_our_time(data)):
             self.out.deliver(message)
         if sender is not None:  # it knows the names it sent
             entry.told[sender] = self._talks.number(sender), entry.came_with
@@ -224,10 +224,22 @@ class LoCaMu(Process):
         more = [to for to in around.numbered if to in named and around.first_step(to) != upstream]
         return (*targets, *more)
 
+    def _is_of_our_time(self, data: Data) -> bool:
+        """Did all relays before us know that this node takes the topic when they passed the message on?
+
+        If not it was published before this node had joined, and may come after messages that depend on it.
+        """
+        if not self.state.routing.changes:
+            return True
+        relays = self.around.before(data.origin, self.node)[-self.around.number :]
+        numbered = set(map(sender_of, data.path))
+        return all(link(relay, self.node) in data.path for relay in relays if relay in numbered)
+
     def _settle(self) -> None:
         """The end of every input: what follows from it, until nothing does."""
         state = self.state
         column = state.column
+        state.log.unsettled = state.routing.changes
         while state.changed or column.freed:
             if state.changed:
                 self._changes()

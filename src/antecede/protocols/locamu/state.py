@@ -156,7 +156,7 @@ class State:
         around, took = self.around, entry.took
         upstream = None if took.origin == around.me else around.first_step(took.origin)
         named = set(map(receiver_of, new)).difference(map(receiver_of, took.numbers))
-        late = [to for to in around.numbered if to in named and around.first_step(to) != upstream]
+        late = [to for to in around.linked if to in named and around.first_step(to) != upstream]
         numbers = {at: self.past.get(at, 0) + 1 for at in (link(around.me, to) for to in late) if at not in entry.ids}
         self.past.update(numbers)
         entry.targets |= self.log.near.intersection(map(receiver_of, numbers))

@@ -1,0 +1,221 @@
+"""The errors of the printed algorithm, and each of the corrections of SPEC part 3 taken out again, one at a time.
+
+Numbers L1 … L12 are those of SPEC 1.11. L7 (zero entries taken for equal) cannot be made here, where what is zero is not
+there, nor can L8 (the loop that changes what it walks over); L10 is a test of its own; L13 is about words.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import ClassVar
+
+from antecede.experiments.search_locamu import TIMING, Make
+from antecede.overlay.extended import Extended
+from antecede.overlay.graph import BaseGraph
+from antecede.protocols.locamu import LoCaMu
+from antecede.protocols.locamu.identifiers import Ids, receiver_of, sender_of
+from antecede.protocols.locamu.log import Entry, Log, Names
+from antecede.protocols.locamu.packets import Data
+from antecede.protocols.locamu.records import Took
+from antecede.protocols.locamu.state import State
+from antecede.protocols.options import MakeProcess
+
+
+class Mutant(LoCaMu):
+    """LoCaMu with another way to change its state."""
+
+    state_type: ClassVar[type[State]] = State
+    log_type: ClassVar[type[Log]] = Log
+
+    def __init__(self, *args: object, **options: object) -> None:
+        super().__init__(*args, **options)  # type: ignore[arg-type]
+        self.state.__class__ = self.state_type
+        self.state.log.__class__ = self.log_type
+
+
+# -- printed ----------------------------------------------------------------------------------------------------------
+
+
+class _CountsItself(State):
+    def take(self, took: Took) -> Entry:
+        entry = super().take(took)
+        entry.past = entry.past | took.numbers
+        return entry
+
+
+class CountsItself(Mutant):
+    """L1, line 11: the new number enters the message's dependencies. Every receiver waits for what it just got."""
+
+    state_type = _CountsItself
+
+
+class NotesFirst(Mutant):
+    """L2, line 37 before 38: identifiers are noted, then looked for. Everything is a duplicate."""
+
+    def _take(self, sender: int, data: Data) -> None:
+        if not self.state.column.needs(data.past):
+            for at, number in data.path.items():
+                self.state.column.note(at, number)
+        super()._take(sender, data)
+
+
+class _WaitsForItself(State):
+    def take(self, took: Took) -> Entry:
+        self._raise_past(took.path)
+        return super().take(took)
+
+
+class WaitsForItself(Mutant):
+    """L3, line 19 before 8: the past a message is passed on with contains the message; the second hop waits for it."""
+
+    state_type = _WaitsForItself
+
+
+class _Safe(LoCaMu):
+    """What is safe, as in print: everything, for nobody says what is not."""
+
+    def _is_safe(self, took: Took, to: int, numberers: Iterable[int]) -> bool:
+        return True
+
+
+class AnyWayIsSafe(_Safe):
+    """L6: PATHISSAFE is not defined."""
+
+
+class _Printed(_CountsItself, _WaitsForItself):
+    """Lines 11 and 19."""
+
+
+class Printed(NotesFirst, AnyWayIsSafe):
+    """Algorithm 1, as far as it can be run: all of the above."""
+
+    state_type = _Printed
+
+
+class _RaisesPast(State):
+    def duplicate(self, ids: Ids) -> None:
+        self._raise_past(ids)
+        super().duplicate(ids)
+
+
+class DuplicatesRaiseThePast(Mutant):
+    """L4: a duplicate does not wait, and its identifiers become past. Who has the third thus claims the first two."""
+
+    state_type = _RaisesPast
+
+
+class DuplicatesWait(LoCaMu):
+    """L4, line 33: a duplicate waits like everything else, for dead nodes too, and its names wait with it."""
+
+    def _take(self, sender: int, data: Data) -> None:
+        needs = self.state.column.needs(data.past)
+        if needs:
+            self.state.column.known = lambda link, number: None  # type: ignore[method-assign]
+            self.state.column.hold(sender, data, needs)
+        else:
+            super()._take(sender, data)
+
+
+class _KeepsNames(State):
+    def _note(self, ids: Ids, entry: Entry | None) -> bool:
+        news = super()._note(ids, entry)
+        if entry is not None:
+            self.changed.pop(entry, None)
+        return news
+
+
+class TellsNobody(Mutant):
+    """L5, lines 21-24: merged identifiers are not passed on."""
+
+    state_type = _KeepsNames
+
+
+class WaitsForItsSenderOnly(LoCaMu):
+    """L9, line 33: only what the one who sent the copy numbered is waited for."""
+
+    def _take(self, sender: int, data: Data) -> None:
+        past = {
+            at: number for at, number in data.past.items() if sender_of(at) == sender or receiver_of(at) != self.node
+        }
+        super()._take(sender, Data(data.message, data.origin, data.whole, data.path, data.alias, past))
+
+
+class NumbersTooNear(LoCaMu):
+    """L11: identifiers are given f + 1 far, not 2f. Made by `make_mutant`, which builds another graph."""
+
+
+class NobodyStandsIn(LoCaMu):
+    """L12: no proxies."""
+
+    def _lacks_as_received(self, entry: Entry, to: int) -> bool:
+        return False
+
+
+class NoRecords(LoCaMu):
+    """L12: names do not travel by themselves. Made by `make_mutant`."""
+
+
+# -- of our own -------------------------------------------------------------------------------------------------------
+
+
+class _Nearsighted(State):
+    def take(self, took: Took) -> Entry:
+        entry = super().take(took)
+        around = self.around
+        near = {node for node, far in around.distance.items() if far <= around.f}
+        entry.past = {at: n for at, n in entry.past.items() if sender_of(at) in near and receiver_of(at) in near}
+        return entry
+
+
+class Nearsighted(Mutant):
+    """SPEC 1.10: dependencies are sent only of what is within f."""
+
+    state_type = _Nearsighted
+
+
+class _Careless(Log):
+    def is_complete(self, entry: Entry) -> bool:
+        return True
+
+
+class ForgetsIncomplete(Mutant):
+    """SPEC 1.8: forgets what everybody has, though a name may still come from those before."""
+
+    log_type = _Careless
+
+
+class ForgetsUnstable(LoCaMu):
+    """SPEC 1.8: forgets what has been sent."""
+
+    def _collect(self, names: Names) -> None:
+        if isinstance(names, Entry) and all(to in names.sent for to in names.targets if to in self._active):
+            names.unacked.clear()
+        super()._collect(names)
+
+
+class KeepsNothing(LoCaMu):
+    """SPEC 1.9: what it took is not kept: its numbers are given again."""
+
+    def restore(self, records: Iterable[object]) -> None:
+        super().restore(record for record in records if not isinstance(record, Took))
+
+
+class NeverLooksAgain(LoCaMu):
+    """SPEC 1.4: a suspicion changes whom to send to, and nothing is sent again for that."""
+
+    def _transmit_all(self, only: int | None = None) -> None:
+        pass
+
+
+class BaseGraphOnly(LoCaMu):
+    """Without spare edges: a node that is down cuts the graph."""
+
+    def _transmit(self, entry: Entry, to_whom: Collection[int]) -> None:
+        super()._transmit(entry, [to for to in to_whom if to in self.around.neighbours])
+
+
+def make_mutant(mutant: type[LoCaMu]) -> Make:
+    def make(base: BaseGraph, members: dict[str, list[int]], f: int) -> MakeProcess:
+        graph = Extended(base, f, number=f + 1 if mutant is NumbersTooNear else None)
+        founding = {topic: base.directions(taken) for topic, taken in members.items()}
+        return lambda node: mutant(graph.around(node), founding, TIMING, records=mutant is not NoRecords)
+
+    return make

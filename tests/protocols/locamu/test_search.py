@@ -1,0 +1,33 @@
+"""LoCaMu under random schedules of publications, crashes, suspicions, joins and bad links, judged by the audit."""
+
+import pytest
+
+from antecede.experiments.search_locamu import search, trial_of
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_schedule_goes_wrong(block: int) -> None:
+    for seed in range(10 * block, 10 * (block + 1)):
+        verdict = search(seed)
+        assert verdict.ok, f"search({seed}): {verdict.words}"
+
+
+def test_the_search_is_of_what_it_says() -> None:
+    trials = [trial_of(seed) for seed in range(500)]
+    assert {trial.shape for trial in trials} == {"line", "star", "random"}
+    assert {trial.f for trial in trials} == {1, 2}
+    assert {trial.nodes for trial in trials} == set(range(5, 13))
+    assert sum(trial.crashes > 0 for trial in trials) > 300
+    assert sum(trial.false_suspicions > 0 for trial in trials) > 200
+    assert sum(trial.stay_down > 0 for trial in trials) > 80
+    assert sum(search(seed).crashed > 0 for seed in range(10)) >= 5
+
+
+@pytest.mark.slow
+def test_no_schedule_goes_wrong_in_ten_thousand_runs_on_spark() -> None:
+    from antecede.spark.search import search_on_spark  # noqa: PLC0415 - only the slow test needs Spark
+    from antecede.spark.session import spark_session  # noqa: PLC0415
+
+    result = search_on_spark(spark_session(None), "locamu", range(10_000))
+    assert result.runs == 10_000
+    assert not result.failed, result.failures
