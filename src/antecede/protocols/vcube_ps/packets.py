@@ -40,9 +40,10 @@ class Pub(Packet, frozen=True, gc=False, tag="vps.pub"):
 class Bundle(Packet, frozen=True, gc=False, tag="vps.bundle"):
     """Causally related messages of several publishers, and topics, on an edge that their trees share (`edges`)."""
 
-    messages: Annotated[tuple[Message, ...], Meta(min_length=1)]
+    #: More do not fit: the least message takes 8 of a packet's 1500 bytes.
+    messages: Annotated[tuple[Message, ...], Meta(min_length=1, max_length=256)]
     #: For each of them: every member has delivered its source's messages up to here.
-    stable: tuple[Count, ...]
+    stable: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=256)]
 
 
 class Ack(Packet, frozen=True, gc=False, tag="vps.ack"):
