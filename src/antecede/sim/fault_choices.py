@@ -8,7 +8,7 @@ from msgspec import Meta
 from antecede.core import UsageError
 from antecede.core.choices import Choice
 from antecede.sim.engine import Simulation
-from antecede.sim.faults import crashing, duplicating, losing, partitioned
+from antecede.sim.faults import crashing, duplicating, losing, noticing, partitioned
 from antecede.sim.network import Network
 from antecede.sim.units import ticks
 
@@ -57,11 +57,15 @@ class Partition(FaultChoice, frozen=True, kw_only=True):
 
 
 class Crash(FaultChoice, frozen=True, kw_only=True):
-    """A node stops at a time, and comes back with what it kept at `back` unless that is left out."""
+    """A node stops at a time, and comes back with what it kept at `back` unless that is left out.
+
+    With `noticed`, everyone's failure detector tells of it so long after, and of its return.
+    """
 
     node: Annotated[int, Meta(ge=0)]
     at: Time
     back: Time | None = None
+    noticed: Time | None = None
 
     def schedule(self, simulation: Simulation, nodes: int) -> None:
         if self.node >= nodes:
@@ -69,6 +73,10 @@ class Crash(FaultChoice, frozen=True, kw_only=True):
                 "fault", f"crash:node={self.node}", "there is no such node", f"name one of 0 … {nodes - 1}"
             )
         crashing(simulation, self.node, ticks(self.at), None if self.back is None else ticks(self.back))
+        if self.noticed is not None:
+            noticing(simulation, self.node, ticks(self.at + self.noticed), down=True)
+            if self.back is not None:
+                noticing(simulation, self.node, ticks(self.back + self.noticed), down=False)
 
 
 FAULTS: dict[str, type[FaultChoice]] = {

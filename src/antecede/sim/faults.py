@@ -51,3 +51,14 @@ def crashing(simulation: Simulation, node: int, at: int, back: int | None = None
     simulation.at(at, lambda: simulation.crash(node))
     if back is not None:
         simulation.at(back, lambda: simulation.recover(node))
+
+
+def noticing(simulation: Simulation, node: int, at: int, *, down: bool) -> None:
+    """At `at` the failure detectors of all other nodes that are up say that `node` is down, or that it is back."""
+
+    def tell() -> None:
+        for other in sorted(simulation.processes):
+            if other != node:
+                (simulation.suspect if down else simulation.trust)(other, node)
+
+    simulation.at(at, tell)

@@ -1,0 +1,78 @@
+"""LoCaMu: what a message carries and a node remembers as the system grows. Prints tables, asserts nothing.
+
+    python bench/locamu.py [--sizes 63 511 4095] [--messages 8]
+
+A binary tree, everybody in one group, f = 1. Messages are published one after the other by nodes drawn at random, then
+everything settles. Beside LoCaMu, CBCAST and Causal Barriers under the same load: small here, where few have published,
+and bounded only by the number of publishers (`antecede experiments run locamu-figure-7`).
+
+metadata   bytes beyond payload and the header all packets have: mean and most over all packets with a message; "whole"
+           counts all counters of a neighbourhood with every message, as the paper does (540), "changes" what is sent
+counters   the numbers LoCaMu's nodes keep, past and column: mean and most
+open       messages still in some node's log at the end: what would grow with the life of the run
+"""
+
+import argparse
+import random
+import resource
+import time
+
+from antecede.protocols.locamu import LoCaMu
+from antecede.protocols.options import GroupOptions
+from antecede.protocols.registry import options
+from antecede.sim.engine import Simulation
+from antecede.sim.network import PacketSwitched, constant
+from antecede.sim.throughput import Throughput
+from antecede.sim.units import TICKS
+
+#: What every packet has.
+COMMON = 22
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--sizes", nargs="+", type=int, default=[63, 511, 4095])
+    arguments.add_argument("--messages", type=int, default=8)
+    chosen = arguments.parse_args()
+    print(
+        f"{'':24}{'nodes':>7}{'metadata':>10}{'most':>7}{'counters':>10}{'most':>6}{'open':>6}{'seconds':>9}{'MB':>7}"
+    )
+    for name, values in (
+        ("locamu, whole", {"header": "whole", "records": False}),
+        ("locamu, changes", {"header": "changes", "records": False}),
+        ("locamu with records", {"header": "changes", "records": True}),
+        ("cbcast", {}),
+        ("causal-barriers", {}),
+    ):
+        for nodes in chosen.sizes:
+            print(f"{name:24}{nodes:7}{measured(name.split(',')[0].split(' ')[0], values, nodes, chosen.messages)}")
+
+
+def measured(protocol: str, values: dict[str, object], nodes: int, messages: int) -> str:
+    """The rest of a line."""
+    picked = options(protocol, values)
+    assert isinstance(picked, GroupOptions)
+    watch = Throughput()
+    begin = time.perf_counter()
+    make = picked.build_groups(nodes, {"all": range(nodes)})
+    simulation = Simulation(make, range(nodes), PacketSwitched(constant(TICKS)), [watch])
+    rng = random.Random(f"{nodes}")
+    for number in range(messages):
+        node = rng.randrange(nodes)
+        simulation.at(number * 5 * TICKS, lambda node=node: simulation.publish(node, "all", bytes(32)))  # type: ignore[misc]
+    simulation.run()
+    seconds = time.perf_counter() - begin
+    metrics = watch.metrics()
+    counters, open_ = [0], 0
+    for process in simulation.processes.values():
+        if isinstance(process, LoCaMu):
+            counters.append(len(process.state.past) + process.state.column.counters)
+            open_ += process.answers_for
+    mean = sum(counters) / max(1, len(counters) - 1)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    metadata, most = float(str(metrics["metadata_mean"])) - COMMON, int(str(metrics["metadata_max"])) - COMMON
+    return f"{metadata:10.0f}{most:7}{mean:10.1f}{max(counters):6}{open_:6}{seconds:9.1f}{memory:7.0f}"
+
+
+if __name__ == "__main__":
+    main()
