@@ -9,7 +9,13 @@ throughput  one publisher to 64 subscribers, 100 u.t. a hop: pipelined beside on
 joins       46 members a minute replaced among 4000 (the thesis's churn), 100 ms a hop
 placement   nodes placed by latency beside nodes placed at random, on a file of round-trip times given with --matrix
 
-Every run is a process of its own, so that peak memory is its own.
+Every run is a process of its own, so that peak memory is its own. The seconds to compare are CPU seconds, and those
+only beside the loop that is timed first: on a machine others use they double.
+
+What does not depend on the machine: 64 messages to 64 subscribers take 77,922 u.t. one by one and 999 pipelined; each
+of the 46 joins among 4000 takes 4.8 s, as if it were alone (the thesis's mode); placed by latency, the mean way from a
+publisher to its subscribers on 490 PlanetLab nodes (Zhu et al., ToN 2017) is 0.61, 0.55, 0.52 and 0.50 of that at
+random (64, 128, 256 and all of them; with a quarter subscribed 0.84, 0.70, 0.67 and 0.61).
 """
 
 import argparse
