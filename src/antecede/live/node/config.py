@@ -51,12 +51,16 @@ class NodeConfig:
     window: int = 4096
     #: How messages find their way: trees in the cube, any nodes missing; or along an acyclic graph whose places are the
     #: slots, in which each node deals with its neighbourhood only (LoCaMu). All nodes must agree.
-    overlay: Literal["vcube", "locamu"] = "vcube"
+    #: Or gossip: each tells a few others, drawn anew in every round.
+    overlay: Literal["vcube", "locamu", "gossip"] = "vcube"
     #: That graph: "tree" (whose inner nodes have `degree` neighbours), "line", "star", or its edges: "0-1,0-2,1-3,…".
     graph: str = "tree"
     degree: int = 3
     #: How many nodes may be down at once on any of its paths of 2f + 1.
     f: int = 1
+    #: Of gossip: its round, and how many others a message is told to in each.
+    gossip_round_s: float = 0.05
+    fanout: int = 3
     #: The failure detector's round, and how long it waits for an answer.
     round_s: float = 1.0
     timeout_s: float = 0.8
@@ -77,8 +81,12 @@ class NodeConfig:
             raise UsageError("slots", self.slots, "is out of range", "use 1 … 65536")
         if not 0 < self.timeout_s < self.round_s:
             raise UsageError("timeout_s", self.timeout_s, "must be within a round", f"use less than {self.round_s:g}")
-        if self.overlay not in ("vcube", "locamu"):
-            raise UsageError("overlay", self.overlay, "is not known", "use vcube or locamu")
+        if self.overlay not in ("vcube", "locamu", "gossip"):
+            raise UsageError("overlay", self.overlay, "is not known", "use vcube, locamu or gossip")
+        if not 0.001 <= self.gossip_round_s <= 60:
+            raise UsageError("gossip_round_s", self.gossip_round_s, "is out of range", "use 0.001 … 60")
+        if not 1 <= self.fanout <= 64:
+            raise UsageError("fanout", self.fanout, "is out of range", "use 1 … 64")
         if self.overlay == "locamu":
             self.extended_graph()
         for seed in self.seeds:

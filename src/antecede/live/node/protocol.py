@@ -1,4 +1,4 @@
-"""The protocol a node runs, with VCube's diagnosis below it: VCube-PS or LoCaMu. One place to choose another.
+"""The protocol a node runs, with VCube's diagnosis below it: VCube-PS, LoCaMu or gossip. One place to choose another.
 
 A node asks more of its protocol than the contract says: what it has delivered, whether it takes a topic, to whom it
 sends. `Inner` lists that.
@@ -9,9 +9,11 @@ from typing import Final, NamedTuple, Protocol, get_args
 
 from antecede.core import Process
 from antecede.live.codec import PacketCodec
-from antecede.live.node import locamu
+from antecede.live.node import gossip, locamu
 from antecede.live.node.compact import compact
 from antecede.live.node.config import NodeConfig
+from antecede.protocols.gossip import BROKER_PACKETS
+from antecede.protocols.gossip.records import KEPT as GOSSIP_KEPT
 from antecede.protocols.locamu import PACKETS as LOCAMU_PACKETS
 from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Life, Reply
 from antecede.protocols.vcube_diagnosis import Probe as DiagnosisProbe
@@ -78,6 +80,11 @@ def _make_locamu(node: int, config: NodeConfig) -> NodeProcess:
     return NodeProcess(inner, inner, config)
 
 
+def _make_gossip(node: int, config: NodeConfig) -> NodeProcess:
+    inner = gossip.GossipProcess(node, config)
+    return NodeProcess(inner, inner, config)
+
+
 OVERLAYS: Final = {
     "vcube": Overlay(
         PacketCodec("vcube-ps", (*PACKETS, DiagnosisProbe, Reply)),
@@ -91,6 +98,13 @@ OVERLAYS: Final = {
         (*locamu.KEPT, Life),
         _make_locamu,
         lambda records, node, config: locamu.compact(records, node, config, DOMAIN),
+        False,
+    ),
+    "gossip": Overlay(
+        PacketCodec("gossip", (*BROKER_PACKETS, DiagnosisProbe, Reply)),
+        (*GOSSIP_KEPT, Life),
+        _make_gossip,
+        gossip.compact,
         False,
     ),
 }

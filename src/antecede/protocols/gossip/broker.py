@@ -233,7 +233,12 @@ class Broker(Process):
     # -- rounds -------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        if not self.habits.rest or self.order.levels():
+        if self.order.levels():  # it was here before: so that others know it again
+            for broker in range(self.brokers):
+                if broker != self.node and broker not in self.views.down:
+                    self.out.send(broker, Spread((), (self.peer,)))
+            self.wake_up()
+        if not self.habits.rest:
             self.wake_up()
 
     def wake_up(self) -> None:

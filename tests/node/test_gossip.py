@@ -1,0 +1,94 @@
+"""`overlay = "gossip"`: the broker the simulator runs, between real nodes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.audit import audit
+from antecede.core import Message, UsageError
+from antecede.live.journal import export_rows
+from antecede.live.node.config import NodeConfig
+from antecede.live.node.gossip import compact
+from antecede.protocols.gossip.packets import Rumour
+from antecede.protocols.gossip.records import Began, Delivered, Published
+from tests.client.running import awaited, take
+from tests.node.clusters import cluster, restart, until_all_have
+
+GOSSIP: dict[str, Any] = {"overlay": "gossip", "slots": 4, "gossip_round_s": 0.02}
+
+
+@awaited
+async def test_a_node_is_killed_and_comes_back_and_nobody_misses_anything(tmp_path: Path) -> None:
+    async with cluster(4, tmp_path, **GOSSIP) as nodes:
+        for number in range(10):
+            for node in nodes:
+                node.publish_payload(b"before %d" % number, 0)
+        await until_all_have(nodes, 40)
+        nodes[1].abort()
+        others = [nodes[0], nodes[2], nodes[3]]
+        for number in range(10):
+            for node in others:
+                node.publish_payload(b"meanwhile %d" % number, 0)
+        await until_all_have(others, 70)
+        again = await restart(nodes[1], tmp_path, nodes[0], **GOSSIP)
+        try:
+            again.publish_payload(b"back", 0)
+            await until_all_have([*others, again], 71)
+            rows = list(export_rows([tmp_path / f"n{number}" / "journal.db" for number in range(4)]))
+        finally:
+            await again.stop()
+    report = audit(rows)
+    assert report.ok, str(report)
+    assert report.deliveries == 4 * 71
+    assert next(rule for rule in report.rules if rule.name == "complete").checked
+
+
+@awaited
+async def test_clients_read_in_order_and_a_node_that_leaves_has_told_everything(tmp_path: Path) -> None:
+    async with cluster(3, **GOSSIP) as nodes:
+        async with (
+            nodes[0].connect() as asker,
+            nodes[1].connect() as answerer,
+            nodes[2].connect() as reader,
+            reader.subscribe("#") as feed,
+            answerer.subscribe("q") as questions,
+        ):
+            for number in range(5):
+                await asker.publish("q", b"%d" % number)
+                (question,) = await take(questions, 1)
+                await answerer.publish("a", question.payload)
+            read = [(message.topic, message.payload) for message in await take(feed, 10)]
+        for number in range(5):
+            assert read.index(("q", b"%d" % number)) < read.index(("a", b"%d" % number))
+        nodes[2].publish_payload(b"last words", 0)
+        await nodes[2].leave()
+        await until_all_have(nodes[:2], 11)
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(UsageError, match="vcube, locamu or gossip"):
+        NodeConfig(overlay="flood")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="gossip_round_s"):
+        NodeConfig(overlay="gossip", gossip_round_s=0)
+    with pytest.raises(UsageError, match="fanout"):
+        NodeConfig(overlay="gossip", fanout=0)
+
+
+def test_a_shorter_account_restores_the_same_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    from antecede.live.node import gossip  # noqa: PLC0415 - to shorten what is kept
+
+    monkeypatch.setattr(gossip, "_MESSAGES", 3)
+    config = NodeConfig(**GOSSIP)
+    records: list[object] = [Began("main", True)]
+    for seq in range(1, 11):
+        records.append(Published(Rumour(Message("main", 1, seq), 2 * seq)))
+        records.append(Delivered(Rumour(Message("main", 0, seq, ((1, seq),)), 2 * seq + 1)))
+    short = compact(records, 1, config)
+    assert len(short) < len(records) / 2
+    whole, again = gossip.GossipProcess(1, config), gossip.GossipProcess(1, config)
+    whole.restore(records)
+    again.restore(short)
+    assert again.delivered("main") == whole.delivered("main") == {0: 10, 1: 10}
+    assert (again.time, again.clock.entries()) == (whole.time, whole.clock.entries())
+    assert again.publish("main", b"").seq == 11  # type: ignore[union-attr]
