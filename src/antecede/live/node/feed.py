@@ -190,6 +190,8 @@ class Feed:
     def _give(self, entries: list[Entry], reached: int) -> None:
         for entry in entries:
             if entry.position > self.position and entry.topic is not None and self.takes(entry.topic):
+                if self.early and self._was_early(entry):
+                    continue
                 if self.credit <= 0 or not self.session.can_write:
                     self.position = max(self.position, entry.position - 1)
                     return
@@ -233,7 +235,7 @@ class Feed:
             taken = {topic for topic in set(topics) if topic is not None and self.takes(topic)}
             if not taken:
                 self.position = end
-            elif len(taken) == len(set(topics)):  # mostly: all of them
+            elif len(taken) == len(set(topics)) and not self.early:  # mostly: all of them
                 count = min(len(topics), self.credit)
                 piece, count = history.piece(self.position + 1, count, _ITEMS_BYTES_FULL)
                 self.flush()
@@ -242,7 +244,8 @@ class Feed:
                 self.position += count
             else:
                 wanted = [place for place, topic in enumerate(topics, self.position + 1) if topic in taken]
-                self._give([history.entry(place) for place in wanted[: self.credit + 1]], end)
+                some = wanted[: self.credit + 1]
+                self._give([history.entry(place) for place in some], end if len(some) == len(wanted) else some[-1])
 
     def _send(self, piece: bytes) -> None:
         self.session.send_items(self.number, self.dropped, piece)

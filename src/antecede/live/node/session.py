@@ -195,11 +195,7 @@ class Session:
             raise ProtocolError(str(error)) from None
         at = 0
         if not refused:
-            try:
-                at = self._publish_run(record, topics)
-            except AntecedeError as error:
-                self._refuse(record.number, len(payloads), error)
-                return
+            at = self._publish_run(record, topics)
         for index in range(at, len(payloads)):
             if topics[index] in refused:
                 self.hub.counts.refused["publish"] += 1
@@ -208,11 +204,15 @@ class Session:
                 self._publish_one(record.number + index, payloads[index], record.level)
 
     def _publish_run(self, record: Publish, topics: list[str]) -> int:
-        """As many as the node takes together."""
+        """As many as the node takes together; how many of them are dealt with."""
         at = 0
         while at < len(record.payloads):
             payloads = record.payloads[at:] if at else record.payloads
-            messages, done = self.node.publish_payloads(payloads, record.level)
+            try:
+                messages, done = self.node.publish_payloads(payloads, record.level)
+            except AntecedeError as error:
+                self._refuse(record.number + at, len(payloads), error)
+                return len(record.payloads)
             if not messages:
                 break
             run = (record.number + at, messages[0].seq, len(messages))

@@ -1,0 +1,167 @@
+"""What a reader gets of what is delivered, whatever room it has and when: all that matches, once, in order."""
+
+import asyncio
+import random
+from typing import cast
+
+import msgspec
+import pytest
+
+from antecede.core import Message
+from antecede.live.batch import Batch
+from antecede.live.client.records import TO_CLIENT, FromNode, Items, Order, Policy, Subscribe
+from antecede.live.envelope import seal
+from antecede.live.node.feed import Feed
+from antecede.live.node.history import History
+from antecede.live.node.hub import Hub
+from antecede.live.node.session import Session
+from antecede.protocols.vcube_ps.packets import Pub
+
+FILTERS = ("a", "b/#")
+TOPICS = ("a", "b/1", "c")
+
+
+class Reader:
+    """Stands for a session: takes what the feed sends apart."""
+
+    def __init__(self) -> None:
+        self.can_write = True
+        self.feeds: dict[int, Feed] = {}
+        self.items: list[tuple[int, Message, int]] = []
+        self.pieces: list[bytes] = []
+        self.dropped = 0
+
+    def send(self, record: FromNode) -> None: ...
+    def flush(self) -> None: ...
+
+    def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
+        body = b"\x91\x98\xa1m" + msgspec.msgpack.encode(feed) + msgspec.msgpack.encode(dropped) + piece
+        (record,) = TO_CLIENT.decode(body)
+        assert isinstance(record, Items)
+        self.pieces.append(piece)
+        self.dropped += dropped
+        positions = [at + one if at else 0 for at, count in record.places for one in range(count)]
+        names = [(source, seq + one) for source, seq, count in record.names for one in range(count)]
+        assert len(positions) == len(names) == len(record.payloads)
+        for index, (position, name, payload) in enumerate(zip(positions, names, record.payloads, strict=True)):
+            message = Message("main", *name, record.deps.get(index, ()), payload)
+            self.items.append((position, message, record.held_us.get(index, 0)))
+
+
+class World:
+    """Deliveries of two sources on three topics, drawn at random, and one feed of two of them."""
+
+    def __init__(self, seed: int, order: Order, policy: Policy) -> None:
+        self.draw = random.Random(seed)
+        self.hub = Hub("main", History(None, 0, entries_max=40, bytes_max=1 << 20), {})
+        self.reader = Reader()
+        wanted = Subscribe(1, FILTERS, 8, order=order, policy=policy)
+        self.feed = Feed(cast(Session, self.reader), self.hub, wanted)
+        self.reader.feeds[1] = self.feed
+        self.hub.open(self.feed)
+        self.seqs = [0, 0]
+        self.expected: list[tuple[int, Message, int]] = []
+
+    def message(self) -> Message:
+        source = self.draw.randrange(2)
+        self.seqs[source] += 1
+        deps = ((1 - source, self.seqs[1 - source]),) if self.draw.random() < 0.2 and self.seqs[1 - source] else ()
+        body = bytes(self.draw.choice((1, 10, 30_000)))
+        payload = seal(self.draw.choice(TOPICS), body, time_us=1) if self.draw.random() < 0.95 else b"foreign"
+        return Message("main", source, self.seqs[source], deps, payload)
+
+    def deliver(self, messages: list[Message]) -> None:
+        first = self.hub.position + 1
+        held = {index: 7 for index in range(len(messages)) if self.draw.random() < 0.1}
+        for index, message in enumerate(messages):
+            topic = "" if message.payload == b"foreign" else msgspec.msgpack.decode(message.payload)[0]
+            if topic in ("a", "b/1"):
+                self.expected.append((first + index, message, held.get(index, 0)))
+        self.hub.deliver(Batch(first=first, time_us=1, deliveries=messages, changes=[], held_us=held))
+
+    def credit(self, count: int) -> None:
+        self.feed.credit = min(self.feed.credit + count, self.feed.window)
+        self.feed.room()
+        self.hub.moved()
+
+    async def rest(self) -> None:
+        """Room enough for all that is left."""
+        self.reader.can_write = True
+        for _ in range(1000):
+            self.credit(8)
+            await asyncio.sleep(0)
+            if self.feed.live and self.feed.position >= self.expected[-1][0] and not self.feed._queue:
+                break
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_reader_that_is_owed_everything_gets_everything_once_and_in_order(seed: int) -> None:
+    async def play() -> None:
+        world = World(seed, "causal", "block")
+        for _ in range(120):
+            what = world.draw.random()
+            if what < 0.5 and not world.hub.jammed:
+                world.deliver([world.message() for _ in range(world.draw.choice((1, 2, 5, 30)))])
+            elif what < 0.8:
+                world.credit(world.draw.randint(1, 8))
+            else:
+                world.reader.can_write = not world.reader.can_write
+                world.feed.room()
+            await asyncio.sleep(0)
+        await world.rest()
+        assert world.reader.items == world.expected
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_dropping_reader_misses_is_counted(seed: int) -> None:
+    async def play() -> None:
+        world = World(seed, "causal", "drop_oldest")
+        for _ in range(80):
+            if world.draw.random() < 0.6:
+                world.deliver([world.message() for _ in range(world.draw.choice((1, 3, 12)))])
+            else:
+                world.credit(world.draw.randint(1, 8))
+        await world.rest()
+        places = [position for position, _, _ in world.reader.items]
+        assert places == sorted(set(places))
+        assert [one for one in world.expected if one[0] in set(places)] == world.reader.items
+        assert len(places) + world.reader.dropped == len(world.expected)
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_reader_that_takes_messages_ahead_of_their_turn_gets_each_once(seed: int) -> None:
+    async def play() -> None:
+        world = World(seed, "none", "block")
+        for _ in range(60):
+            batch = [world.message() for _ in range(world.draw.choice((1, 2, 6)))]
+            if world.draw.random() < 0.5:
+                world.hub.arrived([Pub((message,)) for message in batch if world.draw.random() < 0.7])
+                await asyncio.sleep(0)
+            world.deliver(batch)
+            if world.draw.random() < 0.6:
+                world.credit(world.draw.randint(1, 8))
+            await asyncio.sleep(0)
+        await world.rest()
+        got = sorted((message.source, message.seq) for _, message, _ in world.reader.items)
+        assert got == sorted((message.source, message.seq) for _, message, _ in world.expected)
+
+    asyncio.run(play())
+
+
+def test_pieces_are_shared_by_readers_that_keep_up() -> None:
+    async def play() -> None:
+        hub = Hub("main", History(None, 0, entries_max=100, bytes_max=1 << 20), {})
+        readers = [Reader() for _ in range(3)]
+        for reader in readers:
+            hub.open(Feed(cast(Session, reader), hub, Subscribe(1, ("#",), 100)))
+        messages = [Message("main", 0, seq, (), seal("a", b"x", time_us=1)) for seq in range(1, 6)]
+        hub.deliver(Batch(first=1, time_us=1, deliveries=messages, changes=[], held_us={}))
+        pieces = [piece for reader in readers for piece in reader.pieces]
+        assert len(pieces) == len(readers)
+        assert all(piece is pieces[0] for piece in pieces)
+
+    asyncio.run(play())
