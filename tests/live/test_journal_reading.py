@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from antecede.core import Message
 from antecede.live.errors import GapError, JournalError
 from antecede.live.journal import Extent, Journal, JournalFile, Retention, reading
+from antecede.live.journal.blocks import decode_deliveries, decode_lean, encode_deliveries, unpack_deps
 
+from .strategies import instances
 from .test_journal import append, message, opened, play
 
 
@@ -57,6 +60,19 @@ def test_ranges_times_and_sizes(
         await journal.close()
 
     play(test)
+
+
+@given(st.lists(instances(Message), max_size=20), st.dictionaries(st.integers(0, 19), st.integers(0, 9)))
+@settings(max_examples=50, deadline=None)
+def test_lean_blocks_say_what_others_say(sent: list[Message], held_us: dict[int, int]) -> None:
+    block = encode_deliveries(sent, held_us)
+    plain, lean = decode_deliveries(block), decode_lean(block)
+    assert lean.held_us == plain.held_us
+    for one, other in zip(lean.messages, plain.messages, strict=True):
+        assert (one.topic, one.source, one.seq, one.payload) == (other.topic, other.source, other.seq, other.payload)
+    counts, flat = unpack_deps(lean.messages)
+    assert counts == [len(one.deps) for one in sent]
+    assert flat == [number for one in sent for pair in one.deps for number in pair]
 
 
 def test_chunks_are_small_and_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import logging
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -23,6 +23,7 @@ from antecede.live.bulk.staging import FILE_NAME, Batch, Staging
 from antecede.live.envelope import add_mark, mark_of, seal
 from antecede.live.errors import JournalError, StoppedError
 from antecede.live.journal import JournalFile
+from antecede.live.journal.blocks import LeanMessage
 from antecede.protocols.vcube_ps.records import Published, PublishedRun
 
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ class Releases:
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
 
-def _furthest(messages: list[Message], source: int, mark: int) -> int:
+def _furthest(messages: Sequence[Message | LeanMessage], source: int, mark: int) -> int:
     """One more than the highest row number among messages of this mark."""
     furthest = 0
     for message in messages:

@@ -45,6 +45,23 @@ class DeliveryBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
         ]
 
 
+class LeanMessage(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A stored message as those read it who take millions: not checked again, its dependencies not unpacked."""
+
+    topic: str
+    source: int
+    seq: int
+    deps: msgspec.Raw
+    payload: bytes
+
+
+class LeanBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """`DeliveryBlock`, lean."""
+
+    messages: list[LeanMessage]
+    held_us: dict[int, int]
+
+
 class StoredChange(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A change: after how many deliveries of its batch, what, where. `crash` and `recover` are the journal's own."""
 
@@ -92,6 +109,8 @@ def open_block(block: bytes) -> memoryview:
 
 _encode = msgspec.msgpack.Encoder().encode
 _deliveries = msgspec.msgpack.Decoder(DeliveryBlock)
+_lean = msgspec.msgpack.Decoder(LeanBlock)
+_lean_deps = msgspec.msgpack.Decoder(list[tuple[tuple[int, int], ...]])
 _changes = msgspec.msgpack.Decoder(list[StoredChange])
 _records = msgspec.msgpack.Decoder(list[tuple[str, msgspec.Raw]])
 
@@ -102,6 +121,24 @@ def encode_deliveries(messages: list[Message], held_us: dict[int, int]) -> bytes
 
 def decode_deliveries(block: bytes) -> DeliveryBlock:
     return _decode(_deliveries, block)
+
+
+def decode_lean(block: bytes) -> LeanBlock:
+    return _decode(_lean, block)
+
+
+def unpack_deps(messages: Sequence[LeanMessage]) -> tuple[list[int], list[int]]:
+    """How many dependencies each has, and all of them: source, seq, source, seq, …"""
+    counts = [0] * len(messages)
+    # An empty array is one byte.
+    some = [index for index, message in enumerate(messages) if len(message.deps) > 1]
+    if not some:
+        return counts, []
+    packed = b"".join([b"\xdd", len(some).to_bytes(4, "big"), *[messages[index].deps for index in some]])
+    unpacked = _lean_deps.decode(packed)
+    for index, deps in zip(some, unpacked, strict=True):
+        counts[index] = len(deps)
+    return counts, [number for deps in unpacked for pair in deps for number in pair]
 
 
 def encode_changes(changes: list[StoredChange]) -> bytes:

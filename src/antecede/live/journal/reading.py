@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, NamedTuple
 
 from antecede.live.errors import GapError, JournalError
-from antecede.live.journal.blocks import DamagedError, DeliveryBlock, decode_deliveries
+from antecede.live.journal.blocks import DamagedError, LeanBlock, decode_lean
 from antecede.live.journal.schema import open_for_reading
 
 #: The journal in a node's directory.
@@ -35,7 +35,7 @@ class Stored(NamedTuple):
 
     first: int
     time_us: int
-    block: DeliveryBlock
+    block: LeanBlock
 
 
 class Sealed(NamedTuple):
@@ -124,7 +124,7 @@ class JournalFile:
         """
         for chunk in self.sealed(after, last):
             try:
-                yield [Stored(one.first, one.time_us, decode_deliveries(one.block)) for one in chunk]
+                yield [Stored(one.first, one.time_us, decode_lean(one.block)) for one in chunk]
             except DamagedError as error:
                 raise self._unreadable(error) from None
 

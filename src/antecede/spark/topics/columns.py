@@ -5,7 +5,6 @@ column pruning as Spark's Python sources come.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,8 +23,9 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from antecede.core import Message, ProtocolError, UsageError
-from antecede.live.envelope import Envelope, unseal
+from antecede.core import ProtocolError, UsageError
+from antecede.live.envelope import Opened, open_all
+from antecede.live.journal.blocks import LeanMessage, unpack_deps
 from antecede.live.topics import TopicFilter
 
 #: What a message is said to follow: the node and that node's count.
@@ -55,7 +55,7 @@ SCHEMA: Final = StructType(
 class Deliveries(NamedTuple):
     """Some of them, in order: four columns of one length. Everything wanted up to position `reached` is there."""
 
-    messages: Sequence[Message]
+    messages: Sequence[LeanMessage]
     positions: "np.ndarray[Any, np.dtype[np.int64]]"
     times_us: "np.ndarray[Any, np.dtype[np.int64]]"
     held_us: "np.ndarray[Any, np.dtype[np.int64]]"
@@ -94,12 +94,12 @@ class Builder:
         columns = [_FILL[field.name](field.type, found, envelopes) for field in self._schema]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
-    def _wanted(self, found: Deliveries) -> tuple[Deliveries, list[Envelope]]:
+    def _wanted(self, found: Deliveries) -> tuple[Deliveries, list[Opened]]:
         try:
-            envelopes: list[Envelope] = [unseal(message.payload) for message in found.messages]
+            envelopes = open_all([message.payload for message in found.messages])
             readable = None
         except ProtocolError:  # messages that are none of ours: nobody takes them, here as at a node
-            maybe = [_unseal(message.payload) for message in found.messages]
+            maybe = [_open(message.payload) for message in found.messages]
             readable = [index for index, envelope in enumerate(maybe) if envelope is not None]
             envelopes = [envelope for envelope in maybe if envelope is not None]
         if readable is not None:
@@ -120,9 +120,9 @@ def any_of(filters: Iterable[str]) -> Callable[[str], bool]:
     return lambda topic: any(matches(topic) for matches in matchers)
 
 
-def _unseal(payload: bytes) -> Envelope | None:
+def _open(payload: bytes) -> Opened | None:
     try:
-        return unseal(payload)
+        return open_all([payload])[0]
     except ProtocolError:
         return None
 
@@ -138,14 +138,13 @@ def _some(found: Deliveries, indices: list[int]) -> Deliveries:
     )
 
 
-_Fill = Callable[[pa.DataType, Deliveries, list[Envelope]], pa.Array]
+_Fill = Callable[[pa.DataType, Deliveries, list[Opened]], pa.Array]
 
 
-def _deps(kind: pa.DataType, found: Deliveries, envelopes: list[Envelope]) -> pa.Array:
-    each = [message.deps for message in found.messages]
-    offsets = np.zeros(len(each) + 1, np.int32)
-    np.cumsum([len(deps) for deps in each], out=offsets[1:])
-    flat = list(chain.from_iterable(chain.from_iterable(each)))
+def _deps(kind: pa.DataType, found: Deliveries, envelopes: list[Opened]) -> pa.Array:
+    counts, flat = unpack_deps(found.messages)
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
     numbers = np.array(flat, np.int64).reshape(-1, 2)
     struct = pa.StructArray.from_arrays(
         [pa.array(numbers[:, 0], pa.int32()), pa.array(numbers[:, 1], pa.int64())], fields=list(kind.value_type)
@@ -153,7 +152,7 @@ def _deps(kind: pa.DataType, found: Deliveries, envelopes: list[Envelope]) -> pa
     return pa.ListArray.from_arrays(pa.array(offsets), struct, type=kind)
 
 
-def _headers(kind: pa.DataType, found: Deliveries, envelopes: list[Envelope]) -> pa.Array:
+def _headers(kind: pa.DataType, found: Deliveries, envelopes: list[Opened]) -> pa.Array:
     each = [envelope.headers for envelope in envelopes]
     if any(each):
         return pa.array([list(headers.items()) for headers in each], kind)

@@ -8,8 +8,10 @@ Spark's filter push-down for Python sources (`pushFilters`, tried with 4.3) keep
 over the same DataFrame: `df.where("position > 9").count()` and then `df.count()` gives the first count twice.
 """
 
+import gc
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -117,7 +119,7 @@ def read_range(options: SourceOptions, schema: StructType, partition: InputParti
     if not isinstance(partition, Range):  # Spark's stand-in for "there are none"
         return
     build = Builder(schema, any_of(options.topics)).batch
-    with open_store(options.where, options.topics) as store:
+    with _no_collector(), open_store(options.where, options.topics) as store:
         check_node(options, store, partition.node)
         after = partition.after
         while after < partition.last:
@@ -129,6 +131,18 @@ def read_range(options: SourceOptions, schema: StructType, partition: InputParti
                         yield batch
             except GapError as gap:
                 after = lost(options, after, min(gap.first - 1, partition.last))
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Rows are made by the hundred thousand, none of them in a cycle: looking for cycles costs a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def check_node(options: SourceOptions, store: Store, node: int) -> None:

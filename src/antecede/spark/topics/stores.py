@@ -11,11 +11,11 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from antecede.core import Message, UsageError
+from antecede.core import UsageError
 from antecede.live.bulk.caller import Caller
 from antecede.live.bulk.records import Look, Page, Piece, Read, Stand
 from antecede.live.journal import Extent, JournalFile, Stored
-from antecede.live.journal.blocks import decode_deliveries
+from antecede.live.journal.blocks import LeanMessage, decode_lean
 from antecede.spark.topics.columns import Deliveries
 from antecede.spark.topics.options import Where
 
@@ -148,7 +148,7 @@ def _deliveries(chunk: list[Stored], after: int, last: int) -> Deliveries:
     first = chunk[0].first
     begin = max(0, after + 1 - first)
     end = min(sum(sizes), last + 1 - first)
-    messages: list[Message] = [message for stored in chunk for message in stored.block.messages]
+    messages: list[LeanMessage] = [message for stored in chunk for message in stored.block.messages]
     held = np.zeros(len(messages), np.int64)
     for stored in chunk:
         for index, held_us in stored.block.held_us.items():
@@ -171,7 +171,7 @@ def _page(page: Page, after: int, last: int) -> Deliveries:
 
 
 def _piece(piece: Piece, after: int, last: int) -> Deliveries:
-    block = decode_deliveries(piece.block)
+    block = decode_lean(piece.block)
     stored = Stored(piece.first, piece.time_us, block)
     if piece.places is None:
         return _deliveries([stored], after, last)
