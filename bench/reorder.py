@@ -2,10 +2,10 @@
 
     python bench/reorder.py [--rows 1000000] [--batch 100000] [--full]
 
-The log: 8 keys, 50 sources each, 4 dependencies a message, each displaced by up to 200 places. Beside the operator:
-Spark's own rate source and the same files read, both into nothing (what Spark costs by itself), and `foreachBatch` with
-pandas, where the driver re-orders with the same gate and keeps the state in its memory, unsaved. `--full` adds ten
-million rows. Rates are of the batches alone, without starting Spark or the query.
+Also as a section of bench/spark_stream.py. The log: 8 keys, 50 sources each, 4 dependencies a message, each displaced
+by up to 200 places. Beside the operator: Spark's own rate source and the same files read, both into nothing (what Spark
+costs by itself), and `foreachBatch` with pandas, where the driver re-orders with the same gate and keeps the state in
+its memory, unsaved. `--full` adds ten million rows. Rates are of the batches alone, without Spark's start.
 """
 
 import argparse
@@ -104,14 +104,15 @@ def with_pandas(spark: SparkSession, directory: Path, rows: int) -> float:
 
 
 def rate_source(spark: SparkSession, directory: Path, rows: int, batch: int) -> float:
-    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", batch).load()
-    query = stream.writeStream.format("noop").option("checkpointLocation", str(directory / "checkpoint-rate")).start()
-    while len(query.recentProgress) < max(2, rows // batch):
-        time.sleep(0.2)
-    query.stop()
-    done = [progress for progress in query.recentProgress if progress["numInputRows"]][1:]
-    read = sum(progress["numInputRows"] for progress in done)
-    return rows * sum(progress["durationMs"]["triggerExecution"] for progress in done) / 1000 / read
+    batches = max(1, rows // batch)
+    stream = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", batch)
+        .option("startTimestamp", int(time.time() * 1000) - 1000 * batches)
+        .option("advanceMillisPerBatch", 1000)
+        .load()
+    )
+    return seconds(stream, directory, "rate") * rows / (batches * batch)
 
 
 def measure(spark: SparkSession, rows: int, batch: int, *, full: bool) -> None:

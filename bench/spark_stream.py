@@ -1,6 +1,6 @@
-"""Topics in Spark: rows a second of the source and the sink, beside Spark's own rate source.
+"""Topics in Spark: rows a second of the source, the sink and the re-order operator, beside Spark's own rate source.
 
-    python bench/spark_stream.py [--rows 1000000] [--only source,sink] [--repeat 3]
+    python bench/spark_stream.py [--rows 1000000] [--only source,sink,operator] [--repeat 3]
 
 Source: a journal of `--rows` messages of 128 bytes on 20 topics, every second with a dependency, read to the end by a
 batch query and by a stream in batches of a million rows, all columns, into Spark's sink for benchmarks ("noop"). Then a
@@ -9,6 +9,8 @@ two columns out of nothing in the JVM, and says what a stream costs without us; 
 
 Sink: a tenth of the rows, written to a running node by a batch query until all are in its journal. Beside it, the same
 messages published by a client of the node that does not wait for each.
+
+Operator: see bench/reorder.py, whose figures are of one run each.
 
 Start-up is not counted: every measurement is made `--repeat` times after one that is not, and the best is told.
 """
@@ -24,6 +26,7 @@ from tempfile import TemporaryDirectory
 from pyspark.sql import DataFrame, SparkSession
 
 import antecede
+import reorder
 from antecede.core import Message
 from antecede.live.batch import Batch
 from antecede.live.envelope import seal
@@ -220,7 +223,12 @@ class Running:
             return int(bus.status()["position"])
 
 
-SECTIONS: dict[str, Callable[[Bench], None]] = {"source": source, "sink": sink}
+def operator(bench: Bench) -> None:
+    print()
+    reorder.measure(bench.spark, bench.rows, max(1, bench.rows // 10), full=False)
+
+
+SECTIONS: dict[str, Callable[[Bench], None]] = {"source": source, "sink": sink, "operator": operator}
 
 
 def main() -> None:
