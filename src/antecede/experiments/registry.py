@@ -2,6 +2,11 @@
 
 from antecede.core import UsageError
 from antecede.experiments.base import Experiment
+from antecede.experiments.kim_ahn import KIM_AHN
+from antecede.experiments.locamu import BESIDE_DELTA
+from antecede.experiments.locamu_causal import BESIDE_CAUSAL
+from antecede.experiments.locamu_crash import CRASH
+from antecede.experiments.locamu_metadata import METADATA
 from antecede.experiments.thesis_aggregation import AGGREGATION
 from antecede.experiments.thesis_ch4 import CHAPTER_4
 from antecede.experiments.thesis_ch5 import SINGLE_AND_SEVERAL
@@ -13,8 +18,10 @@ from antecede.experiments.vcube_diagnosis import DIAGNOSIS
 
 CHAPTER_5 = (*SINGLE_AND_SEVERAL, *ORDER_AND_TOPICS, *CHURN, *BROKERS, *AUTHORS, *AGGREGATION)
 
+LOCAMU = (*BESIDE_DELTA, *BESIDE_CAUSAL, *METADATA, *CRASH)
+
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (*CHAPTER_4, *CHAPTER_5, *DIAGNOSIS)
+    experiment.name: experiment for experiment in (*CHAPTER_4, *CHAPTER_5, *DIAGNOSIS, *KIM_AHN, *LOCAMU)
 }
 
 
