@@ -24,6 +24,7 @@ from pathlib import Path
 
 from antecede.audit import audit
 from antecede.core import Message, Packet
+from antecede.protocols.options import GroupOptions
 from antecede.protocols.registry import options
 from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.protocols.vcube_ps.packets import (
@@ -66,6 +67,9 @@ class _Links:
 class Scenario:
     """Reads a scenario, runs it, and tells what happened."""
 
+    #: Who tells it.
+    story_type: "type[Story] | None" = None
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.head, _, self.expected = path.read_text().partition("---\n")
@@ -85,10 +89,9 @@ class Scenario:
 
     def run(self) -> str:
         """What happened, as text."""
-        chosen = options("vcube-ps", self.mode)
-        assert isinstance(chosen, VCubePsOptions)
+        chosen = self.chosen()
         recorder = Recorder()
-        story = _Story(recorder, self.shown, self.labels)
+        story = (self.story_type or Story)(recorder, self.shown, self.labels)
         simulation = Simulation(chosen.build_groups(self.nodes, self.members), range(self.nodes), self.links, [story])
         for topic, members in self.members.items():
             for node in members:
@@ -96,11 +99,16 @@ class Scenario:
         for time, who, verb, rest in self.actions:
             simulation.at(ticks(time), self._action(simulation, story, who, verb, rest))
         simulation.run(until=ticks(200_000))
-        report = audit(recorder.rows(), across_topics=chosen.domain != "topic" and self.mode["mode"] != "faithful")
+        report = audit(recorder.rows(), across_topics=chosen.across_topics)
         broken = [rule.example.words for rule in report.rules if rule.example and rule.name != "tree-edges-once"]
         held = {node: process.held for node, process in simulation.processes.items() if process.held}
         verdict = "; ".join(broken) or "in order, complete, nobody waits" + (f", but held: {held}" if held else "")
         return "\n".join([*story.lines, f"audit: {verdict}", ""])
+
+    def chosen(self) -> GroupOptions:
+        chosen = options("vcube-ps", self.mode)
+        assert isinstance(chosen, VCubePsOptions)
+        return chosen
 
     def _read(self, line: str) -> None:
         word, _, rest = line.partition(" ")
@@ -128,7 +136,7 @@ class Scenario:
             assert said, f"{self.path.name}: {line!r}"
             self.actions.append((int(said["time"]), said["who"], said["verb"], said["rest"] or ""))
 
-    def _action(self, simulation: Simulation, story: "_Story", who: str, verb: str, rest: str) -> Callable[[], None]:
+    def _action(self, simulation: Simulation, story: "Story", who: str, verb: str, rest: str) -> Callable[[], None]:
         def publish(node: int) -> None:
             label, _, topic = rest.partition(" on ")
             simulation.publish(node, topic, label.encode())
@@ -154,7 +162,7 @@ class Scenario:
         return act
 
 
-class _Story(Tracer):
+class Story(Tracer):
     """An observer that tells what happens, and records it for the audit."""
 
     def __init__(self, recorder: Recorder, shown: set[str], labels: dict[str, str]) -> None:
