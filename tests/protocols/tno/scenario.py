@@ -76,7 +76,7 @@ class Scenario(vcube_ps.Scenario):
             super()._read(line)
 
 
-class _Story(vcube_ps._Story):
+class _Story(vcube_ps.Story):
     """Tells of tags and timestamps."""
 
     def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:

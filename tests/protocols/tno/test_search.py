@@ -1,0 +1,76 @@
+"""Total notification order under random schedules of publications, joins, leaves, swaps, loss and crashes (issue G).
+
+A failure names its seed and its trial: `search(seed, trial)` runs it again.
+"""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from antecede.experiments.search_tno import Trial, search, trial_of
+
+SEED = st.integers(0, 1 << 32)
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+STRAIGHT = st.builds(
+    Trial,
+    ens=st.just("straight"),
+    nodes=st.sampled_from([2, 3, 5]),
+    topics=st.integers(1, 4),
+    mode=st.sampled_from(["plus", "faithful"]),
+    route=st.sampled_from(["direct", "through"]),
+    buffer=st.sampled_from([-1, 0, 1, 4]),
+    ttl=st.sampled_from([0.0, 300.0]),
+    window=st.sampled_from([1, 2, 64]),
+    replicas=st.sampled_from([1, 2]),
+    beta=st.sampled_from([0.0, 0.02]),
+    actions=st.integers(5, 40),
+    churn=st.sampled_from([0.0, 0.3, 0.6]),
+    window_of_time=st.sampled_from([500.0, 2000.0]),
+    founders=st.sampled_from([0.0, 0.5, 1.0]),
+    fifo=st.booleans(),
+    fixed=st.booleans(),
+)
+
+
+@QUICK
+@given(SEED, STRAIGHT)
+def test_no_schedule_goes_wrong(seed: int, trial: Trial) -> None:
+    verdict = search(seed, trial)
+    assert verdict.ok, (seed, trial, verdict.words)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_drawn_trials(seed: int) -> None:
+    verdict = search(seed)
+    assert verdict.ok, (trial_of(seed), verdict.words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(10))
+def test_many_drawn_trials(block: int) -> None:
+    for seed in range(1000 + 100 * block, 1100 + 100 * block):
+        verdict = search(seed)
+        assert verdict.ok, (seed, trial_of(seed), verdict.words)
+
+
+def test_where_nothing_changes_nothing_is_tagged() -> None:
+    """And it is not for want of disorder: the paper's rule tags a tenth and more of the same runs."""
+    busy = {"ens": "straight", "route": "through", "ttl": 0.0, "churn": 0.0, "founders": 0.8, "window_of_time": 1500.0}
+    trial, printed = Trial(**busy), Trial(**busy, mode="faithful")  # type: ignore[arg-type]
+    plus, faithful = [[search(seed, kind) for seed in range(3)] for kind in (trial, printed)]
+    assert trial.tags_nothing
+    assert all(verdict.ok and verdict.tagged == 0 for verdict in plus), [verdict.words for verdict in plus]
+    assert all(verdict.ok for verdict in faithful), [verdict.words for verdict in faithful]
+    assert sum(verdict.tagged for verdict in faithful) > 0.1 * sum(verdict.deliveries for verdict in faithful)
+
+
+def test_managers_that_crash_for_good() -> None:
+    """One of three replicas goes in the middle of everything: what is asked is answered, and order holds."""
+    trial = Trial(nodes=6, topics=3, replicas=3, crashes=1, stays_down=True, loss=0.05, churn=0.1, actions=40)
+    verdicts = [search(seed, trial) for seed in range(4)]
+    assert all(verdict.ok for verdict in verdicts), [verdict.words for verdict in verdicts]
+    assert sum(verdict.messages for verdict in verdicts) > 50
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    assert search(7) == search(7)
