@@ -58,8 +58,7 @@ def measured(protocol: str, values: dict[str, object], nodes: int, messages: int
     simulation = Simulation(make, range(nodes), PacketSwitched(constant(TICKS)), [watch])
     rng = random.Random(f"{nodes}")
     for number in range(messages):
-        node = rng.randrange(nodes)
-        simulation.at(number * 5 * TICKS, lambda node=node: simulation.publish(node, "all", bytes(32)))  # type: ignore[misc]
+        simulation.at(number * 5 * TICKS, lambda: publish(simulation, rng.randrange(nodes)))
     simulation.run()
     seconds = time.perf_counter() - begin
     metrics = watch.metrics()
@@ -72,6 +71,10 @@ def measured(protocol: str, values: dict[str, object], nodes: int, messages: int
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     metadata, most = float(str(metrics["metadata_mean"])) - COMMON, int(str(metrics["metadata_max"])) - COMMON
     return f"{metadata:10.0f}{most:7}{mean:10.1f}{max(counters):6}{open_:6}{seconds:9.1f}{memory:7.0f}"
+
+
+def publish(simulation: Simulation, node: int) -> None:
+    simulation.publish(node, "all", bytes(32))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from antecede.sim.workload import TOPIC, Count, Members, NotNegative, WorkloadCh
 _QUEUE = 16
 
 #: Bytes of a node after which older packets count for half.
-_REMEMBERED = 100_000
+_REMEMBERED = 20_000
 
 _Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 _Reals: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float64]]"
