@@ -17,7 +17,7 @@ import tempfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import atheris
 from hypothesis import HealthCheck, Phase, given, settings
@@ -26,8 +26,9 @@ with atheris.instrument_imports(include=["antecede.live", "antecede.core"]):
     import msgspec
 
     from antecede.core import ProtocolError
-    from antecede.live.client.message import Message
-    from antecede.live.client.records import TO_CLIENT, TO_NODE, Item, Items
+    from antecede.live.client.bus import Bus
+    from antecede.live.client.feed import Feed
+    from antecede.live.client.records import TO_CLIENT, TO_NODE, Items
     from antecede.live.codec import HANDSHAKE, HELLO_BYTES_MAX, Hello, RecordCodec, Refusal, Welcome
     from antecede.live.envelope import label, seal, unseal
     from antecede.live.errors import RefusedError
@@ -59,18 +60,33 @@ def _codec(codec: RecordCodec[Any]) -> Reader:
         assert codec.decode(again) == records or b"\xcb" in again, "there and back"  # a float may be no number
         for record in records:
             if isinstance(record, Items):
-                for item in record.items:
-                    _message(item)
+                _read(record)
         return {type(record).__name__ for record in records}
 
     return read
 
 
-def _message(item: Item) -> None:
+class _Nobody:
+    """Stands for the connection of a feed that is given records and read."""
+
+    def __init__(self) -> None:
+        self._ahead: dict[int, int] = {}
+
+    def _credit(self, record: object) -> None: ...
+
+
+def _read(items: Items) -> None:
+    """As a client does."""
+    feed = Feed(cast(Bus, _Nobody()), 1, ("#",), since=None, order="causal", policy="block", queue=64)
     with contextlib.suppress(ProtocolError):
-        message = Message(item, 0)
-        assert message.topic
-        assert str(message.id)
+        feed._take(items)
+    while feed.waiting:
+        with contextlib.suppress(ProtocolError):
+            message = feed._next()
+            assert message.topic
+            assert str(message.id)
+            assert message.cursor
+            assert all(message.after)
 
 
 def _envelope(payload: bytes) -> set[str]:
