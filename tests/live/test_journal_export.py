@@ -7,15 +7,17 @@ from pathlib import Path
 import pytest
 
 from antecede.audit import audit
-from antecede.core import Message
+from antecede.core import Message, Packet
 from antecede.core.process import Change
+from antecede.live.driver import Driver
 from antecede.live.envelope import seal
 from antecede.live.errors import JournalError
 from antecede.live.journal import Journal, Retention, export_rows, export_trace
+from antecede.live.memory import MemoryNetwork
 from antecede.trace import Event
 from antecede.trace.files import read_trace, table_rows
 
-from .helpers import message
+from .helpers import Keeper, Node, bundle, message
 from .test_journal import append
 
 Q = Message("t", 0, 1, (), seal("questions/a", b"?", time_us=1))
@@ -127,3 +129,28 @@ def test_what_cannot_be_exported(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("x" * 100)
     with pytest.raises(JournalError, match="is not a journal"):
         list(export_rows([tmp_path / "text"]))
+
+
+class Tagging(Keeper):
+    """Could not give every second message in order."""
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        for one in packet.messages:
+            self.out.deliver(one, out_of_order=one.seq % 2 == 0)
+
+
+def test_a_delivery_out_of_order_is_tagged_all_the_way(tmp_path: Path) -> None:
+    async def run() -> list[list[int]]:
+        journal = await Journal.open(tmp_path / "0", cluster="test")
+        await journal.set_node(0)
+        node = Node(lambda application: Driver(Tagging(0), MemoryNetwork().transport(0), application, journal=journal))
+        await node.driver.start()
+        node.driver.received(1, [bundle(1, 2, 3, source=1)])
+        await node.driver.settled()
+        await node.driver.close()
+        await journal.close()
+        return [batch.out_of_order for batch in node.batches]
+
+    assert asyncio.run(run()) == [[1]]
+    rows = [row for row in export_rows([tmp_path / "0"]) if row.event is Event.DELIVER]
+    assert [(row.seq, row.note) for row in rows] == [(1, ""), (2, "out_of_order"), (3, "")]

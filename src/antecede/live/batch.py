@@ -31,6 +31,8 @@ class Batch:
     changes: list[Change]
     #: How long deliveries were held here, by their index; those not named came through at once.
     held_us: dict[int, int]
+    #: Which of the deliveries, by their index, could not be given in the order promised.
+    out_of_order: list[int] = field(default_factory=list)
     #: Counts batches since the node started.
     number: int = 0
     #: Does somebody want it on the disk itself?

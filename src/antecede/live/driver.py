@@ -233,6 +233,7 @@ class Driver:
             kept=out.kept.copy(),
             sends=out.sends.copy(),
             deliveries=out.deliveries.copy(),
+            out_of_order=out.out_of_order.copy(),
             changes=out.changes.copy(),
             runs=self._published,
             timers=out.timers.copy(),

@@ -28,6 +28,8 @@ class Delivered(msgspec.Struct, frozen=True, gc=False):
     time_us: int
     held_us: int
     message: Message
+    #: Could it not be given in the order promised?
+    out_of_order: bool = False
 
 
 class DeliveryBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -36,11 +38,13 @@ class DeliveryBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
     messages: list[Message]
     #: Index to hold time, of those that waited.
     held_us: dict[int, _Count]
+    #: Indexes of those that could not be given in the order promised.
+    out_of_order: list[int] = []
 
     def read(self, first: int, time_us: int) -> list[Delivered]:
-        held = self.held_us
+        held, tagged = self.held_us, frozenset(self.out_of_order)
         return [
-            Delivered(first + index, time_us, held.get(index, 0), message)
+            Delivered(first + index, time_us, held.get(index, 0), message, index in tagged)
             for index, message in enumerate(self.messages)
         ]
 
@@ -115,8 +119,8 @@ _changes = msgspec.msgpack.Decoder(list[StoredChange])
 _records = msgspec.msgpack.Decoder(list[tuple[str, msgspec.Raw]])
 
 
-def encode_deliveries(messages: list[Message], held_us: dict[int, int]) -> bytes:
-    return seal_block(_encode((messages, held_us)))
+def encode_deliveries(messages: list[Message], held_us: dict[int, int], out_of_order: Sequence[int] = ()) -> bytes:
+    return seal_block(_encode((messages, held_us, out_of_order) if out_of_order else (messages, held_us)))
 
 
 def decode_deliveries(block: bytes) -> DeliveryBlock:

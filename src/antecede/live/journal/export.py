@@ -170,7 +170,7 @@ def _delivered(node: int, item: Delivered) -> Row:
         message.source,
         message.seq,
         held_us=item.held_us,
-        note=_label(message),
+        note="out_of_order" if item.out_of_order else _label(message),
     )
 
 

@@ -259,7 +259,7 @@ class Journal:
         if batch.kept:
             connection.execute("INSERT INTO kept (block) VALUES (?)", (self._kept.encode(batch.kept),))
         if batch.deliveries:
-            block = encode_deliveries(batch.deliveries, batch.held_us)
+            block = encode_deliveries(batch.deliveries, batch.held_us, batch.out_of_order)
             size = len(block)
             last = batch.first + len(batch.deliveries) - 1
             connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?)", (batch.first, last, batch.time_us, block))
