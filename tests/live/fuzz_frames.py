@@ -26,6 +26,7 @@ with atheris.instrument_imports(include=["antecede.live", "antecede.core"]):
     import msgspec
 
     from antecede.core import ProtocolError
+    from antecede.live.bulk import records as bulk
     from antecede.live.client.bus import Bus
     from antecede.live.client.feed import Feed
     from antecede.live.client.records import TO_CLIENT, TO_NODE, Items
@@ -46,6 +47,7 @@ LOOP = asyncio.new_event_loop()
 Reader: TypeAlias = Callable[[bytes], set[str]]
 PACKETS = OVERLAYS["vcube"].codec
 CODECS: list[RecordCodec[Any]] = [HANDSHAKE, PACKETS, OVERLAYS["locamu"].codec, TABLES, TO_NODE, TO_CLIENT]
+CODECS += [bulk.TO_NODE, bulk.TO_CALLER]
 
 
 def _note(reader: int, said: str) -> None:

@@ -21,6 +21,7 @@ from antecede.live.security.tokens import new_token
 
 from ..client.running import awaited
 from .clusters import cluster, make, restart
+from .test_security import hello, send_raw, still_well
 
 T = TypeVar("T")
 
@@ -157,6 +158,25 @@ async def test_a_node_without_a_journal_says_so() -> None:
         await ask(node, Look())
     with pytest.raises(UsageError, match="is not that of one node"):
         Caller("antecede://a:1,b:2")
+
+
+@awaited
+async def test_who_breaks_the_rules_is_shown_the_door(tmp_path: Path) -> None:
+    async with cluster(1, tmp_path) as [node]:
+        greeting = hello(role=records.ROLE, speaks=records.SPEAKS)
+        bad = [
+            records.TO_NODE.frame(Look(), Look()),
+            records.TO_NODE.frame(Release("", 1, ())),
+            records.TO_NODE.frame(Stage("p" * 41, 0, b"")),
+            b"\0\0\0\2\xff\xff",
+        ]
+        for frame in bad:
+            await send_raw(node, greeting, frame)
+        assert node.transport.counts.refused["malformed"] == len(bad)
+        for said, block in [("do not decode", b"nonsense"), ("has a wildcard", rows("x", topic="a/#"))]:
+            with pytest.raises(StoppedError, match=said):
+                await ask(node, Stage("p", 0, block))
+        await still_well(node)
 
 
 # -- publishing --------------------------------------------------------------------------------------------------------
