@@ -156,7 +156,7 @@ def maker(
     if trial.ens == "straight":
         service = straight_service(founders)
     else:
-        service = SERVICES[trial.ens]().build_groups(trial.nodes, founders)
+        service = SERVICES[trial.ens](2000.0).build_groups(trial.nodes, founders)
 
     def make(node: int) -> Process:
         return TotalOrder(OrderingModule(node, settings, make_manager=manager, make_clock=clock), service(node))

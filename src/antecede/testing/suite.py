@@ -6,8 +6,12 @@ from typing import Final, TypeAlias, get_args
 
 from antecede.audit import Report, audit
 from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.locamu import PACKETS as LOCAMU_PACKETS
+from antecede.protocols.locamu import Kept as LocamuKept
 from antecede.protocols.options import GroupOptions, MakeProcess
 from antecede.protocols.registry import options
+from antecede.protocols.tno import PACKETS as TNO_PACKETS
+from antecede.protocols.tno import RECORDS as TNO_RECORDS
 from antecede.protocols.vcube_ps import PACKETS as VCUBE_PS_PACKETS
 from antecede.protocols.vcube_ps.records import Kept
 from antecede.sim.network import Network
@@ -26,7 +30,26 @@ def _vcube_ps(nodes: int) -> MakeProcess:
     return chosen.build_groups(nodes, {TOPIC: range(nodes)})
 
 
+def _tno(nodes: int) -> MakeProcess:
+    chosen = options("tno", {"retry": 0.1, "ttl": 0})
+    assert isinstance(chosen, GroupOptions)
+    return chosen.build_groups(nodes, {TOPIC: range(nodes)})
+
+
+def _locamu(nodes: int) -> MakeProcess:
+    chosen = options("locamu", {"ack": 0.002, "retry": 0.05, "f": min(1, max(0, nodes - 2))})
+    assert isinstance(chosen, GroupOptions)
+    return chosen.build_groups(nodes, {TOPIC: range(nodes)})
+
+
 SUBJECTS: Final = {
+    "locamu": Subject(
+        name="locamu",
+        build=_locamu,
+        packets=LOCAMU_PACKETS,
+        kept=get_args(LocamuKept),
+        tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
+    ),
     "causal-aggregation": Subject(
         name="causal-aggregation",
         build=lambda nodes: options("causal-aggregation", {}).build(nodes),
@@ -38,6 +61,13 @@ SUBJECTS: Final = {
         build=_vcube_ps,
         packets=VCUBE_PS_PACKETS,
         kept=get_args(Kept),
+        tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
+    ),
+    "tno": Subject(
+        name="tno",
+        build=_tno,
+        packets=(*VCUBE_PS_PACKETS, *TNO_PACKETS),
+        kept=(*get_args(Kept), *TNO_RECORDS),
         tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
     ),
 }

@@ -50,7 +50,7 @@ from antecede.protocols.tno.packets import (
     addressee,
 )
 from antecede.protocols.tno.publisher import PublishedDue, Publisher, PublisherTick
-from antecede.protocols.tno.records import Asked, Began, Came, Out, Told, Versioned, Wanted
+from antecede.protocols.tno.records import Asked, Came, Out, Taken, Told, Versioned, Wanted
 from antecede.protocols.tno.replica import Kept, KeptState, Replica, Tick
 from antecede.protocols.tno.subscriber import Patience, Subscriber, SubscriberTick
 
@@ -276,7 +276,7 @@ class OrderingModule:
                     self._replica(record.topic).restore(record)
                 case Asked() | Out():
                     self._publisher.restore(record)
-                case Wanted() | Versioned() | Began() | Came() | Told():
+                case Wanted() | Versioned() | Taken() | Came() | Told():
                     self._subscriber.restore(record)
 
     def restart(self, served: Callable[[str], bool]) -> None:

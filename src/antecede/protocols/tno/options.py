@@ -15,10 +15,11 @@ from antecede.protocols.tno.process import TotalOrder
 from antecede.protocols.tree_options import SrptOptions
 from antecede.protocols.vcube_options import VCubePsOptions, diagnosed
 
-#: Event services by name. Each orders within a topic at most; the rest is this layer's.
-SERVICES: dict[str, Callable[[], GroupOptions]] = {
-    "vcube-ps": lambda: VCubePsOptions(domain="topic"),
-    "srpt-s": SrptOptions,
+#: Event services by name, each made with the time after which it sends again. They order within a topic at most; the
+#: rest is this layer's.
+SERVICES: dict[str, Callable[[float], GroupOptions]] = {
+    "vcube-ps": lambda retry: VCubePsOptions(domain="topic", retry=retry, ack=retry / 40),
+    "srpt-s": lambda retry: SrptOptions(),
 }
 
 
@@ -58,7 +59,7 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         settings = self.settings(nodes, founders)
-        service = SERVICES[self.ens]().build_groups(nodes, founders)
+        service = SERVICES[self.ens](self.retry / 2).build_groups(nodes, founders)
         if self.diagnosis and self.ens != "vcube-ps":
             raise UsageError("diagnosis", self.diagnosis, f"{self.ens} knows no failures", "set ens=vcube-ps")
 

@@ -42,7 +42,7 @@ class Versioned(Record, frozen=True, gc=False, tag="tno.versioned"):
     topics: tuple[str, ...]
 
 
-class Began(Record, frozen=True, gc=False, tag="tno.began"):
+class Taken(Record, frozen=True, gc=False, tag="tno.taken"):
     """A topic is taken from here on."""
 
     topic: str
@@ -68,4 +68,4 @@ class Told(Record, frozen=True, gc=False, tag="tno.told"):
 
 
 #: By which a process that stands on another tells its own records from the other's.
-RECORDS: tuple[type[msgspec.Struct], ...] = (Asked, Out, Wanted, Versioned, Began, Came, Told, Kept, KeptState)
+RECORDS: tuple[type[msgspec.Struct], ...] = (Asked, Out, Wanted, Versioned, Taken, Came, Told, Kept, KeptState)

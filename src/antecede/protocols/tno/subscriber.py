@@ -24,7 +24,7 @@ from antecede.protocols.tno.event import Event, TopicId, decode_event, topic_id
 from antecede.protocols.tno.order import Ranks
 from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.packets import FillSub, SubAck, SubAgain, SubDone, UpdateSub, Void, VoidAck
-from antecede.protocols.tno.records import Began, Came, Told, Versioned, Wanted
+from antecede.protocols.tno.records import Came, Taken, Told, Versioned, Wanted
 
 
 class SubscriberTick(NamedTuple):
@@ -273,7 +273,7 @@ class Subscriber:
             return
         topic = topic_id(begin.topic)
         floors = tuple((topic_id(other), n) for other, n in begin.floors)
-        self._out.keep(Began(begin.topic, begin.floors))
+        self._out.keep(Taken(begin.topic, begin.floors))
         self._out.joined(begin.topic)
         self._clock.joined(topic, floors)
         self._active[topic] = begin.topic
@@ -352,7 +352,7 @@ class Subscriber:
 
     # -- crashes ------------------------------------------------------------------------------------------------
 
-    def restore(self, record: Wanted | Versioned | Began | Came | Told) -> None:
+    def restore(self, record: Wanted | Versioned | Taken | Came | Told) -> None:
         match record:
             case Wanted():
                 if record.wanted:
@@ -363,7 +363,7 @@ class Subscriber:
             case Versioned():
                 self._version = record.version
                 self._registered = set(record.topics)
-            case Began():
+            case Taken():
                 topic = topic_id(record.topic)
                 self._active[topic] = record.topic
                 self._clock.joined(topic, [(topic_id(other), n) for other, n in record.floors])
