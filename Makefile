@@ -29,9 +29,10 @@ $(READY): pyproject.toml
 demo: $(READY)
 	@$(BIN)/antecede demo
 
-# Programs the tests use as a user would: a browser to look at pages with. Left out loudly where they cannot be had.
+# Programs the tests use as a user would: a browser to look at pages with, a broker to stand on. Left out loudly where
+# they cannot be had.
 test: $(READY)
-	@sh tests/system_packages.sh chromium
+	@sh tests/system_packages.sh chromium nats-server
 	@$(BIN)/python -m pytest -rs
 
 test-slow: $(READY)

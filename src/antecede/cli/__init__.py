@@ -13,6 +13,7 @@ from antecede.cli import (
     demo,
     experiments,
     explain,
+    gateway,
     live,
     live_cluster,
     live_security,
@@ -45,6 +46,7 @@ app.command("pub")(live.pub_command)
 app.command("sub")(live.sub_command)
 app.command("status")(live.status_command)
 app.command("watch")(watch.watch_command)
+app.command("manager")(gateway.manager_command)
 app.command("token")(live_security.token_command)
 app.add_typer(live_security.app, name="cert")
 app.add_typer(experiments.app, name="experiments")

@@ -1,0 +1,297 @@
+"""Total notification order over a broker: whoever reads the same topics reads them in the same order, or is told.
+
+This drives the ordering module (`protocols.tno`), the very class the simulator runs. Events go through the broker with
+a timestamp in front; what modules say to each other (managers number events, publishers ask them to) goes through the
+broker too, on a topic for each participant. A broker can do nothing but publish and subscribe, and need not do more.
+
+Participants have numbers. Those below `managers` manage topics, so they should stay up: a topic is managed by
+`replicas` of them, and order and progress survive the loss of fewer than half. What a manager knows is in its memory:
+one that was killed must not come back under its number.
+"""
+
+import asyncio
+import contextlib
+import random
+import struct
+from collections import deque
+from collections.abc import AsyncIterator, Hashable
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from antecede.core import AntecedeError, LimitError, Message, Packet, ProtocolError, UsageError
+from antecede.gateway.service import EventService
+from antecede.live.codec import RecordCodec
+from antecede.protocols.tno import PACKETS, EnsCall, OrderingModule, Rules, Settings
+from antecede.protocols.tno.options import managers_of
+
+#: Notifications that wait to be read, at most.
+UNREAD_MAX: Final = 100_000
+_NUMBER: Final = struct.Struct(">H")
+_NUMBERS: Final = 1 << 16
+
+
+class Notification(NamedTuple):
+    """An event as it is read."""
+
+    topic: str
+    payload: bytes
+    #: Who published it, and its number among theirs on this topic.
+    source: int
+    seq: int
+    #: It could not be told in the order others read it in.
+    out_of_order: bool
+
+
+class OrderedBus:
+    """`async with OrderedBus(service, number=2, managers=3) as bus`."""
+
+    def __init__(
+        self,
+        service: EventService,
+        *,
+        number: int,
+        managers: int = 1,
+        replicas: int = 1,
+        system: str = "antecede",
+        order: tuple[str, ...] = (),
+        buffer: int | None = None,
+        patience_s: float = 5.0,
+        retry_s: float = 0.5,
+        beat_s: float = 0.5,
+    ) -> None:
+        """`number` is this participant's, and nobody else's. `managers`, `replicas`, `system` and `order` (topics from
+        the highest down) must be the same for all. `buffer`: events held back at most, None for any number;
+        `patience_s`: for how long at most.
+        """
+        if not 0 <= number < _NUMBERS:
+            raise UsageError("number", number, "is out of range", f"choose 0 … {_NUMBERS - 1}")
+        if not 1 <= replicas <= managers:
+            raise UsageError("replicas", replicas, f"there are {managers} managers", f"choose 1 … {managers}")
+        self.number = number
+        self._service = service
+        self._managers = managers
+        self._prefix = f"_{system}"
+        self._beat_s = beat_s
+        self._codec: RecordCodec[Packet] = RecordCodec(PACKETS)
+        self._module = OrderingModule(
+            number,
+            Settings(
+                managers=lambda topic: managers_of(topic, managers, replicas),
+                order=order,
+                rules=Rules(),
+                buffer=buffer,
+                ttl_us=round(patience_s * 1_000_000),
+                retry_us=round(retry_s * 1_000_000),
+                ack_us=round(retry_s * 250_000),
+                lease_us=round(patience_s * 1_000_000),
+                publishers_subscribe=False,
+            ),
+        )
+        self._calls: asyncio.Queue[EnsCall | tuple[int, Packet]] = asyncio.Queue()
+        self._unread: deque[Notification] = deque()
+        self._news = asyncio.Event()
+        self._joining: dict[str, asyncio.Future[None]] = {}
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._heard: dict[int, float] = {}
+        self._trouble: AntecedeError | None = None
+        self._closed = False
+        #: Control packets that did not decode: not from us, or from another version.
+        self.refused = 0
+
+    async def __aenter__(self) -> Self:
+        await self._service.open()
+        await self._service.subscribe(f"{self._prefix}.to.{self.number}", self._control)
+        await self._service.subscribe(f"{self._prefix}.beat", self._beat)
+        now = asyncio.get_running_loop().time()
+        self._heard = {manager: now for manager in range(self._managers) if manager != self.number}
+        self._tasks = [asyncio.create_task(self._carry_calls()), asyncio.create_task(self._watch())]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed = True
+        for timer in self._timers:
+            timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._news.set()
+        await self._service.close()
+
+    # -- for applications -------------------------------------------------------------------------------------------
+
+    async def publish(self, topic: str, payload: bytes) -> tuple[int, int]:
+        """Publish; it is notified once managers have put it in order. Returns its name: this number, and its seq."""
+        self._check()
+        self._service.check(topic)
+        message = self._module.publish(topic, payload)
+        self._carry_out()
+        return message.source, message.seq
+
+    async def subscribe(self, *topics: str) -> None:
+        """Take topics from now on. Returns when all subscriptions are in effect."""
+        self._check()
+        for topic in topics:
+            self._service.check(topic)
+        waiting = []
+        for topic in topics:
+            if not self._module.wants(topic):
+                self._joining[topic] = asyncio.get_running_loop().create_future()
+                self._module.subscribe(topic)
+                self._carry_out()
+            if topic in self._joining:
+                waiting.append(self._joining[topic])
+        await asyncio.gather(*waiting)
+
+    async def unsubscribe(self, *topics: str) -> None:
+        self._check()
+        for topic in topics:
+            self._module.unsubscribe(topic)
+            self._carry_out()
+
+    def __aiter__(self) -> AsyncIterator[Notification]:
+        return self
+
+    async def __anext__(self) -> Notification:
+        while not self._unread:
+            if self._closed:
+                raise StopAsyncIteration
+            self._check()
+            self._news.clear()
+            await self._news.wait()
+        return self._unread.popleft()
+
+    @property
+    def held(self) -> int:
+        """Events that wait for others before them."""
+        return self._module.held
+
+    def unfinished(self) -> list[str]:
+        """What is still under way here, in words."""
+        return self._module.unfinished()
+
+    # -- what comes in ----------------------------------------------------------------------------------------------
+
+    def _control(self, data: bytes) -> None:
+        """A packet of another participant's module: its number, and one record."""
+        try:
+            (sender,) = _NUMBER.unpack_from(data)
+            for packet in self._codec.decode(data[_NUMBER.size :]):
+                self._module.receive(sender, packet)
+        except (ProtocolError, struct.error):
+            self.refused += 1
+            return
+        self._carry_out()
+
+    def _event(self, topic: str, data: bytes) -> None:
+        try:
+            self._module.ens_notified(topic, data)
+        except ProtocolError:
+            self.refused += 1  # published past this layer
+            return
+        self._carry_out()
+
+    def _beat(self, data: bytes) -> None:
+        if len(data) != _NUMBER.size:
+            self.refused += 1
+            return
+        (manager,) = _NUMBER.unpack(data)
+        if manager in self._heard:
+            self._heard[manager] = asyncio.get_running_loop().time()
+
+    async def _watch(self) -> None:
+        """Say that we are there, and notice which managers are not."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if self.number < self._managers:
+                await self._service.publish(f"{self._prefix}.beat", _NUMBER.pack(self.number))
+            await asyncio.sleep(self._beat_s * random.uniform(0.8, 1.2))
+            for manager, heard in self._heard.items():
+                silent = loop.time() - heard > 4 * self._beat_s
+                if silent != self._module.suspects(manager):
+                    (self._module.peer_down if silent else self._module.peer_up)(manager)
+                    self._carry_out()
+
+    # -- what goes out ----------------------------------------------------------------------------------------------
+
+    def _carry_out(self) -> None:
+        out = self._module.out
+        if self._closed:
+            out.clear()
+            return
+        for to, packet in out.sends:
+            self._calls.put_nowait((to, packet))
+        for call in out.ens:
+            self._calls.put_nowait(call)
+        for place, message in enumerate(out.deliveries):
+            self._notify(message, place in out.out_of_order)
+        for change in out.changes:
+            if change.what == "subscribe" and (joining := self._joining.pop(change.topic, None)) is not None:
+                joining.set_result(None)
+        loop = asyncio.get_running_loop()
+        for delay_us, timer in out.timers:
+            self._arm(loop, delay_us / 1_000_000, timer)
+        out.clear()
+
+    def _notify(self, message: Message, out_of_order: bool) -> None:
+        if len(self._unread) >= UNREAD_MAX:
+            self._fail(LimitError("notifications nobody read", len(self._unread), UNREAD_MAX, "read faster"))
+            return
+        self._unread.append(Notification(message.topic, message.payload, message.source, message.seq, out_of_order))
+        self._news.set()
+
+    def _arm(self, loop: asyncio.AbstractEventLoop, delay_s: float, timer: Hashable) -> None:
+        def fire() -> None:
+            self._timers.discard(handle)
+            self._module.wake(timer)
+            self._carry_out()
+
+        handle = loop.call_later(delay_s, fire)
+        self._timers.add(handle)
+
+    async def _carry_calls(self) -> None:
+        """Everything for the broker, in the order it was asked for."""
+        while True:
+            call = await self._calls.get()
+            try:
+                await self._carry(call)
+            except AntecedeError as error:
+                self._fail(error)
+            except Exception as error:  # a broker's library has errors of its own
+                self._fail(ProtocolError(f"the broker refused: {error}"))
+
+    async def _carry(self, call: EnsCall | tuple[int, Packet]) -> None:
+        if not isinstance(call, EnsCall):
+            to, packet = call
+            body = _NUMBER.pack(self.number) + self._codec.body([packet])
+            await self._service.publish(f"{self._prefix}.to.{to}", body)
+            return
+        topic = call.topic
+        if call.what == "publish":
+            await self._service.publish(topic, call.data)
+            self._module.ens_published(topic)
+        elif call.what == "subscribe":
+            await self._service.subscribe(topic, lambda data: self._event(topic, data))
+            self._module.ens_joined(topic)
+        else:
+            await self._service.unsubscribe(topic)
+        self._carry_out()
+
+    def _fail(self, error: AntecedeError) -> None:
+        """From here on every call says what happened."""
+        self._trouble = self._trouble or error
+        for joining in self._joining.values():
+            if not joining.done():
+                joining.set_exception(error)
+        self._joining.clear()
+        self._news.set()
+
+    def _check(self) -> None:
+        if self._trouble is not None:
+            raise self._trouble
+        if self._closed:
+            raise UsageError("bus", self.number, "is closed", "make another one")
