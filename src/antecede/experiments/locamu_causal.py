@@ -83,8 +83,8 @@ BESIDE_CAUSAL: tuple[Experiment, ...] = (
         "figure-5a-b",
         "One group, 100 Mb/s: throughput and metadata over the number of publishers",
         "Curves without numbers. As long as nothing is saturated all deliver what is published, a hundred a second "
-        "from each; Causal Barriers, which carry an entry for each node and direct dependency, are saturated first. CBCAST "
-        "carries 8 bytes for each publisher that spoke since its last message, less than LoCaMu with few of them and "
+        "from each; Causal Barriers, which carry an entry for each node and direct dependency, are saturated first. "
+        "CBCAST carries 8 bytes for each publisher that spoke since its last message, less than LoCaMu with few of them and "
         "more with many, up to a full clock of 4 bytes a node.",
         100,
         "one",
@@ -93,8 +93,8 @@ BESIDE_CAUSAL: tuple[Experiment, ...] = (
         "figure-5c-d",
         "One group, 10 Mb/s: throughput and metadata over the number of publishers",
         "The crossing is met: CBCAST's throughput has its best at an eighth of the nodes, falls as its clocks grow, "
-        "and is behind LoCaMu's when about a quarter publish (whole), or earlier (changes). It needs as many nodes as a "
-        "full clock is longer than LoCaMu's header, which with 127 is hardly so. Causal Barriers' metadata depends on "
+        "and is behind LoCaMu's when about a quarter publish (whole), or earlier (changes). It needs so many nodes that "
+        "a full clock is longer than LoCaMu's header, which with 127 is hardly so. Causal Barriers' metadata depends on "
         "how many messages are concurrent, so it levels off where the network is full.",
         10,
         "one",

@@ -6,9 +6,8 @@ Here they are held back instead, as by an ideal flow control: a message is publi
 interface on its way is promised to others for more than a short queue. The busiest is then used up to its capacity,
 none is asked for more, and publishers share it evenly, for each asks again only after its turn.
 
-What a message will cost is guessed from the packets sent so far: its own size as it leaves its publisher, times what
-all packets together, acknowledgements among them, came to beyond that for the messages before it. Where packets grow on
-their way, a slow beginning (`warm_up`) shows how much before it matters.
+What a message will cost a node is guessed from what the last ones of its topic cost it, and what it sends besides
+(acknowledgements). A slow beginning (`warm_up`) shows that before it matters.
 """
 
 import random
@@ -30,8 +29,8 @@ from antecede.sim.workload import TOPIC, Count, Members, NotNegative, WorkloadCh
 #: Copies that may queue at an interface. Without a few in store it would rest whenever another one is busier.
 _QUEUE = 16
 
-#: Bytes of a node after which older packets count for half.
-_REMEMBERED = 20_000
+#: What a packet counts when the next one is weighed: about the last ten matter.
+_FADING = 0.9
 
 _Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 _Reals: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float64]]"
@@ -134,30 +133,42 @@ class _Promises:
 
 
 class _Sizes:
-    """How large messages are when they leave their publishers, and how much more each node sends than that."""
+    """How large messages of a topic are at each node that passes them on, and what it sends besides."""
 
     def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
         self._at_first: dict[tuple[str, int, int], int] = {}
-        #: By node: bytes sent, and what they would be if messages were as large as at first and there was nothing else.
-        self._sent = [0.0] * nodes
-        self._if_as_at_first = [0.0] * nodes
+        self._always_as_at_first = True
+        #: By topic, by node: bytes of its last messages there, and how many of them count; older ones count less.
+        self._bytes: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * nodes)
+        self._count: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * nodes)
+        #: By node: bytes of packets with a message, and of all.
+        self._messages = [1.0] * nodes
+        self._all = [1.0] * nodes
 
     def hear(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
-        self._sent[node] += size
-        for message in packet.messages:
-            name = (message.topic, message.source, message.seq)
-            self._if_as_at_first[node] += self._at_first.setdefault(name, size)
-        if self._sent[node] > _REMEMBERED:
-            self._sent[node] /= 2
-            self._if_as_at_first[node] /= 2
+        self._all[node] += size
+        messages = packet.messages
+        if messages:
+            self._messages[node] += size
+            message = messages[0]
+            if self._at_first.setdefault((message.topic, message.source, message.seq), size) != size:
+                self._always_as_at_first = False
+            bytes_, count = self._bytes[message.topic], self._count[message.topic]
+            bytes_[node] = bytes_[node] * _FADING + size
+            count[node] = count[node] * _FADING + 1
 
     def guess(self, message: Message) -> _Reals:
-        """By node, bytes a copy of `message`, just published, will come to. Alone in its group it is not sent."""
-        size = self._at_first.get((message.topic, message.source, message.seq), 0)
-        at_first = np.array(self._if_as_at_first)
-        growth: _Reals = np.ones(len(at_first))
-        np.divide(self._sent, at_first, out=growth, where=at_first > 0)
-        return growth * size
+        """By node, bytes a copy of `message`, just published, will come to. Alone in its group it is not sent.
+
+        As many as it has now, where messages do not change on their way; otherwise as the last ones of its topic there.
+        """
+        at_first = self._at_first.get((message.topic, message.source, message.seq), 0)
+        count = np.array(self._count[message.topic])
+        sizes: _Reals = np.full(self._nodes, float(at_first))
+        if not self._always_as_at_first:
+            np.divide(self._bytes[message.topic], count, out=sizes, where=count > 0)
+        return sizes * (np.array(self._all) / np.array(self._messages))
 
 
 class _Load:
