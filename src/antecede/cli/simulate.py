@@ -35,7 +35,7 @@ def simulate_command(
     workload: Annotated[str, typer.Option(help=_WORKLOAD_HELP)] = "uniform",
     fault: Annotated[list[str] | None, typer.Option(help=_FAULT_HELP)] = None,
     option: Annotated[
-        list[str] | None, typer.Option(help="An option of the protocol, `key=value`; may be repeated.")
+        list[str] | None, typer.Option(help="An option of the protocol, `key=value` or `key=@FILE`; may be repeated.")
     ] = None,
     aggregate: Annotated[
         bool | None, typer.Option("--aggregate/--no-aggregate", help="Bundle messages (causal-aggregation, vcube-ps).")
@@ -101,10 +101,18 @@ def _options(pairs: list[str], aggregate: bool | None) -> dict[str, object]:
         key, equals, value = pair.partition("=")
         if not equals:
             raise UsageError("--option", pair, "is not key=value", "write for example --option wait=20")
-        options[key] = value
+        options[key] = _read(pair, Path(value[1:])) if value.startswith("@") else value
     if aggregate is not None:
         options["aggregate"] = aggregate
     return options
+
+
+def _read(pair: str, path: Path) -> str:
+    """What a file says, for options too long to type. The run keeps the text, and can be replayed without the file."""
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("--option", pair, f"cannot be read ({error})", "check the path behind @") from None
 
 
 def _show(spec: RunSpec, metrics: dict[str, object]) -> None:

@@ -1,7 +1,7 @@
 """The errors of the printed algorithm, and each of the corrections of SPEC part 3 taken out again, one at a time.
 
-Numbers L1 … L12 are those of SPEC 1.11. L7 (zero entries taken for equal) cannot be made here, where what is zero is not
-there, nor can L8 (the loop that changes what it walks over); L10 is a test of its own; L13 is about words.
+Numbers L1 … L12 are those of SPEC 1.11. L7 (zero entries taken for equal) cannot be made here, where what is zero is
+not there, nor can L8 (a loop that changes what it walks over); L10 is a test of its own; L13 is about words.
 """
 
 from collections.abc import Collection, Iterable

@@ -95,6 +95,11 @@ class Conversations:
         """The number of the present conversation with `peer`: what was said in an earlier one may be forgotten."""
         return self._talk(peer).number
 
+    @property
+    def unheard(self) -> int:
+        """Parcels not known to be received, and those that wait for an earlier one."""
+        return sum(len(talk.unheard) + len(talk.early) for talk in self._talks.values())
+
     def is_open(self, peer: int) -> bool:
         return self._talk(peer).open
 

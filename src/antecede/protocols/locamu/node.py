@@ -71,6 +71,7 @@ class LoCaMu(Process):
         #: Names that changed since the last look at who lacks them, and since the look before.
         self._fresh: dict[Names, None] = {}
         self._aging: dict[Names, None] = {}
+        self._windows: dict[int, frozenset[int]] = {}
         self._armed: set[str] = set()
 
     # -- the application ----------------------------------------------------------------------------------------
@@ -177,6 +178,19 @@ class LoCaMu(Process):
     def answers_for(self) -> int:
         """Messages, and names of messages, this node keeps for others."""
         return len(self.state.log.entries) + len(self.state.log.foreign)
+
+    def footprint(self) -> dict[str, int]:
+        """How much this node remembers, by kind. Only what is under way, and the neighbourhood, may make it grow."""
+        state = self.state
+        names = (*state.log.entries, *state.log.foreign)
+        return {
+            "counters": len(state.past) + state.column.counters,
+            "log": len(names),
+            "names": sum(len(one.ids) for one in names),
+            "held": state.column.waiting,
+            "unheard": self._talks.unheard,
+            "routes": state.routing.entries,
+        }
 
     def holding(self) -> list[MessageId]:
         """The messages received and not processed."""
@@ -319,8 +333,19 @@ class LoCaMu(Process):
             entry.told[to] = talk, len(entry.ids)
         took = entry.took
         origin = self.around.before(took.origin, to)[0]
+        window = self._window_of(to)  # names given farther away mean nothing there
+        path, alias = ({at: n for at, n in ids.items() if sender_of(at) in window} for ids in (path, alias))
         data = Data(took.message, origin, took.whole and origin == took.origin, path, alias, past)
         self._talks.say(to, data=data, records=self._records_for(to))
+
+    def _window_of(self, peer: int) -> frozenset[int]:
+        """The safe neighbourhood of a neighbour, as far as it is known here."""
+        window = self._windows.get(peer)
+        if window is None:
+            around = self.around
+            near = (node for node in around.distance if around.apart(node, peer) <= around.window)
+            window = self._windows[peer] = frozenset(near)
+        return window
 
     def _records_for(self, peer: int) -> tuple[Ids, ...]:
         """The names that must go to `peer` with a message: of what is open, as far as it was not told."""

@@ -37,10 +37,10 @@ class Took(Record, frozen=True, gc=False, tag="lcm.took"):
 
 
 class Learned(Record, frozen=True, gc=False, tag="lcm.learned"):
-    """These identifiers denote one message. `copy`: a duplicate said so, which speaks only of what is known here."""
+    """These identifiers denote one message; `known`: one processed here, of which others need not be told."""
 
     ids: Ids
-    copy: bool
+    known: bool
 
 
 class Done(Record, frozen=True, gc=False, tag="lcm.done"):

@@ -44,6 +44,11 @@ class Routing:
         """Has anybody come or gone since the beginning?"""
         return bool(self._heard)
 
+    @property
+    def entries(self) -> int:
+        """Of how many nodes' members, topic by topic, this node knows: those within `number`, and its own."""
+        return (len(self._around.numbered) + 1) * len(self._founding.keys() | {topic for _, topic in self._heard})
+
     # -- what messages ask --------------------------------------------------------------------------------------
 
     def targets(self, topic: str, upstream: int | None) -> tuple[int, ...]:

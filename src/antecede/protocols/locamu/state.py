@@ -80,7 +80,7 @@ class State:
         if entry is None:  # not here, or no longer: others may need the names
             news |= self._learn_foreign(ids)
         if news:
-            self.keep(Learned(ids, False))
+            self.keep(Learned(ids, not self.log.find_foreign(ids)))
 
     def forget(self, names: Names) -> None:
         """It is everywhere it must be."""
@@ -244,13 +244,10 @@ class State:
         self.column.freed.clear()
 
     def _restore_learned(self, record: Learned) -> None:
-        if record.copy:
-            self.duplicate(record.ids)
-            return
         for at, number in record.ids.items():
             if sender_of(at) == self.around.me:  # an answer to one who asked: the number is given
                 self.past[at] = max(number, self.past.get(at, 0))
-        self.learn(record.ids)
+        (self.duplicate if record.known else self.learn)(record.ids)
 
     def _restore_done(self, ids: Ids) -> None:
         entry = self.log.find(ids)
