@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from antecede.core import Gate, Verdict
-from antecede.core.gate import Need, Stream
-from antecede.protocols.tno.event import Event, TopicId
+from antecede.protocols.tno.event import Entry, Event, TopicId
 
 
 class Begin(NamedTuple):
@@ -30,7 +29,7 @@ Place: TypeAlias = tuple[TopicId, int]
 
 class _Held(NamedTuple):
     item: Event | Begin
-    needs: Sequence[Need]
+    needs: Sequence[Entry]
 
 
 class Buffer:
@@ -42,6 +41,8 @@ class Buffer:
         self._gate: Gate[Event | Begin] = Gate()
         self._held: dict[Place, _Held] = {}
         self._events = 0
+        #: By topic: how far events of other topics ever waited for it.
+        self._needed: dict[TopicId, int] = {}
 
     @property
     def held(self) -> int:
@@ -54,16 +55,19 @@ class Buffer:
     def waiting(self) -> list[Event]:
         return [held.item for held in self._held.values() if isinstance(held.item, Event)]
 
-    def offer(self, event: Event, needs: Sequence[Need]) -> Verdict:
+    def offer(self, event: Event, needs: Sequence[Entry]) -> Verdict:
         """READY: `take` has it. WAITING: it is held. LATE: it was given up. DUPLICATE: it is here or was."""
         place = (event.topic, event.number)
         verdict = self._gate.offer(event, (place,), needs)
         if verdict is Verdict.WAITING:
             self._held[place] = _Held(event, ((event.topic, event.number - 1), *needs))
             self._events += 1
+            for stream, n in needs:
+                if n > self._needed.get(stream, 0):
+                    self._needed[stream] = n
         return verdict
 
-    def begin(self, begin: Begin, needs: Sequence[Need]) -> Place | None:
+    def begin(self, begin: Begin, needs: Sequence[Entry]) -> Place | None:
         """A subscription; its place when it has to wait."""
         if self._gate.offer(begin, (), needs) is not Verdict.WAITING:
             return None
@@ -108,30 +112,33 @@ class Buffer:
     def before(self, place: Place) -> Place | None:
         """Something in the buffer that the one at `place` waits for."""
         for stream, n in self._held[place].needs:
-            assert isinstance(stream, bytes)
             for position in range(self._gate.reached(stream) + 1, n + 1):
                 if (stream, position) in self._held:
                     return stream, position
         return None
 
     def circles(self, place: Place) -> bool:
-        """Does the one at `place` wait for others here that wait for it?"""
-        here: dict[Stream, list[int]] = {}
+        """Does the one at `place` wait for others here that wait for it?
+
+        Whoever needs a topic up to a number needs all that is here of it up to there, so how far each topic is needed
+        says everything; each event here is looked at once at most.
+        """
+        own, number = place
+        if self._needed.get(own, 0) < number:
+            return False  # nobody ever waited for it
+        here: dict[TopicId, list[int]] = {}
         for stream, position in self._held:
             here.setdefault(stream, []).append(position)
-        seen: set[Place] = set()
-        path = [place]
+        for positions in here.values():
+            positions.sort(reverse=True)  # the lowest comes off first
+        path = [*self._held[place].needs]
         while path:
-            for stream, n in self._held[path.pop()].needs:
-                assert isinstance(stream, bytes)
-                for position in here.get(stream, ()):
-                    other = (stream, position)
-                    if position > n or other in seen:
-                        continue
-                    if other == place:
-                        return True
-                    seen.add(other)
-                    path.append(other)
+            stream, n = path.pop()
+            if stream == own and n >= number:
+                return True
+            positions = here.get(stream, [])
+            while positions and positions[-1] <= n:
+                path += self._held[stream, positions.pop()].needs
         return False
 
     def give_up(self, place: Place) -> None:

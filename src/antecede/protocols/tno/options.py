@@ -7,12 +7,12 @@ from zlib import crc32
 from msgspec import Meta
 
 from antecede.core import Process, UsageError
-from antecede.protocols.options import TICKS, Founders, GroupOptions, MakeProcess
+from antecede.protocols.options import PROMISES, TICKS, TOTAL, Founders, GroupOptions, MakeProcess
 from antecede.protocols.sequencer import Sequencer
 from antecede.protocols.tno.manager import Rules
 from antecede.protocols.tno.module import OrderingModule, Settings
 from antecede.protocols.tno.process import TotalOrder
-from antecede.protocols.tree_options import SrptOptions
+from antecede.protocols.tree_options import ScribeOptions, SrptOptions
 from antecede.protocols.vcube_options import VCubePsOptions, diagnosed
 
 #: Event services by name, each made with the time after which it sends again. They order within a topic at most; the
@@ -20,6 +20,7 @@ from antecede.protocols.vcube_options import VCubePsOptions, diagnosed
 SERVICES: dict[str, Callable[[float], GroupOptions]] = {
     "vcube-ps": lambda retry: VCubePsOptions(domain="topic", retry=retry, ack=retry / 40),
     "srpt-s": lambda retry: SrptOptions(),
+    "scribe": lambda retry: ScribeOptions(),
 }
 
 
@@ -27,7 +28,7 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
     """Total notification order."""
 
     #: The event service below.
-    ens: Literal["vcube-ps", "srpt-s"] = "vcube-ps"
+    ens: Literal["vcube-ps", "srpt-s", "scribe"] = "vcube-ps"
     #: TNO+ also tells what was stamped before on topics below; faithful is the paper's rule, its unsound parts mended.
     mode: Literal["plus", "faithful"] = "plus"
     #: The topics from the highest down, separated by spaces; others stand below, by name.
@@ -56,6 +57,10 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
     diagnosis: Annotated[int, Meta(ge=0)] = 0
     #: A round of diagnosis.
     round: Annotated[float, Meta(gt=0)] = 1000.0
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        return (*PROMISES, TOTAL)
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         settings = self.settings(nodes, founders)
@@ -97,6 +102,10 @@ class SequencerOptions(GroupOptions, frozen=True, kw_only=True):
     sequencer: Annotated[int, Meta(ge=0)] = 0
     #: After how long something is sent again. More than a way to the sequencer and back.
     retry: Annotated[float, Meta(gt=0)] = 4000.0
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        return (*PROMISES, TOTAL)
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         if self.sequencer >= nodes:
