@@ -4,6 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 Id = tuple[str, int]
@@ -74,6 +75,22 @@ def table(rows: Sequence[Said]) -> pa.Table:
         },
         schema=SCHEMA,
     )
+
+
+def large(rows: int, *, authors: int = 50, deps: int = 4) -> pa.Table:
+    """A long conversation with numbers for names, in an order that is causal: `author`, `n`, `after`."""
+    rng = np.random.default_rng(1)
+    author = rng.integers(0, authors, rows)
+    counts = np.bincount(author, minlength=authors)
+    n = np.empty(rows, np.int64)
+    n[np.argsort(author, kind="stable")] = np.arange(rows) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    at = np.repeat(np.arange(rows), deps)
+    named = at - rng.integers(1, 1000, len(at))
+    there = named >= 0
+    ends = np.cumsum(np.bincount(at[there], minlength=rows))
+    entries = pa.StructArray.from_arrays([pa.array(author[named[there]]), pa.array(n[named[there]])], ["author", "n"])
+    after = pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), entries)
+    return pa.table({"author": author, "n": n, "after": after})
 
 
 def ids(rows: pa.Table) -> list[Id]:

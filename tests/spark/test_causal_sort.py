@@ -4,6 +4,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,7 @@ from antecede.core import UsageError
 from antecede.spark import causal_sort
 from antecede.spark.causal.naming import Naming
 from antecede.spark.causal.sorting import _placed
-from tests.spark.logs import Id, Said, conversation, ids, table
+from tests.spark.logs import Id, Said, conversation, ids, large, table
 
 NAMING = Naming(key=("room",), source=("author",), seq="n", deps="after", first=1)
 
@@ -115,3 +117,30 @@ def test_mistakes_are_told_before_anything_runs(
         sort(log.withColumn("position", F.lit(1)))
     with pytest.raises(UsageError, match="use causal_order for streams"):
         sort(spark.readStream.format("rate").load())
+
+
+@pytest.mark.slow
+def test_a_million_messages_in_random_order(spark: SparkSession, tmp_path: Path) -> None:
+    said = large(1_000_000)
+    rng = np.random.default_rng(2)
+    found = []
+    for name, files in (("a", 3), ("b", 7)):
+        (tmp_path / name).mkdir()
+        arrived = said.take(pa.array(rng.permutation(said.num_rows)))
+        for index in range(files):
+            step = -(-said.num_rows // files)
+            pq.write_table(arrived.slice(index * step, step), tmp_path / name / f"{index}.parquet")
+        ordered = causal_sort(spark.read.parquet(str(tmp_path / name)), source="author", seq="n", deps="after")
+        found.append(ordered.select("author", "n", "position", "missing", "circle").toPandas())
+    first, second = found
+    assert first.equals(second)
+    assert (first["position"] == np.arange(1, 1_000_001)).all()
+    assert first["missing"].isna().all()
+    assert first["circle"].isna().all()
+    # Every dependency first.
+    place = dict(zip(zip(first["author"], first["n"], strict=True), first["position"], strict=True))
+    authors, numbers = said.column("author").to_pylist(), said.column("n").to_pylist()
+    for author, n, after in zip(authors, numbers, said.column("after").to_pylist(), strict=True):
+        here = place[author, n]
+        assert all(place[dep["author"], dep["n"]] < here for dep in after)
+        assert n == 1 or place[author, n - 1] < here

@@ -30,8 +30,9 @@ def watch_command(
         str, typer.Option("--topics", "-t", help="Filters, apart by commas. Losses show only with everything: #.")
     ] = "#",
     since: Annotated[
-        str, typer.Option(help="Where to begin: latest, earliest, a position, a time (2026-11-15T09:00:00Z).")
-    ] = "latest",
+        str | None,
+        typer.Option(help="Begin at: earliest, latest, a position, a time. Default: latest; with --once earliest."),
+    ] = None,
     patience: Annotated[
         float, typer.Option(help="Seconds in which a node delivers what others have; then it is told.")
     ] = 10.0,
@@ -60,12 +61,12 @@ def watch_command(
 
         antecede watch --url antecede://127.0.0.1:7400 --url antecede://127.0.0.1:7401 --topics 'rooms/#'
 
-        antecede watch --journal n0 --since earliest --once --json
+        antecede watch --journal n0 --once --json
     """
     for name, value in (("--patience", patience), ("--interval", interval)):
         if not (math.isfinite(value) and value > 0):
             raise UsageError(name, value, "is not a length of time", "give seconds, for example 10")
-    common = {"topics": topics, "since": since}
+    common = {"topics": topics, "since": since or ("earliest" if once else "latest")}
     access = {"token": token, "tls": str(tls or ""), "cluster": cluster}
     access = {name: value for name, value in access.items() if value}
     places = [{**common, **access, "url": one} for one in url or []]

@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from antecede.spark.causal.operator import causal_order
     from antecede.spark.causal.sorting import causal_sort
     from antecede.spark.topics.format import register
+    from antecede.spark.watching.job import live_audit
 
 _WHERE = {
     "causal_order": "causal.operator",
     "causal_sort": "causal.sorting",
+    "live_audit": "watching.job",
     "register": "topics.format",
 }
 
-__all__ = ["causal_order", "causal_sort", "register"]
+__all__ = ["causal_order", "causal_sort", "live_audit", "register"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""The columns that decide the order, as what the gate takes: streams, positions, needs.
+"""The columns that decide the order, as arrays for sorting and as what the gate takes for streams.
 
-Whole columns at a time: a Python loop over a million structs costs more than ordering them. Values that repeat (names
-of sources) become one Python object each, which also makes them cheap to look up.
+Whole columns at a time: a Python loop over a million structs costs more than ordering them. Sources are numbered, so
+that a name that repeats is one Python object, which also makes it cheap to look up.
 """
 
 from typing import Any, NamedTuple, TypeAlias
@@ -13,12 +13,27 @@ import pyarrow.compute as pc
 from antecede.core import UsageError
 from antecede.core.gate import Need, Stream
 from antecede.spark.causal.naming import Naming
+from antecede.spark.judging.columns import Ints
 
 _Array: TypeAlias = Any  # pyarrow has no types
 
 
+class Columns(NamedTuple):
+    """By row: its source and number; what it names is `need_…[starts[row] : starts[row + 1]]`.
+
+    Sources are numbers into `streams`, which is sorted and has those that are only named too.
+    """
+
+    streams: list[Any]
+    source: Ints
+    number: Ints
+    starts: Ints
+    need_source: Ints
+    need_number: Ints
+
+
 class Headers(NamedTuple):
-    """By row: its stream and number; its needs are `needs[starts[row] : starts[row + 1]]`."""
+    """The same for the gate: its needs are `needs[starts[row] : starts[row + 1]]`."""
 
     streams: list[Stream]
     numbers: list[int]
@@ -30,61 +45,91 @@ class Headers(NamedTuple):
 
 
 def read_headers(rows: pa.Table, naming: Naming) -> Headers:
-    """The headers of rows of one key. Raises `UsageError` for rows that have no name or a number before the first."""
-    streams = _streams([_whole(rows, name) for name in naming.source], naming.source)
-    numbers = _numbers(_whole(rows, naming.seq), naming.seq) - (naming.first - 1)
-    if len(numbers) and numbers.min() < 1:
-        wrong = int(numbers.min()) + naming.first - 1
+    """The headers of rows of one key. Raises as `read_columns` does."""
+    columns = read_columns(rows, naming)
+    words = np.empty(len(columns.streams), object)
+    words[:] = columns.streams
+    needs = zip(words[columns.need_source].tolist(), columns.need_number.tolist(), strict=True)
+    return Headers(words[columns.source].tolist(), columns.number.tolist(), columns.starts.tolist(), list(needs))
+
+
+def read_columns(rows: pa.Table, naming: Naming) -> Columns:
+    """Of rows of one key. Raises `UsageError` for rows that have no name or a number before the first."""
+    number = _numbers(_whole(rows, naming.seq), naming.seq) - (naming.first - 1)
+    if len(number) and number.min() < 1:
+        wrong = int(number.min()) + naming.first - 1
         problem = f"is below {naming.first}, with which each source begins"
         raise UsageError(naming.seq, wrong, problem, "say with first= where numbers begin, or filter the row out")
-    starts, needs = _needs(rows, naming)
-    return Headers(streams, numbers.tolist(), starts, needs)
+    starts, entries = _entries(rows, naming)
+    here = [_whole(rows, name) for name in naming.source]
+    there = [None if entries is None else pc.struct_field(entries, name) for name in naming.source]
+    need_number = np.zeros(0, np.int64)
+    if entries is not None:
+        need_number = _numbers(pc.struct_field(entries, naming.seq), f"{naming.deps}.{naming.seq}")
+        need_number = need_number - (naming.first - 1)
+    streams, source, need_source = _numbered(here, there, naming)
+    return Columns(streams, source, number, starts, need_source, need_number)
 
 
-def _needs(rows: pa.Table, naming: Naming) -> tuple[list[int], list[Need]]:
+def _entries(rows: pa.Table, naming: Naming) -> tuple[Ints, _Array | None]:
+    """Where each row's entries begin, and the entries that are of this key and not before the first number."""
     if naming.deps is None or not rows.num_rows:
-        return [0] * (rows.num_rows + 1), []
+        return np.zeros(rows.num_rows + 1, np.int64), None
     lists = _whole(rows, naming.deps)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     entries = lists.flatten()
     if entries.null_count:
         raise UsageError(naming.deps, None, "an entry is null", "filter nulls out of the array first")
-    fields = {field.name: pc.struct_field(entries, field.name) for field in entries.type}
-    inside = np.ones(len(entries), bool)
+    numbers = pc.struct_field(entries, naming.seq)
+    inside = pc.fill_null(pc.greater_equal(numbers, naming.first), True).to_numpy(zero_copy_only=False)
     for name in naming.key:
-        if name in fields and name not in naming.source:
-            here = rows.column(name)[0].cast(fields[name].type)
-            same = pc.equal(fields[name], here) if here.is_valid else pc.is_null(fields[name])
-            inside &= pc.fill_null(same, False).to_numpy(zero_copy_only=False)
-    numbers = _numbers(fields[naming.seq], f"{naming.deps}.{naming.seq}") - (naming.first - 1)
-    inside &= numbers >= 1  # nothing comes before the first
+        if name in [field.name for field in entries.type] and name not in naming.source:
+            named = pc.struct_field(entries, name)
+            here = rows.column(name)[0].cast(named.type)
+            same = pc.equal(named, here) if here.is_valid else pc.is_null(named)
+            inside = inside & pc.fill_null(same, False).to_numpy(zero_copy_only=False)
     if not inside.all():
         owner = np.repeat(np.arange(len(lengths)), lengths)[inside]
         lengths = np.bincount(owner, minlength=len(lengths))
-        numbers = numbers[inside]
-        keep = pa.array(inside)
-        fields = {name: field.filter(keep) for name, field in fields.items()}
-    streams = _streams([fields[name] for name in naming.source], [f"{naming.deps}.{name}" for name in naming.source])
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    return starts.tolist(), list(zip(streams, numbers.tolist(), strict=True))
+        entries = entries.filter(pa.array(inside))
+    return np.concatenate([[0], np.cumsum(lengths)]), entries
 
 
-def _streams(columns: list[_Array], names: "list[str] | tuple[str, ...]") -> list[Stream]:
-    values = [_values(column, name) for column, name in zip(columns, names, strict=True)]
-    return values[0] if len(values) == 1 else list(zip(*values, strict=True))
+def _numbered(here: list[_Array], there: list[_Array | None], naming: Naming) -> tuple[list[Any], Ints, Ints]:
+    """The different sources, sorted; by row which it is; by entry which it is."""
+    values: list[list[Any]] = []
+    codes = np.zeros(len(here[0]) + (0 if there[0] is None else len(there[0])), np.int64)
+    for name, mine, named in zip(naming.source, here, there, strict=True):
+        _no_nulls(mine, name)
+        both = mine
+        if named is not None:
+            _no_nulls(named, f"{naming.deps}.{name}")
+            wide = pa.int64() if pa.types.is_integer(mine.type) else mine.type
+            both = pa.concat_arrays([mine.cast(wide), named.cast(wide)])
+        encoded = both.dictionary_encode()
+        words = encoded.dictionary.to_pylist()
+        by_value = sorted(range(len(words)), key=words.__getitem__)
+        rank = np.empty(len(words), np.int64)
+        rank[by_value] = np.arange(len(words))
+        codes = codes * max(1, len(words)) + rank[encoded.indices.to_numpy(zero_copy_only=False)]
+        values.append([words[index] for index in by_value])
+    if len(values) == 1:
+        streams = values[0]
+    else:
+        different, codes = np.unique(codes, return_inverse=True)
+        streams = [_tuple(int(code), values) for code in different]
+    return streams, codes[: len(here[0])], codes[len(here[0]) :]
 
 
-def _values(column: _Array, name: str) -> list[Any]:
-    _no_nulls(column, name)
-    if pa.types.is_integer(column.type):
-        return column.to_numpy(zero_copy_only=False).tolist()  # type: ignore[no-any-return]
-    encoded = column.dictionary_encode()
-    words = np.empty(len(encoded.dictionary), object)
-    words[:] = encoded.dictionary.to_pylist()
-    return words[encoded.indices.to_numpy(zero_copy_only=False)].tolist()  # type: ignore[no-any-return]
+def _tuple(code: int, values: list[list[Any]]) -> tuple[Any, ...]:
+    parts = []
+    for words in reversed(values):
+        code, index = divmod(code, len(words))
+        parts.append(words[index])
+    return tuple(reversed(parts))
 
 
-def _numbers(column: _Array, name: str) -> "np.ndarray[Any, np.dtype[np.int64]]":
+def _numbers(column: _Array, name: str) -> Ints:
     _no_nulls(column, name)
     return column.to_numpy(zero_copy_only=False).astype(np.int64)  # type: ignore[no-any-return]
 

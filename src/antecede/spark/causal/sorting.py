@@ -22,7 +22,7 @@ from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
 from antecede.core import UsageError
 from antecede.spark.causal.extension import extend
-from antecede.spark.causal.headers import read_headers
+from antecede.spark.causal.headers import read_columns
 from antecede.spark.causal.naming import Naming, check_free, make_naming
 from antecede.spark.causal.packing import EVERYTHING
 from antecede.spark.judging.columns import Ints
@@ -99,47 +99,37 @@ def _placing(naming: Naming, name_columns: list[str], holes: bool) -> Callable[[
 
 def _placed(rows: pa.Table, naming: Naming, name_columns: list[str], holes: bool) -> pa.Table:
     """The messages of one key with their places: one row each, whatever copies there are."""
-    headers = read_headers(rows, naming)
-    streams, stream_of = _numbered(headers.streams)
-    numbers = np.array(headers.numbers, np.int64)
-    order = _by_rank(rows, streams, stream_of, numbers)
-    # Copies of one message are one: the first by rank speaks for all, and all that any of them names counts.
-    message_of_row, row_of_message = _messages(order, stream_of, numbers)
+    columns = read_columns(rows, naming)
+    keys = [columns.number, columns.source]
+    by = rows.column(_BY)
+    if by.null_count < len(by):
+        keys.append(pc.rank(by, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64))
+    # Rows in the order in which they would go if nothing depended on anything. Copies of one message are one: the first
+    # speaks for all, and all that any of them names counts.
+    message_of_row, row_of_message = _messages(np.lexsort(keys), columns.source, columns.number)
     count = len(row_of_message)
-    index = _Index(len(streams), stream_of[row_of_message], numbers[row_of_message])
-    src, dst, absent = _edges(headers, streams, message_of_row, index)
+    index = _Index(columns.source[row_of_message], columns.number[row_of_message])
+    named = index.find(columns.need_source, columns.need_number)
+    by_whom = message_of_row[np.repeat(np.arange(rows.num_rows), np.diff(columns.starts))]
     before = index.previous()
     follows = before >= 0
-    src = np.concatenate([src, before[follows]])
-    dst = np.concatenate([dst, np.flatnonzero(follows)])
-    pairs = np.unique(src * count + dst)
-    place, circle = extend(count, pairs // max(1, count), pairs % max(1, count))
+    there = named >= 0
+    edges = np.sort(
+        np.concatenate([named[there] * count + by_whom[there], before[follows] * count + np.flatnonzero(follows)])
+    )
+    edges = edges[np.diff(edges, prepend=-1) != 0]  # each once
+    place, circle = extend(count, edges // count, edges % count)
+    absent = [np.stack([by_whom[~there], columns.need_source[~there], columns.need_number[~there]])]
     if not holes:
-        absent += index.holes()
-    named = rows.select(name_columns).take(pa.array(row_of_message))
-    missing = _missing(count, absent, streams, rows.schema, naming)
+        absent.append(index.holes())
+    missing = _missing(count, np.unique(np.concatenate(absent, axis=1), axis=1), columns.streams, rows.schema, naming)
     return (
-        named.append_column("position", pa.array(place + 1))
+        rows.select(name_columns)
+        .take(pa.array(row_of_message))
+        .append_column("position", pa.array(place + 1))
         .append_column("missing", missing)
         .append_column("circle", pa.array(circle, mask=circle == 0))
     )
-
-
-def _numbered(values: list[Any]) -> tuple[list[Any], Ints]:
-    """The different values, in order, and by place which of them stands there."""
-    different = sorted(set(values))
-    at = {value: index for index, value in enumerate(different)}
-    return different, np.array([at[value] for value in values], np.int64)
-
-
-def _by_rank(rows: pa.Table, streams: list[Any], stream_of: Ints, numbers: Ints) -> Ints:
-    """Rows in the order in which they would go if nothing depended on anything."""
-    by = rows.column(_BY)
-    keys = [numbers, stream_of]
-    if by.null_count < len(by):
-        ranks = pc.rank(by, sort_keys="ascending", tiebreaker="dense")
-        keys.append(ranks.to_numpy().astype(np.int64))
-    return np.lexsort(keys)
 
 
 def _messages(order: Ints, stream_of: Ints, numbers: Ints) -> tuple[Ints, Ints]:
@@ -157,66 +147,43 @@ def _messages(order: Ints, stream_of: Ints, numbers: Ints) -> tuple[Ints, Ints]:
 
 
 class _Index:
-    """Messages by stream and number."""
+    """Messages by source and number."""
 
-    def __init__(self, streams: int, stream: Ints, number: Ints) -> None:
-        self._order = np.lexsort((number, stream))
-        self._stream, self._number = stream[self._order], number[self._order]
+    def __init__(self, source: Ints, number: Ints) -> None:
+        self._order = np.lexsort((number, source))
+        self._source, self._number = source[self._order], number[self._order]
         self._span = int(number.max(initial=0)) + 1
-        self._names = self._stream * self._span + self._number
+        self._names = self._source * self._span + self._number
 
-    def find(self, stream: Ints, number: Ints) -> Ints:
+    def find(self, source: Ints, number: Ints) -> Ints:
         """The message of that name; −1 where there is none."""
-        if not len(stream):
-            return np.zeros(0, np.int64)
-        known = number < self._span
-        names = np.where(known, stream * self._span + number, -1)
+        names = np.where(number < self._span, source * self._span + number, -1)
         at = np.minimum(np.searchsorted(self._names, names), len(self._names) - 1)
         return np.where(self._names[at] == names, self._order[at], -1)
 
     def previous(self) -> Ints:
         """By message: the one before it from its source, −1 for the first there is."""
         before = np.full(len(self._order), -1, np.int64)
-        same = self._stream[1:] == self._stream[:-1]
+        same = self._source[1:] == self._source[:-1]
         before[self._order[1:][same]] = self._order[:-1][same]
         return before
 
-    def holes(self) -> list[tuple[int, int, int]]:
-        """Message, stream, number: of messages whose source's previous number is not there."""
-        before = np.where(np.concatenate([[False], self._stream[1:] == self._stream[:-1]]), np.roll(self._number, 1), 0)
+    def holes(self) -> Ints:
+        """Message, source, number: of messages whose source's previous number is not there."""
+        follows = np.concatenate([[False], self._source[1:] == self._source[:-1]])
+        before = np.where(follows, np.roll(self._number, 1), 0)
         alone = np.flatnonzero(self._number > before + 1)
-        columns = (self._order[alone], self._stream[alone], self._number[alone] - 1)
-        return list(zip(*(column.tolist() for column in columns), strict=True))
+        return np.stack([self._order[alone], self._source[alone], self._number[alone] - 1])
 
 
-def _edges(
-    headers: Any, streams: list[Any], message_of_row: Ints, index: _Index
-) -> tuple[Ints, Ints, list[tuple[int, int, int]]]:
-    """Who is named by whom; and what is named and not there: message, stream (past the end: no such), number."""
-    at = {value: number for number, value in enumerate(streams)}
-    strangers: dict[Any, int] = {}
-    needs = headers.needs
-    stream = np.array(
-        [at[one] if one in at else len(at) + strangers.setdefault(one, len(strangers)) for one, _ in needs], np.int64
-    )
-    number = np.array([n for _, n in needs], np.int64)
-    starts = np.array(headers.starts, np.int64)
-    dst = message_of_row[np.repeat(np.arange(len(message_of_row)), np.diff(starts))]
-    src = np.where(stream < len(at), index.find(np.minimum(stream, len(at) - 1), number), -1)
-    lost = src < 0
-    streams.extend(strangers)
-    columns = (dst[lost], stream[lost], number[lost])
-    return src[~lost], dst[~lost], list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def _missing(
-    count: int, absent: list[tuple[int, int, int]], streams: list[Any], schema: pa.Schema, naming: Naming
-) -> pa.Array:
-    """By message: what is absent, as structs; null where nothing is."""
+def _missing(count: int, absent: Ints, streams: list[Any], schema: pa.Schema, naming: Naming) -> pa.Array:
+    """By message: what is absent (message, source and number), as structs; null where nothing is."""
     kind = pa.list_(pa.struct([(name, schema.field(name).type) for name in (*naming.source, naming.seq)]))
     by_message: dict[int, list[dict[str, Any]]] = {}
-    for message, stream, number in sorted(set(absent)):
-        name = streams[stream] if len(naming.source) > 1 else (streams[stream],)
+    for message, source, number in absent.T.tolist():
+        name = streams[source] if len(naming.source) > 1 else (streams[source],)
         entry = dict(zip(naming.source, name, strict=True)) | {naming.seq: number + naming.first - 1}
         by_message.setdefault(message, []).append(entry)
+    if not by_message:
+        return pa.nulls(count, kind)
     return pa.array([by_message.get(message) for message in range(count)], kind)
