@@ -41,7 +41,7 @@ EVENTS_MAX: Final = 500_000
 _RULES: Final = ("total", "causal", "fifo", "exactly-once", "no-invention", "complete", "agreement")
 
 
-Service: TypeAlias = Literal["vcube-ps", "srpt-s", "straight"]
+Service: TypeAlias = Literal["vcube-ps", "srpt-s", "scribe", "straight"]
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +102,7 @@ class ScheduleVerdict(Verdict, frozen=True, kw_only=True):
 def trial_of(seed: int) -> Trial:
     """The trial a seed draws when none is given: a third with faults, a fifth in which nothing may be tagged."""
     rng = random.Random(f"{seed}/trial")
-    ens: Service = rng.choice(["vcube-ps", "vcube-ps", "vcube-ps", "srpt-s", "straight"])
+    ens: Service = rng.choice(["vcube-ps", "vcube-ps", "vcube-ps", "srpt-s", "scribe", "straight"])
     strict = rng.random() < 0.2
     lossy = ens == "vcube-ps" and rng.random() < 0.5
     crashes = lossy and not strict and rng.random() < 0.7

@@ -18,8 +18,9 @@ from antecede.protocols.causal_broadcast import ByteModel
 
 
 class Post(Packet, frozen=True, gc=False, tag="sequencer.post"):
-    """A message on its way to the sequencer."""
+    """A message on its way to the sequencer: its publisher's number `place`, whatever the topic."""
 
+    place: int
     message: Message
 
     @property
@@ -64,12 +65,13 @@ class Sequencer(Process):
         self._taken = set(taken)
         self._sizes = ByteModel()
         self._seq: dict[str, int] = {}
+        self._places = 0
         #: Sent to the sequencer, not seen numbered yet, and the tick in which it was sent.
-        self._posted: dict[tuple[str, int], tuple[Message, int]] = {}
+        self._posted: dict[tuple[str, int], tuple[Post, int]] = {}
         self._gate: Gate[Message] = Gate()
         self._ticks = 0
         self._ticking = self._due = False
-        # At the sequencer: each publisher's messages of each topic in their order, what was numbered, who has how much.
+        # At the sequencer: each publisher's messages in their order, what was numbered, and who has how much.
         self._inbox: Gate[Message] = Gate()
         self._log: dict[int, Ordered] = {}
         self._count = 0
@@ -81,11 +83,13 @@ class Sequencer(Process):
         """It is delivered here too when it has its place."""
         self._seq[topic] = seq = self._seq.get(topic, 0) + 1
         message = Message(topic, self.node, seq, (), payload)
+        self._places += 1
+        post = Post(self._places, message)
         if self.node == self._sequencer:
-            self._number(message)
+            self._number(post)
         else:
-            self._posted[topic, seq] = (message, self._ticks)
-            self.out.send(self._sequencer, Post(message))
+            self._posted[topic, seq] = (post, self._ticks)
+            self.out.send(self._sequencer, post)
             self._tick_later()
         return message
 
@@ -100,7 +104,7 @@ class Sequencer(Process):
     def receive(self, sender: int, packet: Packet) -> None:
         match packet:
             case Post() if self.node == self._sequencer:
-                self._number(packet.message)
+                self._number(packet)
             case Ordered():
                 self._take(packet)
                 if not self._due:
@@ -121,9 +125,9 @@ class Sequencer(Process):
             return
         self._ticking = False
         self._ticks += 1
-        for message, tick in self._posted.values():
+        for post, tick in self._posted.values():
             if tick < self._ticks - 1:  # it has had the time
-                self.out.send(self._sequencer, Post(message))
+                self.out.send(self._sequencer, post)
         for number, ordered in self._log.items():
             for node, reached in self._reached.items():
                 if reached < number:
@@ -141,9 +145,10 @@ class Sequencer(Process):
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _number(self, message: Message) -> None:
-        """At the sequencer: each publisher's messages on a topic in its order, one behind the other."""
-        if self._inbox.offer(message, (((message.topic, message.source), message.seq),)) is Verdict.FULL:
+    def _number(self, post: Post) -> None:
+        """At the sequencer: each publisher's messages in its order, one behind the other."""
+        message = post.message
+        if self._inbox.offer(message, ((message.source, post.place),)) is Verdict.FULL:
             raise ProtocolError(f"the sequencer holds {self._inbox.held} messages and cannot take {message.id}")
         for ready in self._inbox.drain():
             self._count += 1

@@ -52,9 +52,6 @@ class Buffer:
     def holds(self, place: Place) -> bool:
         return place in self._held
 
-    def waiting(self) -> list[Event]:
-        return [held.item for held in self._held.values() if isinstance(held.item, Event)]
-
     def offer(self, event: Event, needs: Sequence[Entry]) -> Verdict:
         """READY: `take` has it. WAITING: it is held. LATE: it was given up. DUPLICATE: it is here or was."""
         place = (event.topic, event.number)

@@ -62,6 +62,10 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
     def promises(self) -> tuple[str, ...]:
         return (*PROMISES, TOTAL)
 
+    @property
+    def across_topics(self) -> bool:
+        return self.window == 1 and not self.beta
+
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         settings = self.settings(nodes, founders)
         service = SERVICES[self.ens](self.retry / 2).build_groups(nodes, founders)
@@ -106,6 +110,10 @@ class SequencerOptions(GroupOptions, frozen=True, kw_only=True):
     @property
     def promises(self) -> tuple[str, ...]:
         return (*PROMISES, TOTAL)
+
+    @property
+    def across_topics(self) -> bool:
+        return True
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         if self.sequencer >= nodes:
