@@ -135,6 +135,24 @@ def test_a_message_that_waits_for_its_turn_is_not_asked_for_twice() -> None:
     assert found["messages_a_second"] == pytest.approx(1000 / 6, rel=0.01)
 
 
+def test_packets_that_grow_on_their_way_fill_the_interfaces_too() -> None:
+    """LoCaMu's get names at every hop. What passed while it was quiet says how much there will be."""
+    found = measured("messages=150,warm_up=10", protocol="locamu", mbps=10)
+    assert found["busiest_mbps"] == pytest.approx(10, rel=0.12)
+
+
+def test_a_quiet_beginning_comes_on_top() -> None:
+    spec = RunSpec(
+        protocol="cbcast", nodes=7, network="shared-bandwidth", workload="saturating:messages=5,publishers=3,warm_up=4"
+    )
+    trace = simulate(spec, trace=True, measure=False).trace
+    assert trace is not None
+    times = [row.time_us / TICKS for row in trace.rows() if row.event.name == "PUBLISH"]
+    assert times[:4] == [0, 1, 2, 3]
+    assert len(times) == 4 + 5
+    assert times[4] == 4
+
+
 def test_what_there_is_not_is_refused() -> None:
     for workload, network, words in (
         ("saturating", "constant", "any number of bytes"),

@@ -25,8 +25,8 @@ def _causal_loads(mbps: int, groups: str) -> Callable[[int], dict[str, Load]]:
     def messages(protocol: str, publishers: int) -> int:
         if protocol == "locamu":
             return 100 if groups == "one" else 300
-        # Everybody has spoken, on one topic or on most of theirs, before the second half, which is what counts.
-        return max(200, (2 if groups == "one" else 4) * publishers)
+        # Everybody has spoken and been heard, on one topic or on most of theirs, before the second half, which counts.
+        return max(200, (2 if groups == "one" and mbps == 10 else 4) * publishers)
 
     def loads(nodes: int) -> dict[str, Load]:
         return {

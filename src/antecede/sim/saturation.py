@@ -23,7 +23,7 @@ from antecede.overlay.graph import BaseGraph
 from antecede.overlay.graph_shapes import complete_tree
 from antecede.sim.engine import Simulation
 from antecede.sim.network import PacketSwitched
-from antecede.sim.units import TICKS, ticks
+from antecede.sim.units import ticks
 from antecede.sim.workload import TOPIC, Count, Members, NotNegative, WorkloadChoice
 
 #: Copies that may queue at an interface. Without a few in store it would rest whenever another one is busier.
@@ -48,8 +48,8 @@ class Saturating(WorkloadChoice, frozen=True, kw_only=True):
     within: NotNegative = 0.0
     #: How many messages there are in all.
     messages: Count = 400
-    #: For so long there is at most one message a u.t., whoever publishes it.
-    warm_up: NotNegative = 0.0
+    #: For so many u.t. before that one message a u.t., besides the others, by one publisher after the other.
+    warm_up: Annotated[int, Meta(ge=0)] = 0
     #: Neighbours of an inner node, as in the protocol's graph.
     degree: Annotated[int, Meta(ge=2)] = 3
     #: One group of everybody; or one for every subtree, of which a publisher chooses among its own for each message.
@@ -76,8 +76,11 @@ class Saturating(WorkloadChoice, frozen=True, kw_only=True):
         load = _Load(self, simulation, promises)
         for node in chosen:
             topics = [topic for topic, taken in members.items() if node in taken]
-            begin = ticks(rng.uniform(0, max(self.interval, self.within)))
+            begin = ticks(self.warm_up + rng.uniform(0, max(self.interval, self.within)))
             simulation.at(begin, load.asker(node, _chooser(topics, rng)))
+        for number in range(self.warm_up):
+            node = chosen[number % len(chosen)]
+            self._publish_at(simulation, number, node, next(topic for topic in members if node in members[topic]))
 
 
 def subtrees(nodes: int, degree: int) -> dict[str, Sequence[int]]:
@@ -180,7 +183,6 @@ class _Load:
         simulation.hear_sends(self._sizes.hear)
         self._payload = bytes(choice.payload)
         self._interval, self._left = ticks(choice.interval), choice.messages
-        self._warm_up, self._last = ticks(choice.warm_up), -TICKS
         self._lines: defaultdict[str, deque[tuple[int, Callable[[], None]]]] = defaultdict(deque)
         #: By node whose protocol lets its message wait: what to do when it has gone.
         self._waiting: dict[int, Callable[[], None]] = {}
@@ -203,9 +205,6 @@ class _Load:
         if line and self._left:
             self._left -= 1
             begin = self._promises.book(topic, line[0][0], self._simulation.now)
-            if begin < self._warm_up:
-                begin = max(begin, self._last + TICKS)
-            self._last = begin
             self._simulation.at(begin, lambda: self._publish(topic))
 
     def _publish(self, topic: str) -> None:
