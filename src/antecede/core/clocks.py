@@ -115,15 +115,16 @@ class DomainFrontier:
     message on B that would have covered it (DESIGN, "Several topics"). Entries of topics one does not take are passed
     on: they come and go with the messages of others.
 
-    Where topics overlap, so that everybody who takes A takes B as well, a message on B covers entries of A, too:
-    `covers(B, A)` says so.
+    Where a topic stands for several groups (`groups_of`) and is read by whoever takes one of them, a message on B covers
+    entries of A as well if A's groups are among B's: whoever takes A takes B, as long as it takes A. Two messages that
+    cover an entry for a part of its groups each do not: a reader may have left the one group and come to the other.
     """
 
-    __slots__ = ("_ahead", "_covers", "_node")
+    __slots__ = ("_ahead", "_groups_of", "_node")
 
-    def __init__(self, node: int, covers: Callable[[str, str], bool] | None = None) -> None:
+    def __init__(self, node: int, groups_of: Callable[[str], frozenset[str]] | None = None) -> None:
         self._node = node
-        self._covers = covers
+        self._groups_of = groups_of
         self._ahead: dict[str, dict[int, int]] = {}
 
     def __len__(self) -> int:
@@ -150,10 +151,9 @@ class DomainFrontier:
                 for source, last in ahead.items()
             ]
         )
-        if self._covers is not None:
-            for other in {entry[0] for entry in across}:
-                if self._covers(topic, other):
-                    del self._ahead[other]
+        if self._groups_of is not None:
+            for entry in across:
+                self._cover(topic, *entry)
         self._ahead[topic] = {node: seq}
         return deps, across
 
@@ -165,13 +165,11 @@ class DomainFrontier:
                 del here[source]
         here[message.source] = message.seq
         for topic, source, seq in message.across:
-            if self._covers is not None and self._covers(message.topic, topic):
-                ahead = self._ahead.get(topic, {})
-                if 0 < ahead.get(source, 0) <= seq:
-                    del ahead[source]
             # What was delivered here is in the frontier already, or something later covers it.
-            elif not known(topic, source, seq):
+            if not known(topic, source, seq):
                 self.merge([(topic, source, seq)])
+            if self._groups_of is not None:
+                self._cover(message.topic, topic, source, seq)
 
     def merge(self, entries: Iterable[tuple[str, int, int]]) -> None:
         """Count these among what lies before whatever is published next."""
@@ -179,6 +177,13 @@ class DomainFrontier:
             ahead = self._ahead.setdefault(topic, {})
             if ahead.get(source, 0) < seq:
                 ahead[source] = seq
+
+    def _cover(self, by: str, topic: str, source: int, seq: int) -> None:
+        """A message on `by` depends on this entry: whoever takes both need not be told of it again."""
+        assert self._groups_of is not None
+        ahead = self._ahead.get(topic, {})
+        if 0 < ahead.get(source, 0) <= seq and self._groups_of(topic) <= self._groups_of(by):
+            del ahead[source]
 
 
 class GroupVectors:

@@ -2,6 +2,8 @@
 
 from antecede.core import UsageError
 from antecede.experiments.base import Experiment
+from antecede.experiments.gossip_bytes import LIST_BYTES
+from antecede.experiments.gossip_reliability import RELIABILITY
 from antecede.experiments.kim_ahn import KIM_AHN
 from antecede.experiments.locamu import BESIDE_DELTA
 from antecede.experiments.locamu_causal import BESIDE_CAUSAL
@@ -21,7 +23,8 @@ CHAPTER_5 = (*SINGLE_AND_SEVERAL, *ORDER_AND_TOPICS, *CHURN, *BROKERS, *AUTHORS,
 LOCAMU = (*BESIDE_DELTA, *BESIDE_CAUSAL, *METADATA, *CRASH)
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (*CHAPTER_4, *CHAPTER_5, *DIAGNOSIS, *KIM_AHN, *LOCAMU)
+    experiment.name: experiment
+    for experiment in (*CHAPTER_4, *CHAPTER_5, *DIAGNOSIS, *KIM_AHN, *RELIABILITY, *LIST_BYTES, *LOCAMU)
 }
 
 

@@ -112,7 +112,7 @@ def trial_of(seed: int) -> Trial:
         fanout=rng.choice([1, 2, 3]),
         view=rng.choice([3, 8]),
         colours=rng.choice([4, 8, 32]),
-        patience=rng.choice([0, 0, 4]) if crashes else 0,
+        patience=rng.choice([0, 0, 4]) if crashes else 1000,  # links may stand still for long, in order as they are
     )
 
 
@@ -129,6 +129,7 @@ def options_of(trial: Trial) -> GossipOptions:
         "view": trial.view,
         "round": trial.round,
         "patience": trial.patience,
+        "retain": 2 * trial.patience if trial.patient else 0,
         "durable": True,
     }
     if trial.version == "rounds":

@@ -10,6 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from antecede.core import Message
+from antecede.sim.brokered import Brokered
 from antecede.sim.churn import Churn
 from antecede.sim.engine import Simulation
 from antecede.sim.overlapping import Overlapping
@@ -190,6 +191,7 @@ WORKLOADS: dict[str, type[WorkloadChoice]] = {
     "discussion": Discussion,
     "zipf": Zipf,
     "overlapping": Overlapping,
+    "brokered": Brokered,
     "churn": Churn,
     "quiet": Quiet,
     "saturating": Saturating,

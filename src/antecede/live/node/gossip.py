@@ -11,7 +11,7 @@ from typing import Final
 
 from antecede.core.clocks import DomainFrontier
 from antecede.live.node.config import NodeConfig
-from antecede.protocols.gossip import Broker, Habits, covers
+from antecede.protocols.gossip import Broker, Habits, groups_of
 from antecede.protocols.gossip.records import Delivered, Kept, Published, Reached
 from antecede.protocols.vcube_diagnosis import Life
 
@@ -38,7 +38,7 @@ class GossipProcess(Broker):
             store_max=_MESSAGES,
             durable=True,
         )
-        super().__init__(node, config.slots, habits, random.Random(), DomainFrontier(node, covers))
+        super().__init__(node, config.slots, habits, random.Random(), DomainFrontier(node, groups_of))
         self._leaving: set[str] = set()
 
     def unsubscribe(self, topic: str) -> None:

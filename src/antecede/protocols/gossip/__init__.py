@@ -15,7 +15,7 @@ tests/protocols/gossip puts each error back.
 """
 
 from antecede.protocols.gossip.broker import Broker
-from antecede.protocols.gossip.groups import SEPARATOR, covers, groups_of, together
+from antecede.protocols.gossip.groups import SEPARATOR, groups_of, together
 from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.packets import BROKER_PACKETS, PACKETS
 from antecede.protocols.gossip.subscriber import Subscriber
@@ -27,7 +27,6 @@ __all__ = [
     "Broker",
     "Habits",
     "Subscriber",
-    "covers",
     "groups_of",
     "together",
 ]

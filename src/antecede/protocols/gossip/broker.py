@@ -11,8 +11,8 @@ before the newcomer's time. Three rules make that right:
 * from the moment it asks, messages that name some of the group's wait until it knows where the group begins for it;
 * the one that answers has delivered whatever the newcomer's own past names of the group, so nothing that precedes what
   the newcomer has delivered can come later;
-* a broker tells others where to begin only once it is *closed*: it has delivered, of its other groups, whatever lies
-  before the point from which it relays each group itself.
+* with the answer comes what lies before that point in other groups. Of those it relays the newcomer must deliver it
+  before it is *closed*: only then does it tell subscribers where to begin. The rest it tells on.
 
 **Rest.** A broker without news for `rest` rounds stops its rounds until something comes. A simulation thus ends, and a
 live node (`rest` 0) never does.
@@ -397,7 +397,7 @@ class Broker(Process):
         if group not in self.relays or group in self.joining:
             self.out.send(sender, Floor(group, False, self.peer))
             return
-        behind = self._closing or any(self.order.reached((topic, source)) < n for topic, source, n in packet.past)
+        behind = any(self.order.reached((topic, source)) < n for topic, source, n in packet.past)
         if behind and not packet.resigned:
             return  # not yet: it asks again
         newly = [stream for stream in self.order.levels() if group in groups_of(stream[0])]

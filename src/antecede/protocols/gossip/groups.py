@@ -22,9 +22,3 @@ def groups_of(topic: str) -> frozenset[str]:
 def together(groups: Iterable[str]) -> str:
     """The topic that names all of `groups`."""
     return SEPARATOR.join(sorted(set(groups)))
-
-
-@lru_cache(maxsize=65_536)
-def covers(topic: str, other: str) -> bool:
-    """Does everybody who takes `other` take `topic` as well?"""
-    return groups_of(other) <= groups_of(topic)

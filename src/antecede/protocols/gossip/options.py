@@ -10,7 +10,7 @@ from antecede.core import Process, UsageError
 from antecede.core.chance import Chance, MakeChance
 from antecede.core.clocks import DomainFrontier
 from antecede.protocols.gossip.broker import Broker
-from antecede.protocols.gossip.groups import SEPARATOR, covers, together
+from antecede.protocols.gossip.groups import SEPARATOR, groups_of, together
 from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.packets import Peer
 from antecede.protocols.gossip.rounds import Plan, RoundsBroker, RoundsSubscriber
@@ -137,7 +137,7 @@ class ContextOptions(GossipOptions, frozen=True, kw_only=True):
             brokers,
             habits,
             chance,
-            DomainFrontier(node, covers),
+            DomainFrontier(node, groups_of),
             takes=takes,
             peers=peers,
             subscribers=subscribers,
