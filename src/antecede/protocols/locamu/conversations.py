@@ -10,6 +10,7 @@ conversation's number holds the life of its sender, so that nobody takes an earl
 """
 
 from collections import deque
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -52,6 +53,7 @@ class _Talk:
         "owes",
         "pause",
         "quiet",
+        "repeat",
         "said",
         "seq",
         "taken",
@@ -78,6 +80,8 @@ class _Talk:
         self.armed = False
         self.quiet = False
         self.pause = 0
+        #: What is being sent again: up to which parcel it was, and up to which it will be.
+        self.repeat = (0, 0)
 
 
 class Conversations:
@@ -118,6 +122,7 @@ class Conversations:
         talk.unheard.clear()
         talk.said = {}
         talk.pause = self._timing.retry_us
+        talk.repeat = (0, 0)
 
     def say(
         self,
@@ -150,7 +155,7 @@ class Conversations:
         again = life > talk.life and life > 1
         talk.life = life
         if parcel.heard_talk == talk.number and not again:
-            self._heard(talk, parcel.heard)
+            self._heard(peer, talk, parcel.heard)
         if not parcel.seq or parcel.talk < talk.theirs:
             return again, []
         if parcel.talk > talk.theirs:
@@ -184,24 +189,37 @@ class Conversations:
         if not talk.unheard:
             return
         if talk.quiet:
-            for number, parcel in enumerate(talk.unheard):
-                if number == _AGAIN_MAX:
-                    break
-                self._out.send(peer, msgspec.structs.replace(parcel, heard_talk=talk.theirs, heard=talk.taken))
-            talk.owes = False
+            talk.repeat = (0, talk.seq)
+            self._repeat(peer, talk)
             talk.pause = min(2 * talk.pause, _PAUSES_MAX * self._timing.retry_us)
         self._arm(peer, talk)
+
+    def _repeat(self, peer: int, talk: _Talk) -> None:
+        """Send the next of what was not heard again. When they are heard, those behind them follow without a pause."""
+        done, upto = talk.repeat
+        for parcel in islice(talk.unheard, _AGAIN_MAX):
+            if parcel.seq <= upto:
+                done = parcel.seq
+                self._out.send(peer, msgspec.structs.replace(parcel, heard_talk=talk.theirs, heard=talk.taken))
+        talk.repeat = done, upto
+        talk.owes = False
 
     def _arm(self, peer: int, talk: _Talk) -> None:
         if not talk.armed:
             talk.armed = talk.quiet = True
             self._out.wake_after(talk.pause, ("again", peer))
 
-    def _heard(self, talk: _Talk, seq: int) -> None:
-        while talk.unheard and talk.unheard[0].seq <= seq:
-            talk.unheard.popleft()
-            talk.quiet = False
-            talk.pause = self._timing.retry_us
+    def _heard(self, peer: int, talk: _Talk, seq: int) -> None:
+        unheard = talk.unheard
+        if not unheard or unheard[0].seq > seq:
+            return
+        while unheard and unheard[0].seq <= seq:
+            unheard.popleft()
+        talk.quiet = False
+        talk.pause = self._timing.retry_us
+        done, upto = talk.repeat
+        if unheard and done < unheard[0].seq <= upto:
+            self._repeat(peer, talk)
 
     def _talk(self, peer: int) -> _Talk:
         talk = self._talks.get(peer)
