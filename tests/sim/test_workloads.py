@@ -1,11 +1,13 @@
 """Workloads: how often, when, by whom, about what."""
 
+import random
 from collections import Counter
 
 import pytest
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec, simulate
+from antecede.sim.overlapping import Overlapping
 from antecede.sim.units import TICKS
 from antecede.trace import Event, Row
 
@@ -76,3 +78,33 @@ def test_what_there_is_not_is_refused_in_one_line(spec: dict[str, object], says:
         simulate(RunSpec(**({"protocol": "causal-aggregation", "nodes": 8} | spec)))  # type: ignore[arg-type]
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_overlapping_subscriptions_have_the_papers_shares() -> None:
+    """MIDLAB 6.1: of the law, 40 % of 1,000 topics have 80 % at shape 0.269, and 0.5 % at 0.901."""
+    rng = random.Random(1)
+    for shape, share in ((0.269, 400), (0.901, 5)):
+        workload = Overlapping(count=1000, shape=shape)
+        draws = [workload._one(rng, "power") for _ in range(20_000)]
+        whole = sum(place < share for place in draws) / len(draws)
+        # The shares are those of the whole law; ranks that do not exist are drawn again here, so ours are larger.
+        law = 1 - (share + 1) ** -shape
+        there_are = 1 - 1001**-shape
+        assert whole == pytest.approx(law / there_are, abs=0.02)
+        assert law == pytest.approx(0.80, abs=0.01)
+
+
+def test_overlapping_publishes_where_somebody_subscribes() -> None:
+    spec = RunSpec(protocol="srpt-s", nodes=6, workload="overlapping:count=12,taken=2,messages=80")
+    trace = simulate(spec, trace=True).trace
+    assert trace is not None
+    rows = list(trace.rows())
+    taken = {(row.node, row.topic) for row in rows if row.event is Event.SUBSCRIBE}
+    published = [(row.node, row.topic) for row in rows if row.event is Event.PUBLISH]
+    assert len(taken) == 12
+    assert len(published) == 80
+    assert set(published) <= taken
+    worst = RunSpec(protocol="srpt-s", nodes=6, workload="overlapping:count=5,taken=5,publication=worst,messages=9")
+    trace = simulate(worst, trace=True).trace
+    assert trace is not None
+    assert {row.topic for row in trace.rows() if row.event is Event.PUBLISH} == {"topic-5"}

@@ -1,0 +1,193 @@
+"""The parts of an ordering module, one at a time."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antecede.core import Message, ProtocolError, UsageError
+from antecede.live.codec import PacketCodec
+from antecede.protocols.tno import (
+    PACKETS,
+    Manager,
+    OrderingModule,
+    Rules,
+    Settings,
+    decode_event,
+    encode_event,
+    popularity,
+    topic_id,
+)
+from antecede.protocols.tno.event import ENTRY_BYTES
+from antecede.protocols.tno.packets import Append, Create, Expire, Fill, FillSub, Published, Stamp, SubDone, UpdateSub
+from antecede.sim.run import RunSpec, simulate
+
+NUMBER = st.integers(1, (1 << 63) - 1)
+ENTRIES = st.lists(st.tuples(st.text(min_size=1, max_size=20), NUMBER), max_size=5).map(tuple)
+
+
+def module(node: int = 0, **values: object) -> OrderingModule:
+    alone = {"managers": lambda topic: (0,), "retry_us": 100, "ack_us": 10, "founders": {0: frozenset({"a"})}}
+    return OrderingModule(node, Settings(**alone | values))  # type: ignore[arg-type]
+
+
+def manager(*subscriptions: tuple[str, ...], topic: str = "b", order: tuple[str, ...] = ("a", "b", "c")) -> Manager:
+    taken = {node: (0, topics) for node, topics in enumerate(subscriptions) if topic in topics}
+    return Manager(topic, order, Rules(), taken)
+
+
+# -- events -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 1 << 40), NUMBER, ENTRIES, ENTRIES, st.binary(max_size=50), st.integers(0, 65535), NUMBER)
+def test_an_event_comes_back_as_it_went(
+    epoch: int,
+    number: int,
+    above: tuple[tuple[str, int], ...],
+    below: tuple[tuple[str, int], ...],
+    payload: bytes,
+    source: int,
+    seq: int,
+) -> None:
+    message = Message("t", source, seq, (), payload)
+    data = encode_event(message, epoch, number, above, below)
+    assert len(data) == ENTRY_BYTES * (2 + len(above) + len(below)) + len(payload)
+    event = decode_event("t", data)
+    assert (event.message, event.epoch, event.number) == (message, epoch, number)
+    assert event.above == tuple((topic_id(topic), n) for topic, n in above)
+    assert event.below == tuple((topic_id(topic), n) for topic, n in below)
+
+
+@given(st.binary(max_size=200))
+def test_what_no_module_made_is_refused(data: bytes) -> None:
+    with pytest.raises(ProtocolError):
+        decode_event("t", data)
+
+
+def test_an_event_of_another_topic_is_refused() -> None:
+    data = encode_event(Message("t", 0, 1), 0, 1, (), ())
+    with pytest.raises(ProtocolError, match="stamped for another topic"):
+        decode_event("u", data)
+
+
+# -- packets ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_packet_crosses_a_wire() -> None:
+    codec = PacketCodec("tno", PACKETS)
+    fill = Fill("b", "a", 1, "b", 3, 1, 0, 1, (("a", True),), (), (("c", 4),))
+    packets = [
+        fill,
+        Stamp("b", 3, 1, 0, 1, (("a", 0),), ()),
+        Append("a", 0, 1, fill),
+        FillSub(1, 1, ("a",), 0, ("a",), ()),
+    ]
+    frame = codec.frame(*packets)
+    assert codec.decode(frame[4:]) == packets
+
+
+def test_a_stranger_does_not_speak_for_a_managers_clock() -> None:
+    with pytest.raises(ProtocolError, match="own clock"):
+        module().receive(1, Expire("a", 1, 1, 1))
+
+
+def test_a_request_for_another_manager_is_refused() -> None:
+    with pytest.raises(ProtocolError, match=r"node 1 does not manage 'a', nodes \(0,\) do"):
+        module(1).receive(2, Create("a", 2, 1))
+
+
+# -- the application --------------------------------------------------------------------------------------------------
+
+
+def test_publishing_where_one_does_not_subscribe() -> None:
+    with pytest.raises(UsageError, match="does not subscribe"):
+        module().publish("b", b"")
+    module(publishers_subscribe=False).publish("b", b"")
+
+
+def test_the_layers_own_topic_is_not_for_applications() -> None:
+    with pytest.raises(UsageError, match="this layer's own"):
+        module(publishers_subscribe=False).publish("$order", b"")
+
+
+def test_a_lone_node_stamps_publishes_and_notifies() -> None:
+    node = module()
+    message = node.publish("a", b"hello")
+    assert node.out.deliveries == []
+    (call,) = node.out.ens
+    assert (call.what, call.topic) == ("publish", "a")
+    node.ens_published("a")
+    node.ens_notified("a", call.data)
+    node.ens_notified("a", call.data)  # a service that repeats itself
+    assert node.out.deliveries == [message]
+    assert node.out.out_of_order == []
+
+
+def test_replicas_must_be_there() -> None:
+    with pytest.raises(UsageError, match="replicas 5: 4 of 4 nodes manage topics"):
+        simulate(RunSpec(protocol="tno", nodes=4, options={"replicas": 5}, workload="overlapping"))
+
+
+# -- managers ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_sequencing_group_is_what_somebody_takes_together() -> None:
+    """S2: one subscription is enough. S9: the own number is always there. Topics below are not asked."""
+    (out,) = manager(("a", "b", "c"), ("b",)).apply(Create("b", 7, 1))
+    assert isinstance(out[1], Fill)
+    assert (out[0], out[1].route, out[1].number) == ("a", (("a", True),), 1)
+    (out,) = manager(("b",), ("b", "c")).apply(Create("b", 7, 1))
+    assert out == (7, Stamp("b", 7, 1, 0, 1, (), ()))
+
+
+def test_a_subscription_takes_no_number_and_an_older_one_changes_nothing() -> None:
+    """S7 and S6."""
+    here = manager(("b",))
+    (out,) = here.apply(FillSub(5, 2, ("a", "b"), 0, ("b",), ()))
+    assert out == (5, SubDone(2, (("b", 0),)))
+    assert here.judge(UpdateSub("b", 5, 1, ())) == "old"
+    assert here.apply(Create("b", 7, 1))[0][0] == "a"
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5)), max_size=60))
+def test_each_publisher_is_numbered_in_its_order_once(asked: list[tuple[int, int]]) -> None:
+    """S14: requests come in any order and again."""
+    here, early, given_ = manager(("b",)), set[tuple[int, int]](), dict[tuple[int, int], int]()
+    for name in asked:
+        early.add(name)
+        while due := [one for one in sorted(early) if here.judge(Create("b", *one)) == "now"]:
+            early.discard(due[0])
+            (out,) = here.apply(Create("b", *due[0]))
+            assert isinstance(out[1], Stamp)
+            given_[due[0]] = out[1].number
+    assert sorted(given_.values()) == list(range(1, len(given_) + 1))
+    for source, seq in given_:
+        assert seq == 1 or given_[source, seq - 1] < given_[source, seq]
+        assert here.again(Create("b", source, seq))[0][1].number == given_[source, seq]  # type: ignore[attr-defined]
+
+
+def test_what_is_published_is_not_numbered_again() -> None:
+    here = manager(("b",))
+    here.apply(Create("b", 7, 1))
+    here.apply(Published("b", 7, ((1, 1),)))
+    assert here.judge(Create("b", 7, 1)) == "old"
+    assert here.again(Create("b", 7, 1)) == []
+
+
+def test_a_state_saved_and_loaded_goes_on() -> None:
+    here, there = manager(("a", "b")), manager()
+    here.apply(Create("b", 7, 1))
+    here.apply(FillSub(5, 2, ("b", "c"), 0, ("b",), ()))
+    there.load(here.save())
+    assert there.unfinished() == here.unfinished() != []
+    assert there.apply(Create("b", 7, 2)) == here.apply(Create("b", 7, 2))
+    assert there.save() == here.save()
+
+
+def test_popularity_rises_ever_more_slowly() -> None:
+    values = [popularity(events, 1.0) for events in range(50)]
+    rises = [later - earlier for earlier, later in pairwise(values)]
+    assert all(rise > 0 for rise in rises)
+    assert rises == sorted(rises, reverse=True)
+    assert values[-1] < 1
