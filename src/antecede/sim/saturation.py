@@ -171,7 +171,8 @@ class _Sizes:
         sizes: _Reals = np.full(self._nodes, float(at_first))
         if not self._always_as_at_first:
             np.divide(self._bytes[message.topic], count, out=sizes, where=count > 0)
-        return sizes * (np.array(self._all) / np.array(self._messages))
+        sizes *= np.array(self._all) / np.array(self._messages)
+        return sizes
 
 
 class _Load:
