@@ -35,6 +35,19 @@ def test_every_route_ends_at_the_root(nodes: int, key: int, start: int, down: se
     assert path[-1] == ring.root(key, gone)
 
 
+@given(st.integers(1, 150), st.integers(0, 149), st.integers(0, 149))
+def test_from_node_to_node(nodes: int, sender: int, to: int) -> None:
+    """Straight to whom one knows; a node's next hop is somebody it knows."""
+    ring = Pastry(nodes, leaves=4)
+    sender, to = sender % nodes, to % nodes
+    route = ring.route(sender, to)
+    assert (*route, to)[-1] == to
+    assert len(set(route)) == len(route)
+    assert (not route) == (sender == to)
+    if route:
+        assert ring.route(sender, route[0]) == (route[0],)
+
+
 def test_routes_are_short() -> None:
     """Expected: log_16 N hops, and the last through the leaves."""
     ring = Pastry(2000)

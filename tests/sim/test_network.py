@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from antecede.core import UsageError
 from antecede.core.choices import example, parse
+from antecede.overlay.pastry import Pastry
+from antecede.sim.channels import over_pastry
 from antecede.sim.fault_choices import FAULTS
 from antecede.sim.faults import duplicating, losing, partitioned
 from antecede.sim.matrix import read_one_way
@@ -51,6 +53,36 @@ def test_draws_respect_their_lower_end(seed: int) -> None:
     assert min(pareto(0, 1) for _ in range(50)) >= 333
 
 
+@given(st.integers(0, 10**6), st.sampled_from(["packet", "link"]), st.sampled_from(["links", "pastry"]))
+def test_fast_and_slow_links_are_of_one_sort_in_both_directions(seed: int, drawn: str, over: str) -> None:
+    text = f"fast-and-slow:fast=10,fast_sd=1,slow=1000,slow_sd=5,drawn={drawn},over={over}"
+    network = parse("network", text, NETWORKS).build(12, str(seed))
+    for one, other in [(0, 1), (3, 7), (11, 2)]:  # twelve nodes know each other, so that all routes are one link
+        times = [next(iter(network.arrivals(0, *ends, 50))) / TICKS for ends in [(one, other), (other, one)] * 3]
+        assert max(times) < 20 or min(times) > 900
+        assert (len(set(times)) == 1) == (drawn == "link")
+
+
+def test_the_papers_links() -> None:
+    """21 ± 10.85 ms for 80 % of the links, 240 ± 129.27 ms for the others; 64.8 ms on the mean."""
+    network = parse("network", "fast-and-slow:drawn=link", NETWORKS).build(100, "seed")
+    times = sorted(next(iter(network.arrivals(0, a, b, 0))) / TICKS for a in range(100) for b in range(a))
+    assert times[0] == 1
+    assert times[len(times) // 2] == pytest.approx(25, abs=3)
+    assert sum(times) / len(times) == pytest.approx(64.8, rel=0.1)
+    assert sum(time > 60 for time in times) / len(times) == pytest.approx(0.2 * 0.92, abs=0.02)
+
+
+def test_over_pastry_a_packet_crosses_the_links_of_its_route() -> None:
+    ring = Pastry(200)
+    network = over_pastry(ring, lambda sender, to: 1)
+    for a in range(0, 200, 7):
+        for b in range(0, 200, 11):
+            there, back = len(ring.route(a, b)), len(ring.route(b, a))
+            assert network(a, b) == (1 if 1 in (there, back) else there)
+    assert network(5, 5) == 0
+
+
 def test_faults_compose() -> None:
     base = PacketSwitched(constant(10))
     doubled = duplicating(base, 1.0, random.Random(1), spread=5)
@@ -82,7 +114,7 @@ def test_every_choice_is_documented_and_its_example_parses(what: str, choices: d
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("nromal", "choose one of constant, fixed-links, heavy-tailed, matrix, normal"),
+        ("nromal", "choose one of constant, fast-and-slow, fixed-links, heavy-tailed, matrix, normal"),
         ("normal:mean", "'mean' is not key=value; write for example normal:t_pc=1,"),
         ("normal:mean=-3", "Expected `float` > 0.0"),
         ("normal:men=3", "unknown field `men`; the keys of normal are: t_pc, t_t, bandwidth, mean, sd, least"),

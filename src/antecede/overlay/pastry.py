@@ -85,6 +85,14 @@ class Pastry:
             (leaf for leaf in leaves if self._shared(leaf, key) >= shared), key=lambda one: self._closeness(one, key)
         )
 
+    def route(self, sender: int, to: int) -> tuple[int, ...]:
+        """The nodes a packet visits on its way from one node to another: without the first, with the last."""
+        here, hops = sender, []
+        while (hop := self.next_hop(here, self._name[to])) is not None:
+            hops.append(hop)
+            here = hop
+        return tuple(hops)
+
     # -- what a node knows ------------------------------------------------------------------------------------------
 
     def _leaves(self, node: int, down: Set[int]) -> list[int]:

@@ -14,7 +14,7 @@ a moment from which on everything published is owed to it.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -105,35 +105,46 @@ class _Group:
         return self.takes or bool(self.children)
 
 
+class Founded(NamedTuple):
+    """A tree as it would be had its founders joined before."""
+
+    members: frozenset[int]
+    #: By node in the tree; the root has none.
+    parent: dict[int, int]
+    children: dict[int, list[int]]
+
+
+def found(ring: Pastry, topic: str, members: Collection[int]) -> Founded:
+    """Computed once for all nodes: everybody's way to the root, as far as nobody went it before."""
+    key = name_of(topic)
+    tree = Founded(frozenset(members), {}, {})
+    for member in members:
+        here = member
+        while here not in tree.parent and (hop := ring.next_hop(here, key)) is not None:
+            tree.parent[here] = hop
+            tree.children.setdefault(hop, []).append(here)
+            here = hop
+    return tree
+
+
 class Scribe(Process):
     """A node of a Scribe system."""
 
     reports_membership = True
 
-    def __init__(self, node: int, ring: Pastry, sizes: ByteModel, founders: Mapping[str, Collection[int]]) -> None:
+    def __init__(self, node: int, ring: Pastry, sizes: ByteModel, founded: Mapping[str, Founded]) -> None:
         super().__init__(node)
         self._ring = ring
         self._sizes = sizes
         self._down: frozenset[int] = frozenset()
         self._groups: dict[str, _Group] = {}
-        for topic, members in founders.items():
-            self._found(topic, members)
-
-    def _found(self, topic: str, members: Collection[int]) -> None:
-        """The tree as it would be had the founders joined before."""
-        group = self._group(topic)
-        group.takes = group.told = self.node in members
-        for member in members:
-            here, path = member, [member]
-            while (hop := self._ring.next_hop(here, group.key)) is not None:
-                path.append(hop)
-                here = hop
-            if self.node in path:
-                place = path.index(self.node)
+        for topic, tree in founded.items():
+            if node in tree.children or node in tree.members:
+                group = self._group(topic)
+                group.takes = group.told = node in tree.members
                 group.attached = True
-                group.parent = path[place + 1] if place + 1 < len(path) else None
-                if place:
-                    group.children[path[place - 1]] = None
+                group.parent = tree.parent.get(node)
+                group.children = dict.fromkeys(tree.children.get(node, ()))
 
     # -- the application ----------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from antecede.overlay.vcube import VCube
 from antecede.protocols.causal_aggregation import CausalAggregation
 from antecede.protocols.causal_broadcast import ByteModel, CausalBroadcast
 from antecede.protocols.options import EDGES_ONCE, PROMISES, TICKS, Founders, GroupOptions, MakeProcess, ProtocolOptions
-from antecede.protocols.scribe import Scribe
+from antecede.protocols.scribe import Scribe, found
 from antecede.protocols.srpt import Srpt, founders_below
 from antecede.protocols.timer_bundling import TimerBundling
 
@@ -140,4 +140,5 @@ class ScribeOptions(GroupOptions, frozen=True, kw_only=True):
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         ring, sizes = Pastry(nodes, digit_bits=self.digit, leaves=self.leaves), ByteModel()
-        return lambda node: Scribe(node, ring, sizes, founders)
+        founded = {topic: found(ring, topic, members) for topic, members in founders.items()}
+        return lambda node: Scribe(node, ring, sizes, founded)

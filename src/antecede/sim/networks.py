@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from antecede.core.choices import Choice
+from antecede.overlay.pastry import Pastry
 from antecede.overlay.placement import place
+from antecede.sim.channels import Gaussian, fast_and_slow, over_pastry
 from antecede.sim.matrix import read_one_way
 from antecede.sim.network import (
     Network,
@@ -139,6 +141,35 @@ class SharedBandwidth(NetworkChoice, frozen=True, kw_only=True):
         return PacketSwitched(constant(ticks(self.latency)), ticks_per_byte=TICKS / bytes_per_ms)
 
 
+class FastAndSlow(PacketSwitchedChoice, frozen=True, kw_only=True):
+    """Links of two sorts, for short and for long distances (MIDLAB 9/2011, 6.1); 1 ms counts as 1 u.t.
+
+    What the normal distribution has below `least`, 3 % of it, takes `least`.
+    """
+
+    t_pc: NotNegative = 0.0
+    t_t: NotNegative = 0.0
+    fast: Positive = 21.0
+    fast_sd: NotNegative = 10.85
+    slow: Positive = 240.0
+    slow_sd: NotNegative = 129.27
+    #: Share of the links that are slow.
+    slow_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
+    least: NotNegative = 1.0
+    #: A link's time is drawn for every packet, or once for all.
+    drawn: Literal["packet", "link"] = "packet"
+    #: All nodes know each other, or only those in their Pastry tables, and others are reached over these.
+    over: Literal["links", "pastry"] = "links"
+
+    def propagation(self, nodes: int, seed: str) -> Propagation:
+        sorts = (
+            Gaussian(ticks(self.fast), ticks(self.fast_sd), ticks(self.least)),
+            Gaussian(ticks(self.slow), ticks(self.slow_sd), ticks(self.least)),
+        )
+        link = fast_and_slow(seed, *sorts, slow_share=self.slow_share, fixed=self.drawn == "link")
+        return link if self.over == "links" else over_pastry(Pastry(nodes), link)
+
+
 NETWORKS: dict[str, type[NetworkChoice]] = {
     "normal": Normal,
     "fixed-links": FixedLinks,
@@ -147,4 +178,5 @@ NETWORKS: dict[str, type[NetworkChoice]] = {
     "matrix": Matrix,
     "peersim": PeerSim,
     "shared-bandwidth": SharedBandwidth,
+    "fast-and-slow": FastAndSlow,
 }
