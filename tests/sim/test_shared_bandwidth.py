@@ -157,6 +157,8 @@ def test_what_there_is_not_is_refused() -> None:
     for workload, network, words in (
         ("saturating", "constant", "any number of bytes"),
         ("saturating:publishers=9", "shared-bandwidth", "there are 8"),
+        ("saturating:subscribers=0.5", "shared-bandwidth", "everybody takes part"),
+        ("saturating:aside=1", "shared-bandwidth", "everybody takes part"),
     ):
         with pytest.raises(UsageError, match=words):
             simulate(RunSpec(protocol="cbcast", nodes=8, network=network, workload=workload))

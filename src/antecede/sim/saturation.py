@@ -56,9 +56,11 @@ class Saturating(WorkloadChoice, frozen=True, kw_only=True):
     groups: Literal["one", "subtrees"] = "one"
 
     def members(self, nodes: int, rng: random.Random) -> Members:
-        if self.groups == "one":
-            return super().members(nodes, rng)
-        return subtrees(nodes, self.degree)
+        if self.subscribers < 1 or self.aside:
+            raise UsageError(
+                "workload", "saturating", "everybody takes part", "leave subscribers and aside as they are"
+            )
+        return {TOPIC: range(nodes)} if self.groups == "one" else subtrees(nodes, self.degree)
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
         wire = simulation.wire
