@@ -7,6 +7,7 @@ import pytest
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec, simulate
+from antecede.sim.detectors import Detectors
 from antecede.sim.overlapping import Overlapping
 from antecede.sim.units import TICKS
 from antecede.trace import Event, Row
@@ -58,6 +59,27 @@ def test_zipf_prefers_the_first_topics() -> None:
     counts = Counter(row.topic for row in rows)
     assert set(counts) == {"topic-1", "topic-2", "topic-3", "topic-4"}
     assert counts["topic-1"] > 1.5 * counts["topic-4"]
+
+
+def test_popularity_changes_abruptly() -> None:
+    rows = publications("overlapping:count=40,taken=40,publication=power,messages=400,interval=10,shuffle=2000")
+    before = Counter(row.topic for row in rows if row.time_us < 2000 * TICKS)
+    after = Counter(row.topic for row in rows if row.time_us >= 2000 * TICKS)
+    assert before.most_common(1)[0][0] == "topic-01" != after.most_common(1)[0][0]
+    assert len({row.node for row in rows}) > 20
+    few = publications("overlapping:count=4,taken=4,publishers=2")
+    assert {row.node for row in few} == {0, 1}
+
+
+def test_detectors_take_everything_and_sources_their_own() -> None:
+    workload = Detectors(sources=3, detectors=2)
+    assert workload.members(9, random.Random(1)) == {"topic-1": (0, 7, 8), "topic-2": (1, 7, 8), "topic-3": (2, 7, 8)}
+    with pytest.raises(UsageError, match="at least 5"):
+        workload.members(4, random.Random(1))
+    spec = RunSpec(protocol="scribe", nodes=9, workload="detectors:sources=3,messages=10", network="constant:delay=1")
+    result = simulate(spec)
+    assert result.metrics["published"] == 30
+    assert result.metrics["deliveries"] == 90  # sources get their own back
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,13 @@ beyond the last, 16 % and 0.2 % of the law; they are drawn again here, which mak
 """
 
 import random
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from antecede.core import UsageError
 from antecede.sim.engine import Simulation
-from antecede.sim.workload import Count, Members, Positive, WorkloadChoice
+from antecede.sim.workload import Count, Members, NotNegative, Positive, WorkloadChoice
 
 
 class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
@@ -32,6 +34,10 @@ class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
     messages: Count = 200
     #: Mean time between two publications, whoever makes them; exponential.
     interval: Positive = 50.0
+    #: Only the first so many of those who take a topic publish on it; 0: all.
+    publishers: Annotated[int, Meta(ge=0)] = 0
+    #: When the topics change their ranks among publications, at random; 0: never.
+    shuffle: NotNegative = 0.0
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -41,20 +47,25 @@ class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
     def members(self, nodes: int, rng: random.Random) -> Members:
         if self.aside >= nodes:
             raise UsageError("aside", self.aside, f"there are {nodes} nodes", f"choose 0 … {nodes - 1}")
-        takers: dict[str, list[int]] = {topic: [] for topic in self.topics}
+        topics = self.topics
+        takers: dict[str, list[int]] = {topic: [] for topic in topics}
         for node in range(self.aside, nodes):
             for place in self._some(rng):
-                takers[self.topics[place]].append(node)
+                takers[topics[place]].append(node)
         return takers
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
-        topics, time = self.topics, 0.0
+        topics, time, shuffled = self.topics, 0.0, not self.shuffle
         for _ in range(self.messages):
             place = self.count - 1 if self.publication == "worst" else self._one(rng, self.publication)
+            time += rng.expovariate(1 / self.interval)
+            if time >= self.shuffle and not shuffled:
+                topics, shuffled = tuple(rng.sample(topics, self.count)), True
             while not members[topics[place]]:  # nobody takes it: the next one somebody does
                 place = (place + 1) % self.count
-            time += rng.expovariate(1 / self.interval)
-            self._publish_at(simulation, time, rng.choice(members[topics[place]]), topics[place])
+            takers = members[topics[place]]
+            publisher = rng.choice(takers[: self.publishers] if self.publishers else takers)
+            self._publish_at(simulation, time, publisher, topics[place])
 
     def _some(self, rng: random.Random) -> list[int]:
         if self.taken >= self.count:

@@ -12,6 +12,7 @@ from msgspec import Meta
 from antecede.core import Message
 from antecede.sim.brokered import Brokered
 from antecede.sim.churn import Churn
+from antecede.sim.detectors import Detectors
 from antecede.sim.engine import Simulation
 from antecede.sim.overlapping import Overlapping
 from antecede.sim.saturation import Saturating
@@ -191,6 +192,7 @@ WORKLOADS: dict[str, type[WorkloadChoice]] = {
     "discussion": Discussion,
     "zipf": Zipf,
     "overlapping": Overlapping,
+    "detectors": Detectors,
     "brokered": Brokered,
     "churn": Churn,
     "quiet": Quiet,
