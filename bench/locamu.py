@@ -2,24 +2,26 @@
 
     python bench/locamu.py [--sizes 63 511 4095] [--messages 8]
 
-A binary tree, everybody in one group, f = 1. Messages are published one after the other by nodes drawn at random, then
-everything settles. Beside LoCaMu, CBCAST and Causal Barriers under the same load: small here, where few have published,
-and bounded only by the number of publishers (`antecede experiments run locamu-figure-7`).
+A binary tree, everybody in one group, f = 1. Messages are published one after the other, each when all have the last, by
+nodes drawn at random; then everything settles. Beside LoCaMu, CBCAST and Causal Barriers under the same load: what they
+carry and keep depends on how many have published, which here are few (at worst: `antecede experiments run
+locamu-figure-7`).
 
-metadata   bytes beyond payload and the header all packets have: mean and most over all packets with a message; "whole"
-           counts all counters of a neighbourhood with every message, as the paper does (540), "changes" what is sent
-counters   the numbers LoCaMu's nodes keep, past and column: mean and most
+metadata   bytes beyond payload and the header all packets have: mean and most over the packets of the second half of
+           the messages; "whole" counts all counters of a neighbourhood with every message, as the paper does (540 at
+           most), "changes" those that are sent
+state      bytes of the counters a node keeps when all is quiet: mean and most
 open       messages still in some node's log at the end: what would grow with the life of the run
 """
 
 import argparse
 import random
-import resource
 import time
 
-from antecede.protocols.locamu import LoCaMu
+from antecede.protocols.locamu import LoCaMu, Sizes
 from antecede.protocols.options import GroupOptions
 from antecede.protocols.registry import options
+from antecede.protocols.rivals.flooding import Flooding
 from antecede.sim.engine import Simulation
 from antecede.sim.network import PacketSwitched, constant
 from antecede.sim.throughput import Throughput
@@ -34,9 +36,7 @@ def main() -> None:
     arguments.add_argument("--sizes", nargs="+", type=int, default=[63, 511, 4095])
     arguments.add_argument("--messages", type=int, default=8)
     chosen = arguments.parse_args()
-    print(
-        f"{'':24}{'nodes':>7}{'metadata':>10}{'most':>7}{'counters':>10}{'most':>6}{'open':>6}{'seconds':>9}{'MB':>7}"
-    )
+    print(f"{'':24}{'nodes':>7}{'metadata':>10}{'most':>7}{'state':>8}{'most':>7}{'open':>6}{'seconds':>9}")
     for name, values in (
         ("locamu, whole", {"header": "whole", "records": False}),
         ("locamu, changes", {"header": "changes", "records": False}),
@@ -58,19 +58,20 @@ def measured(protocol: str, values: dict[str, object], nodes: int, messages: int
     simulation = Simulation(make, range(nodes), PacketSwitched(constant(TICKS)), [watch])
     rng = random.Random(f"{nodes}")
     for number in range(messages):
-        simulation.at(number * 5 * TICKS, lambda: publish(simulation, rng.randrange(nodes)))
+        simulation.at(number * 50 * TICKS, lambda: publish(simulation, rng.randrange(nodes)))
     simulation.run()
     seconds = time.perf_counter() - begin
     metrics = watch.metrics()
-    counters, open_ = [0], 0
+    state, open_ = [], 0
     for process in simulation.processes.values():
         if isinstance(process, LoCaMu):
-            counters.append(len(process.state.past) + process.state.column.counters)
+            state.append(Sizes().counter * (len(process.state.past) + process.state.column.counters))
             open_ += process.answers_for
-    mean = sum(counters) / max(1, len(counters) - 1)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        else:
+            assert isinstance(process, Flooding)
+            state.append(process.state_bytes)
     metadata, most = float(str(metrics["metadata_mean"])) - COMMON, int(str(metrics["metadata_max"])) - COMMON
-    return f"{metadata:10.0f}{most:7}{mean:10.1f}{max(counters):6}{open_:6}{seconds:9.1f}{memory:7.0f}"
+    return f"{metadata:10.0f}{most:7}{sum(state) / nodes:8.0f}{max(state):7}{open_:6}{seconds:9.1f}"
 
 
 def publish(simulation: Simulation, node: int) -> None:
