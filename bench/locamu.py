@@ -2,9 +2,9 @@
 
     python bench/locamu.py [--sizes 63 511 4095] [--messages 8]
 
-A binary tree, everybody in one group, f = 1. Messages are published one after the other, each when all have the last, by
-nodes drawn at random; then everything settles. Beside LoCaMu, CBCAST and Causal Barriers under the same load: what they
-carry and keep depends on how many have published, which here are few (at worst: `antecede experiments run
+A binary tree, everybody in one group, f = 1. Messages are published one after the other, each when all have the last,
+by nodes drawn at random; then everything settles. Beside LoCaMu, CBCAST and Causal Barriers under the same load: what
+they carry and keep depends on how many have published, which here are few (at worst: `antecede experiments run
 locamu-figure-7`).
 
 metadata   bytes beyond payload and the header all packets have: mean and most over the packets of the second half of
