@@ -36,16 +36,21 @@ class SubscriptionClock:
     def in_order(self, event: Event) -> bool:
         if event.epoch < self.epoch or event.number <= self.seen.get(event.topic, 0):
             return False
-        have = self.have
-        return all(have.get(topic, 0) <= number for topic, number in event.above)
+        have = self.have.get
+        for topic, number in event.above:  # noqa: SIM110 - asked of every event, twice as fast as all(…)
+            if have(topic, 0) > number:
+                return False
+        return True
 
     def notified(self, topic: TopicId, number: int, epoch: int, above: Iterable[Entry]) -> None:
         """An event was notified in order."""
         self.epoch = max(self.epoch, epoch)
         self._raise(self.have, topic, number)
         self._raise(self.seen, topic, number)
+        seen = self.seen
         for other, count in above:
-            self._raise(self.seen, other, count)
+            if count > seen.get(other, 0):
+                seen[other] = count
             if self._printed and other in self._taken:
                 self._raise(self.have, other, count)
 

@@ -156,6 +156,8 @@ class Subscriber:
 
     def unneeded(self) -> list[str]:
         """Topics the service gives and nobody wants."""
+        if self._asked_for <= self.wants:
+            return []
         busy = {change.topic for change in (self._now, *self._changes) if change is not None}
         return sorted(self._asked_for - self.wants - busy)
 
@@ -291,10 +293,12 @@ class Subscriber:
         place = (event.topic, event.number)
         needs = [entry for entry in (*event.above, *event.below) if entry[0] in self._active]
         verdict = self._buffer.offer(event, needs)
-        in_order = self._clock.in_order(event)
+        if verdict is Verdict.READY:
+            return
         if verdict is Verdict.DUPLICATE and place in self._voided:
             self._voided.discard(place)  # its publisher was slow, not silent
             verdict = Verdict.LATE
+        in_order = self._clock.in_order(event)
         if verdict is Verdict.LATE or (verdict is Verdict.WAITING and not in_order):
             self._buffer.account(place)  # given up before, or out of order for good: there is nothing to wait for
             self._notify(event, in_order=in_order)
