@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from antecede.core import UsageError
 from antecede.spark.causal.keyed import WORDS, Counts, Late, Rule, Step, advance
@@ -29,7 +29,6 @@ from antecede.spark.causal.packing import EVERYTHING, ROWS, opened, packer, pack
 _LATE: Final = ("wait", "tag", "drop")
 #: Rows of a key that may wait from one batch to the next, unless told otherwise: seconds of a busy topic.
 HELD_MAX: Final = 10_000
-_COUNTS: Final = Counts._fields
 
 
 def causal_order(
@@ -83,7 +82,7 @@ def causal_order(
     timeout = GroupStateTimeout.NoTimeout if rule.patience_ms is None else GroupStateTimeout.ProcessingTimeTimeout
     ordered = packed.groupBy(*[field.name for field in packed_key]).applyInPandasWithState(
         cast(Any, _ordering(rule, (order_column, held_column))),
-        StructType([StructField(ROWS, BinaryType()), *(StructField(name, LongType()) for name in _COUNTS)]),
+        StructType([StructField(ROWS, BinaryType()), StructField("counts", ArrayType(LongType()))]),
         StructType([StructField("state", BinaryType())]),
         "append",
         timeout,
@@ -94,14 +93,11 @@ def causal_order(
 
 def _observed() -> Any:
     """The counts of a batch, over all keys that had rows in it or gave something up."""
-    gauges = {"held", "hold_ms_max"}
-    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _COUNTS if name not in gauges]
-    return [
-        *sums,
-        F.coalesce(F.sum("held"), F.lit(0)).alias("held"),
-        F.coalesce(F.max("held"), F.lit(0)).alias("held_by_key_max"),
-        F.coalesce(F.max("hold_ms_max"), F.lit(0)).alias("hold_ms_max"),
-    ]
+    count = {name: F.col("counts")[index] for index, name in enumerate(Counts._fields)}
+    observed = {name: F.sum(column) for name, column in count.items()}
+    observed["held_by_key_max"] = F.max(count["held"])
+    observed["hold_ms_max"] = F.max(count["hold_ms_max"])
+    return [F.coalesce(column, F.lit(0)).alias(name) for name, column in observed.items()]
 
 
 def _ordering(rule: Rule, added: tuple[str, str]) -> Callable[..., Iterator[pd.DataFrame]]:
@@ -113,11 +109,10 @@ def _ordering(rule: Rule, added: tuple[str, str]) -> Callable[..., Iterator[pd.D
         state.update((step.state,))
         if step.wake_ms is not None:
             state.setTimeoutDuration(max(1, step.wake_ms - now_ms))
-        counts: tuple[int, ...] = step.counts
-        nothing = (0,) * len(counts)
-        for packet in [*packets(_released(step, added))] or [b""]:
-            yield pd.DataFrame([(packet, *counts)], columns=[ROWS, *_COUNTS])
-            counts = nothing
+        sealed = [*packets(_released(step, added))] or [b""]
+        counts = [list(step.counts), *[[0] * len(step.counts)] * (len(sealed) - 1)]  # once
+        for packet, count in zip(sealed, counts, strict=True):
+            yield pd.DataFrame({ROWS: [packet], "counts": [count]})
 
     return order
 
