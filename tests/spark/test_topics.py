@@ -86,6 +86,16 @@ def test_one_table_in_several_queries(session: SparkSession, journal: Path) -> N
     assert frame.count() == 100
 
 
+def test_a_table_is_planned_when_it_is_first_used(session: SparkSession, tmp_path: Path) -> None:
+    """Spark keeps the plan of a Python source with the DataFrame: what comes later is had by loading again."""
+    write_journal(tmp_path, 10)
+    frame = table(session, tmp_path)
+    assert frame.count() == 10
+    write_journal(tmp_path, 10)
+    assert frame.count() == 10
+    assert table(session, tmp_path).count() == 20
+
+
 def test_what_retention_removed_is_an_error_that_names_it(session: SparkSession, tmp_path: Path) -> None:
     write_journal(tmp_path, 100, retain=2000)
     kept = positions(table(session, tmp_path))

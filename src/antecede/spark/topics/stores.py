@@ -85,7 +85,7 @@ class JournalStore:
     """A journal on a disk that this process sees. The node may run or not."""
 
     def __init__(self, where: Where) -> None:
-        self._file = JournalFile(Path(where.journal))
+        self._file = JournalFile(Path(where.journal).absolute())  # said in full: a worker may stand elsewhere
         self.node = self._file.node
         self.extent = self._file.extent
         self.before = self._file.before
