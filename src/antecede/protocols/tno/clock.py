@@ -10,6 +10,8 @@ What differs from print, each an error that breaks the order (SPEC part 4, 2.5 a
 * a subscription raises the clock, it never lowers it (S3), and leaving a topic does not forget its entry (S4);
 * numbers of topics not taken are remembered (S5): should they be taken later, what came before is known;
 * an event of an earlier epoch is late, whatever its numbers say (S15).
+And one that breaks only causal order inside a topic: after a tagged event the reader has seen what came after its
+predecessors on that topic, so these are tagged as well.
 """
 
 from collections.abc import Iterable
@@ -53,6 +55,10 @@ class SubscriptionClock:
                 seen[other] = count
             if self._printed and other in self._taken:
                 self._raise(self.have, other, count)
+
+    def tagged(self, topic: TopicId, number: int) -> None:
+        """An event was shown out of order. What its topic had before it is out of order too, should it come after."""
+        self._raise(self.seen, topic, number)
 
     def joined(self, topic: TopicId, floors: Iterable[Entry]) -> None:
         """`topic` is taken from these numbers on."""

@@ -334,6 +334,7 @@ class Subscriber:
 
     def _void(self, place: Place) -> None:
         """Nothing is to be expected there, and yet it may come."""
+            self._clock.tagged(event.topic, event.number)
         if not self._buffer.reached(place):
             self._buffer.account(place)
             self._voided.add(place)
@@ -387,6 +388,8 @@ class Subscriber:
 
     def start(self, served: Callable[[str], bool]) -> None:
         """After a crash: go on with what was asked for. `served` says which topics the service still gives."""
+                    if not record.in_order:
+                        self._clock.tagged(record.topic, record.number)
         known = self.wants | self._registered | self._asked_for
         self._served = {topic for topic in known if served(topic)}
         self._asked_for = set(self._served)
