@@ -105,9 +105,9 @@ async def test_an_answer_never_precedes_its_question(kind: str) -> None:
 async def test_reading_is_the_dependency_and_publishing_covers_it() -> None:
     async with antecede.connect("memory://") as bus, bus.subscribe("#") as feed:
         await bus.publish("t", b"1")
-        assert bus._ahead == {0: 1}
+        assert bus._frontier.entries() == ((0, 1),)
         (message,) = await take(feed, 1)
-        assert bus._ahead == {0: 1}
+        assert bus._frontier.entries() == ((0, 1),)
         identity = await bus.publish("t", b"2", after=[message])
         assert identity == MessageId(0, 2)
 

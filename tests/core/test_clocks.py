@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.core import Dependency, Frontier, Gate, Message, VectorClock, Verdict
-from antecede.core.clocks import Stamper
+from antecede.core.clocks import DomainFrontier, GroupVectors, Stamper
 
 
 class Talker:
@@ -158,6 +158,40 @@ def test_a_vector_clock_counts_what_was_delivered() -> None:
     me.clock.stamp()
     assert me.clock[1] == 2
     assert me.clock[7] == 0
+
+
+def test_a_reader_of_several_feeds_names_its_maximal_elements() -> None:
+    """What a client sends along (`live.client`): a source's messages may come to it out of order."""
+    frontier = Frontier()
+    frontier.read(1, 5)
+    frontier.read(1, 4, ((2, 1),))  # an older one, on another feed
+    assert frontier.entries() == ((1, 5),)
+    frontier.read(3, 1, ((1, 5),))
+    assert frontier.entries() == ((3, 1),)
+    frontier.read(4, 2)
+    assert frontier.stamp_for(4) == ((3, 1),)
+    assert not frontier
+    frontier.put_back(((3, 1), (4, 2)))
+    frontier.read(3, 2)
+    frontier.put_back(((3, 1),))
+    assert frontier.entries() == ((3, 2), (4, 2))
+
+
+def test_a_topic_of_several_groups_is_covered_by_one_with_all_of_them() -> None:
+    frontier = DomainFrontier(0, frozenset)
+    for topic in ("a", "ab", "b"):
+        frontier.observe(Message(topic, 1, 1), lambda *entry: True)
+    assert frontier.stamp("ab", 1) == (((1, 1),), (("a", 1, 1), ("b", 1, 1)))
+    assert frontier.entries() == (("ab", 0, 1),)
+    assert frontier.stamp("a", 1)[1] == (("ab", 0, 1),)  # who takes b alone must still be told of it
+    assert set(frontier.entries()) == {("ab", 0, 1), ("a", 0, 1)}
+
+
+def test_group_vectors_name_everything() -> None:
+    vectors = GroupVectors(0)
+    vectors.observe(Message("a", 1, 2, ((2, 7),), b"", (("b", 3, 4),)), lambda *entry: False)
+    assert vectors.stamp("a", 1) == (((1, 2), (2, 7)), (("b", 3, 4),))
+    assert vectors.ahead("a") == ((1, 2), (2, 7), (0, 1))
 
 
 # -- random histories against the whole causal past -------------------------------------------------------------------

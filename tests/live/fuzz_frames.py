@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 with atheris.instrument_imports(include=["antecede.live", "antecede.core"]):
     import msgspec
 
-    from antecede.core import ProtocolError
+    from antecede.core import Frontier, ProtocolError
     from antecede.live.bulk import records as bulk
     from antecede.live.client.bus import Bus
     from antecede.live.client.feed import Feed
@@ -72,7 +72,7 @@ class _Nobody:
     """Stands for the connection of a feed that is given records and read."""
 
     def __init__(self) -> None:
-        self._ahead: dict[int, int] = {}
+        self._frontier = Frontier()
 
     def _credit(self, record: object) -> None: ...
 

@@ -80,10 +80,18 @@ class Frontier:
                     del ahead[source]
         ahead[message.source] = message.seq
 
-    def read(self, source: int, seq: int, deps: Iterable[Dependency]) -> None:
-        """`observe` for a reader of several feeds, to whom a source's messages may come out of order."""
-        last = self._ahead.get(source, 0)
-        self.observe(Message("", source, max(seq, last), tuple(deps)))
+    def read(self, source: int, seq: int, deps: tuple[Dependency, ...] = ()) -> None:
+        """`observe` for a client, who may have read a later message of the source on another feed (`live.client`)."""
+        ahead = self._ahead
+        if deps and ahead:
+            for before, last in deps:
+                if before in ahead and ahead[before] <= last:
+                    del ahead[before]
+        if ahead.get(source, 0) < seq:
+            ahead[source] = seq
+
+    def entries(self) -> tuple[Dependency, ...]:
+        return tuple(self._ahead.items())
 
     def stamp_for(self, node: int) -> tuple[Dependency, ...]:
         """`stamp` for a message that `node` numbers: it knows its own messages, so they are not named."""
@@ -115,9 +123,9 @@ class DomainFrontier:
     message on B that would have covered it (DESIGN, "Several topics"). Entries of topics one does not take are passed
     on: they come and go with the messages of others.
 
-    Where a topic stands for several groups (`groups_of`) and is read by whoever takes one of them, a message on B covers
-    entries of A as well if A's groups are among B's: whoever takes A takes B, as long as it takes A. Two messages that
-    cover an entry for a part of its groups each do not: a reader may have left the one group and come to the other.
+    Where a topic stands for several groups (`groups_of`) and is read by whoever takes one of them, a message on B
+    covers entries of A as well if A's groups are among B's: whoever takes A takes B, as long as it takes A. Two
+    messages that cover an entry for a part of its groups each do not: a reader may have left one and come to another.
     """
 
     __slots__ = ("_ahead", "_groups_of", "_node")

@@ -35,7 +35,7 @@ class Spreading:
         self.published_at[key] = now
         self.delays[key] = {node: 0}
 
-    def delivered(self, now: int, node: int, message: Message) -> None:
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
         key = (message.topic, message.source, message.seq)
         self.delays[key].setdefault(node, now - self.published_at[key])
 

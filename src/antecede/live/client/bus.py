@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from antecede.core import AntecedeError, LimitError, ProtocolError, UsageError
+from antecede.core import AntecedeError, Frontier, LimitError, ProtocolError, UsageError
 from antecede.live.client.dialler import Dialler
 from antecede.live.client.errors import ConnectionLostError, DeniedError, PublishError
 from antecede.live.client.feed import Feed
@@ -73,7 +73,8 @@ class Bus:
         #: By number, of publications under way: the predecessors they cover, of the few that have any.
         self._covered: dict[int, tuple[tuple[int, int], ...]] = {}
         self._feeds: dict[int, Feed] = {}
-        self._ahead: dict[int, int] = {}
+        #: What this client has read, by its maximal elements.
+        self._frontier = Frontier()
         self._bodies: list[bytes] = []
         #: Publications that will travel in one record: their payloads and bytes, the first's number and predecessors,
         #: and what was asked for them.
@@ -169,8 +170,9 @@ class Bus:
         predecessors: tuple[tuple[int, int], ...] = ()
         if after is not None:
             predecessors = _named(after)
-        elif self._ahead:
-            predecessors = self._past()
+        elif self._frontier:
+            assert self._info is not None
+            predecessors = self._frontier.stamp_for(self._info.node)
             if predecessors:
                 self._covered[number] = predecessors
         run = self._run
@@ -197,14 +199,6 @@ class Bus:
             payloads, self._run = self._run, []
             record = Publish(self._run_number, tuple(payloads), self._run_after, self._run_level)
             self._bodies.append(TO_NODE.encode(record))
-
-    def _past(self) -> tuple[tuple[int, int], ...]:
-        """The immediate predecessors of what is published now, which covers them. Our node knows its own messages."""
-        assert self._info is not None
-        node = self._info.node
-        past = tuple([entry for entry in self._ahead.items() if entry[0] != node])
-        self._ahead.clear()
-        return past
 
     # -- subscribing ---------------------------------------------------------------------------------------------------
 
@@ -349,7 +343,7 @@ class Bus:
 
     def _acknowledged(self, record: Acks) -> None:
         source = record.source
-        pending, ahead = self._pending, self._ahead
+        pending = self._pending
         latest = 0
         for first, seq, count in record.runs:
             if count > len(pending):
@@ -363,8 +357,7 @@ class Bus:
             if self._covered:
                 for number in range(first, first + count):
                     self._covered.pop(number, None)
-        if ahead.get(source, 0) < latest:
-            ahead[source] = latest
+        self._frontier.read(source, latest)
         if self._room:
             self._make_room()
 
@@ -406,8 +399,7 @@ class Bus:
         pending, self._pending = self._pending, {}
         covered, self._covered = self._covered, {}
         for past in covered.values():
-            for source, seq in past:
-                self._ahead[source] = max(seq, self._ahead.get(source, 0))
+            self._frontier.put_back(past)
         for future in pending.values():
             if not future.done():
                 future.set_exception(error)

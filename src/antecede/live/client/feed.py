@@ -50,7 +50,7 @@ class Feed:
         self._since_node, self._since = (-1, -1) if since is None else parse_cursor(since)
         #: What came: position, source, seq, payload, deps, held_us.
         self._queue: deque[tuple[int, int, int, bytes, tuple[tuple[int, int], ...], int]] = deque()
-        self._ahead = bus._ahead
+        self._read = bus._frontier.read
         self._node = -1
         self._waiter: asyncio.Future[None] | None = None
         self._begun: asyncio.Future[None] | None = None
@@ -106,13 +106,7 @@ class Feed:
             self._taken = 0
         message = Message(source, seq, self._node, position, unseal(payload), deps, held_us)
         # The application has read it: what is published next follows it.
-        ahead = self._ahead
-        if deps:
-            for before, last in deps:
-                if ahead.get(before, last + 1) <= last:
-                    del ahead[before]
-        if ahead.get(source, 0) < seq:
-            ahead[source] = seq
+        self._read(source, seq, deps)
         return message
 
     @property

@@ -45,9 +45,7 @@ class Views:
                 continue
             if known is not None and known.version < peer.version:
                 self._remove(peer.node)
-            for group in peer.groups:
-                if group in shared:
-                    self._enter(group, peer)
+            self._enter(peer, [group for group in peer.groups if group in shared])
 
     def forget(self, node: int) -> None:
         """`node` is suspected: nothing is sent to it until it is trusted again."""
@@ -74,17 +72,26 @@ class Views:
         peers = list(self._peers.values())
         return tuple(peers if len(peers) <= count else self._chance.sample(peers, count))
 
-    def _enter(self, group: str, peer: Peer) -> None:
-        view = self._by_group.setdefault(group, [])
-        if peer.node not in view:
+    def _enter(self, peer: Peer, groups: list[str]) -> None:
+        """Into free places, and where there are none into one that is taken, of one group."""
+        if not groups:
+            return
+        self._peers[peer.node] = peer
+        full: list[list[int]] = []
+        for group in groups:
+            view = self._by_group.setdefault(group, [])
+            if peer.node in view:
+                continue
             if len(view) < self._size:
                 view.append(peer.node)
             else:
-                place = self._chance.randrange(len(view))
-                gone, view[place] = view[place], peer.node
-                if not any(gone in other for other in self._by_group.values()):
-                    self._peers.pop(gone, None)
-        self._peers[peer.node] = peer
+                full.append(view)
+        if full:
+            view = full[self._chance.randrange(len(full))]
+            place = self._chance.randrange(len(view))
+            gone, view[place] = view[place], peer.node
+            if not any(gone in other for other in self._by_group.values()):
+                del self._peers[gone]
 
     def _remove(self, node: int) -> None:
         self._peers.pop(node, None)
