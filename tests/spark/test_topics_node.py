@@ -9,12 +9,14 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
-from antecede.core import UsageError
+from antecede.core import AntecedeError, UsageError
 from antecede.live.errors import RefusedError, UnreachableError
 from antecede.live.security import init_certificates
 from antecede.live.security.tokens import new_token
-from antecede.spark.topics.options import Where
+from antecede.spark.topics.options import Where, sink_options, source_options
+from antecede.spark.topics.sink import TopicWriter
 from antecede.spark.topics.stores import open_store
 
 from .nodes import Cluster
@@ -116,43 +118,51 @@ def test_a_stream_through_spark_and_back(session: SparkSession, cluster: Cluster
 # -- what goes wrong is said before anything runs ---------------------------------------------------------------------
 
 
+TEXT = StructType([StructField("payload", StringType())])
+
+
+def column(name: str, kind: DataType | None = None) -> StructType:
+    """Text with one more column."""
+    return StructType([*TEXT, StructField(name, kind or StringType())])
+
+
 @pytest.mark.parametrize(
-    ("select", "options", "said"),
+    ("schema", "options", "said"),
     [
-        ("'x' AS topic", {}, "column 'payload': is missing"),
-        ("'x' AS payload", {}, "column 'topic': is missing"),
-        ("'x' AS payload, 'a' AS topic", {"topic": "b"}, "stands beside a column topic"),
-        ("1 AS payload", {"topic": "b"}, "column 'payload': is int, not binary or string"),
-        ("'x' AS payload, 'y' AS color", {"topic": "b"}, "column 'color': is not one of a message"),
-        ("'x' AS payload", {"topic": "b/#"}, "has a wildcard"),
-        ("'x' AS payload", {"topic": "b", "journal": "n0"}, "journal 'n0': is only read"),
-        ("'x' AS payload", {"topic": "b", "since": "3"}, "option 'since': is not one for writing topics"),
-        ("'x' AS payload", {"topic": "b", "batch": "3"}, "is a number of nobody"),
-        ("'x' AS payload", {"topic": "b", "url": "antecede://127.0.0.1:1"}, "cannot be reached"),
-        ("CAST(NULL AS STRING) AS payload", {"topic": "b"}, "column 'payload': is null in a row"),
-        ("'x' AS payload, 'b/+' AS topic", {}, "has a wildcard"),
+        (StructType([StructField("topic", StringType())]), {}, "column 'payload': is missing"),
+        (TEXT, {}, "column 'topic': is missing"),
+        (column("topic"), {"topic": "b"}, "stands beside a column topic"),
+        (StructType([StructField("payload", LongType())]), {"topic": "b"}, "is bigint, not binary or string"),
+        (column("color"), {"topic": "b"}, "column 'color': is not one of a message"),
+        (column("headers"), {"topic": "b"}, "column 'headers': is string, not map<string,string>"),
+        (TEXT, {"topic": "b/#"}, "has a wildcard"),
+        (TEXT, {"topic": "b", "journal": "n0"}, "journal 'n0': is only read"),
+        (TEXT, {"topic": "b", "since": "3"}, "option 'since': is not one for writing topics"),
+        (TEXT, {"topic": "b", "batch": "3"}, "is a number of nobody"),
+        (TEXT, {"topic": "b", "url": "antecede://127.0.0.1:1"}, "127.0.0.1:1 cannot be reached"),
+        (TEXT, {"topic": "b", "cluster": "theirs"}, "this is another cluster"),
     ],
 )
-def test_wrong_writes(session: SparkSession, cluster: Cluster, select: str, options: dict[str, str], said: str) -> None:
-    frame = session.sql(f"SELECT {select}")
-    with pytest.raises(PySparkException, match=said):
-        frame.write.format("antecede").mode("append").options(**({"url": cluster.url()} | options)).save()
+def test_wrong_writes(cluster: Cluster, schema: StructType, options: dict[str, str], said: str) -> None:
+    with pytest.raises(AntecedeError, match=said):
+        TopicWriter(sink_options({"url": cluster.url()} | options), schema, overwrite=False)
 
 
-def test_wrong_reads(session: SparkSession, cluster: Cluster) -> None:
-    reader = session.read.format("antecede").option("topics", "#")
-    for url, said in [
-        ("antecede://127.0.0.1:1", "127.0.0.1:1 cannot be reached"),
-        (f"{cluster.url()},127.0.0.1:2", "names several nodes"),
-        ("http://127.0.0.1", "is not a node's"),
-    ]:
-        with pytest.raises(PySparkException, match=said):
-            reader.option("url", url).load()
-    with pytest.raises(PySparkException, match="this is another cluster"):
-        reader.options(url=cluster.url(), cluster="theirs").load()
-    frame = session.sql("SELECT 'x' AS payload")
+def test_wrong_rows(cluster: Cluster, session: SparkSession) -> None:
+    frame = session.sql("SELECT 'x' AS payload UNION ALL SELECT NULL")
+    with pytest.raises(PySparkException, match="column 'payload': is null in a row"):
+        write(frame, cluster, topic="b")
     with pytest.raises(PySparkException, match="what was published stays so"):
-        frame.write.format("antecede").mode("overwrite").options(url=cluster.url(), topic="a").save()
+        frame.write.format("antecede").mode("overwrite").options(url=cluster.url(), topic="b").save()
+
+
+def test_wrong_reads(cluster: Cluster, session: SparkSession) -> None:
+    reader = session.read.format("antecede").option("topics", "#")
+    with pytest.raises(PySparkException, match=r"127\.0\.0\.1:1 cannot be reached"):
+        reader.option("url", "antecede://127.0.0.1:1").load()
+    for url, said in [(f"{cluster.url()},127.0.0.1:2", "names several nodes"), ("http://a", "is not a node's")]:
+        with pytest.raises(UsageError, match=said):
+            source_options({"url": url, "topics": "#"})
 
 
 def test_tls_and_tokens(tmp_path: Path) -> None:
