@@ -68,6 +68,13 @@ class KnowsNoEpoch(SubscriptionClock):
         return super().in_order(event._replace(epoch=self.epoch))
 
 
+class ForgetsItsTags(SubscriptionClock):
+    """Ours: shows as in order what came before an event of the same topic that was shown already, tagged."""
+
+    def tagged(self, topic: TopicId, number: int) -> None:
+        """Nothing."""
+
+
 class InfersTheOrder(Manager):
     """S16: a manager that meets a timestamp of a later epoch takes the order from it: only that of a group."""
 
@@ -102,5 +109,6 @@ CLOCKS: tuple[type[SubscriptionClock], ...] = (
     ForgetsWhatItLeft,
     SeesOnlyItsOwn,
     KnowsNoEpoch,
+    ForgetsItsTags,
 )
 MANAGERS: tuple[type[Manager], ...] = (NeedsTwo, InfersTheOrder)

@@ -15,11 +15,12 @@ from tests.protocols.tno.scenario import Scenario
 
 
 class Found(NamedTuple):
-    """An error, the trial in which it shows, and the first seed that shows it."""
+    """An error, the trial in which it shows, the first seed that shows it, and what is violated then."""
 
     mutant: type[SubscriptionClock] | type[Manager]
     trial: Trial
     seed: int
+    rule: str = "total"
 
     def search(self, seed: int) -> ScheduleVerdict:
         if issubclass(self.mutant, Manager):
@@ -70,6 +71,22 @@ FOUND = [
         2,
     ),
     Found(
+        mutations.ForgetsItsTags,
+        _trial(
+            fixed=True,
+            topics=3,
+            ttl=0.0,
+            beta=0.02,
+            alpha=0.1,
+            churn=0.0,
+            answers=0.1,
+            window_of_time=1500.0,
+            founders=0.8,
+        ),
+        3,
+        "causal",
+    ),
+    Found(
         mutations.InfersTheOrder,
         _trial(fixed=True, topics=3, buffer=0, churn=0.0, beta=0.02, window_of_time=3000.0, actions=80, founders=APART),
         28,
@@ -84,7 +101,7 @@ def _name(found: Found) -> str:
 @pytest.mark.parametrize("found", FOUND, ids=_name)
 def test_a_known_seed_shows_the_error_and_nothing_without_it(found: Found) -> None:
     with_it = found.search(found.seed)
-    assert "total" in with_it.violated, with_it.words
+    assert found.rule in with_it.violated, with_it.words
     without = search(found.seed, found.trial)
     assert without.ok, without.words
 
