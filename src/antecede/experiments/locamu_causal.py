@@ -26,7 +26,7 @@ def _causal_loads(mbps: int, groups: str) -> Callable[[int], dict[str, Load]]:
         if protocol == "locamu":
             return 100 if groups == "one" or publishers == 1 else 300
         # Everybody has spoken and been heard, on one topic or on most of theirs, before the second half, which counts.
-        return max(200, (2 if groups == "one" and mbps == 10 else 4) * publishers)
+        return max(200, (3 if groups == "one" and mbps == 10 else 4) * publishers)
 
     def loads(nodes: int) -> dict[str, Load]:
         return {
