@@ -6,9 +6,11 @@ from typing import Final, TypeAlias, get_args
 
 from antecede.audit import Report, audit
 from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.gossip import BROKER_PACKETS as GOSSIP_PACKETS
+from antecede.protocols.gossip.records import KEPT as GOSSIP_KEPT
 from antecede.protocols.locamu import PACKETS as LOCAMU_PACKETS
 from antecede.protocols.locamu import Kept as LocamuKept
-from antecede.protocols.options import GroupOptions, MakeProcess
+from antecede.protocols.options import ChanceOptions, GroupOptions, MakeProcess
 from antecede.protocols.registry import options
 from antecede.protocols.tno import PACKETS as TNO_PACKETS
 from antecede.protocols.tno import RECORDS as TNO_RECORDS
@@ -42,7 +44,21 @@ def _locamu(nodes: int) -> MakeProcess:
     return chosen.build_groups(nodes, {TOPIC: range(nodes)})
 
 
+def _gossip(nodes: int) -> MakeProcess:
+    values: dict[str, object] = {"round": 0.005, "rest": 1000, "retain": 100_000, "patience": 10_000, "durable": True}
+    chosen = options("gossip-context", values)
+    assert isinstance(chosen, ChanceOptions)
+    return chosen.build_chance(nodes, {TOPIC: range(nodes)}, lambda node: random.Random(f"gossip at {node}"))
+
+
 SUBJECTS: Final = {
+    "gossip-context": Subject(
+        name="gossip-context",
+        build=_gossip,
+        packets=GOSSIP_PACKETS,
+        kept=GOSSIP_KEPT,
+        tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
+    ),
     "locamu": Subject(
         name="locamu",
         build=_locamu,
