@@ -115,8 +115,8 @@ BESIDE_CAUSAL: tuple[Experiment, ...] = (
     _figure(
         "figure-6c-d",
         "A group for every subtree, 10 Mb/s: throughput and metadata over the number of publishers",
-        "As Figure 6a and b with a tenth of the bandwidth: CBCAST's throughput falls to a quarter of LoCaMu's when all "
-        "publish, and is behind with fewer publishers than with one group.",
+        "As Figure 6a and b with a tenth of the bandwidth: CBCAST's throughput falls to a third or less of LoCaMu's "
+        "when all publish, and is behind with fewer publishers than with one group.",
         10,
         "subtrees",
     ),

@@ -8,15 +8,12 @@ and a packet that is shown is shown with its bytes.
 
 from collections.abc import Iterable
 
-from antecede.audit import audit
 from antecede.core import Packet
 from antecede.protocols.options import GroupOptions
 from antecede.protocols.registry import options
-from antecede.sim.engine import Simulation
 from antecede.sim.tracing import Tracer
 from antecede.sim.units import ticks
-from antecede.trace import Recorder
-from tests.protocols.vcube_ps.scenario import Scenario, _link, _Links, _Story
+from tests.protocols.vcube_ps.scenario import Scenario, Story, _link, _Links
 
 
 class _Moods(_Links):
@@ -33,28 +30,25 @@ class _Moods(_Links):
         return super().arrivals(now, sender, to, size)
 
 
+class _Bytes(Story):
+    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
+        Tracer.sent(self, now, node, to, number, packet, size)
+        if packet.kind in self._shown:
+            about = ", ".join(str(message.id) for message in packet.messages)
+            self.tell(now, f"    {node} > {to}  {' '.join(filter(None, (packet.kind, about)))}, {size} bytes")
+
+
 class RivalScenario(Scenario):
     """Reads a scenario, runs it, and tells what happened."""
 
+    story_type = _Bytes
     protocol = ""
     moods: _Moods
 
-    def run(self) -> str:
+    def chosen(self) -> GroupOptions:
         chosen = options(self.protocol, self.mode)
         assert isinstance(chosen, GroupOptions)
-        recorder = Recorder()
-        story = _Bytes(recorder, self.shown, self.labels)
-        simulation = Simulation(chosen.build_groups(self.nodes, self.members), range(self.nodes), self.links, [story])
-        for topic, members in self.members.items():
-            for node in members:
-                Tracer.changed(story, 0, node, "subscribe", topic)
-        for time, who, verb, rest in self.actions:
-            simulation.at(ticks(time), self._action(simulation, story, who, verb, rest))
-        simulation.run()
-        report = audit(recorder.rows())
-        broken = [rule.example.words for rule in report.rules if rule.example]
-        verdict = "; ".join(broken) or "in order, complete, each edge of the tree once"
-        return "\n".join([*story.lines, f"audit: {verdict}", ""])
+        return chosen
 
     def _read(self, line: str) -> None:
         word, _, rest = line.partition(" ")
@@ -68,11 +62,3 @@ class RivalScenario(Scenario):
             self.moods.slow.append((*_link(link), begin, end, ticks(float(delay))))
         else:
             super()._read(line)
-
-
-class _Bytes(_Story):
-    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
-        Tracer.sent(self, now, node, to, number, packet, size)
-        if packet.kind in self._shown:
-            about = ", ".join(str(message.id) for message in packet.messages)
-            self.tell(now, f"    {node} > {to}  {' '.join(filter(None, (packet.kind, about)))}, {size} bytes")
