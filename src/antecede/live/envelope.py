@@ -46,8 +46,18 @@ _decoder = msgspec.msgpack.Decoder(Envelope)
 _labels = msgspec.msgpack.Decoder(_Label)
 
 
-def seal(topic: str, body: bytes, *, time_us: int, headers: dict[str, str] | None = None) -> bytes:
-    """The payload for a message. Everything a caller may have got wrong is said here, before anything is sent."""
+def seal(
+    topic: str,
+    body: bytes,
+    *,
+    time_us: int,
+    headers: dict[str, str] | None = None,
+    mark: tuple[int, int] | None = None,
+) -> bytes:
+    """The payload for a message. Everything a caller may have got wrong is said here, before anything is sent.
+
+    By its `mark`, two numbers behind what others read, its own node knows again where it came from (`live.bulk`).
+    """
     check_topic(topic)
     if type(body) is not bytes and not isinstance(body, bytes | bytearray | memoryview):
         raise UsageError("body", type(body).__name__, "is not bytes", "encode it, for example with str.encode()")
@@ -55,6 +65,8 @@ def seal(topic: str, body: bytes, *, time_us: int, headers: dict[str, str] | Non
         raise LimitError("the body in bytes", len(body), BODY_BYTES_MAX, "send it in pieces, or a reference to it")
     if headers:
         _check_headers(headers)
+    if mark is not None:
+        return _encoder.encode((topic, time_us, body, headers or {}, mark))
     return _encoder.encode((topic, time_us, body, headers or {}))
 
 
@@ -106,18 +118,12 @@ class _Marked(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 _marks = msgspec.msgpack.Decoder(_Marked)
 
-#: The first byte of an envelope, and of a marked one: arrays of four and of five.
-_PLAIN: Final = 0x94
+#: The first byte of a marked envelope: an array of five, not of four.
 _MARKED: Final = b"\x95"
 
 
-def add_mark(payload: bytes, mark: tuple[int, int]) -> bytes:
-    """An envelope by which its own node knows again where it came from (`live.bulk`): two numbers, for nobody else."""
-    assert payload[0] == _PLAIN, "only what `seal` gave can be marked"
-    return b"".join((_MARKED, memoryview(payload)[1:], _encoder.encode(mark)))
-
-
 def mark_of(payload: bytes) -> tuple[int, int] | None:
+    """The mark it was sealed with, if any."""
     if not payload.startswith(_MARKED):
         return None
     try:

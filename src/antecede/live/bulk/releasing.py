@@ -1,7 +1,7 @@
 """Publishing what was staged: a batch once, all of it, in order, across crashes of whoever asked and of the node.
 
 A release is written down before its first message is published, and crossed out after the last is in the journal. Its
-messages carry a mark (`envelope.add_mark`): the release's own random number, and the row's. A node that comes back to a
+messages carry a mark (`envelope.seal`): the release's own random number, and the row's. A node that comes back to a
 release that is not crossed out looks in its journal how far the marks go, and goes on behind them. Until then a cursor
 keeps retention from removing them. So nothing need be written beside each message, and nothing is published twice.
 """
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from antecede.core import AntecedeError, Message
 from antecede.live.bulk.records import Row, decode_rows
 from antecede.live.bulk.staging import FILE_NAME, Batch, Staging
-from antecede.live.envelope import add_mark, mark_of, seal
+from antecede.live.envelope import mark_of, seal
 from antecede.live.errors import JournalError, StoppedError
 from antecede.live.journal import JournalFile
 from antecede.live.journal.blocks import LeanMessage
@@ -34,8 +34,8 @@ log = logging.getLogger("antecede.live")
 T = TypeVar("T")
 
 #: Rows handed to the protocol before others get a turn, and runs that may be on their way to the journal.
-_RUN: Final = 256
-_RUNS_PENDING_MAX: Final = 16
+_RUN: Final = 1024
+_RUNS_PENDING_MAX: Final = 8
 
 
 class Waiting(AntecedeError):
@@ -171,10 +171,8 @@ class Releases:
                 end += 1
             now_us = _now_us()
             payloads = [
-                add_mark(
-                    seal(row.topic, row.body, time_us=now_us, headers=row.headers), (batch.mark, number + at + offset)
-                )
-                for offset, row in enumerate(rows[at:end])
+                seal(row.topic, row.body, time_us=now_us, headers=row.headers, mark=(batch.mark, place))
+                for place, row in enumerate(rows[at:end], number + at)
             ]
             messages, promise = node.publish_payloads(payloads, 1)
             if messages:
