@@ -49,6 +49,10 @@ class Buffer:
         """Events that wait."""
         return self._events
 
+    def events(self) -> list[Event]:
+        """Those that wait."""
+        return [held.item for held in self._held.values() if isinstance(held.item, Event)]
+
     def holds(self, place: Place) -> bool:
         return place in self._held
 

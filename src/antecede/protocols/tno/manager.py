@@ -179,8 +179,7 @@ class Manager(Machine):
                 self._refresh()
                 return self.again(request)
             case Expire():
-                opened = self._state.open[request.source].pop(request.seq)
-                return [*self._forget(request.source, request.seq, {opened.last}), *self._void(opened.number)]
+                return self._expire(request)
         return []
 
     def again(self, request: Request) -> list[Out]:  # noqa: PLR0911 - one line a kind
@@ -277,6 +276,18 @@ class Manager(Machine):
         if not opened:
             state.open.pop(source, None)
         return [*out, *self._forget(source, seq, lasts), *self.again(request)]
+
+    def _expire(self, request: Expire) -> list[Out]:
+        """Void, with what its publisher asked for later: should it come back, all are numbered anew, in its order. With
+        the numbers they had, later ones would stand before it."""
+        state, source = self._state, request.source
+        opened = state.open[source]
+        out: list[Out] = []
+        for seq in sorted([seq for seq in opened if seq >= request.seq]):
+            event = opened.pop(seq)
+            out += [*self._forget(source, seq, {event.last}), *self._void(event.number)]
+        state.asked[source] = request.seq - 1
+        return out
 
     def _forget(self, source: int, seq: int, lasts: set[str]) -> list[Out]:
         """Tell those who completed timestamps that these are not asked for any more."""

@@ -299,6 +299,23 @@ class OrderingModule:
     def takes(self, topic: str) -> bool:
         return self._subscriber.takes(topic)
 
+    def published(self, topic: str) -> int:
+        """How many messages this node ever published on `topic`."""
+        return self._publisher.asked(topic)
+
+    @property
+    def backlog(self) -> int:
+        """Messages of this node that have no timestamp yet."""
+        return self._publisher.backlog
+
+    def waiting(self) -> list[Message]:
+        """Messages the service gave that are not notified yet."""
+        return [event.message for event in self._subscriber.waiting()]
+
+    def managers_kept(self) -> list[KeptState]:
+        """What restores the managers this node has a part in."""
+        return [replica.snapshot() for replica in self._replicas.values()]
+
     @property
     def epoch(self) -> int:
         """The latest order of topics of which an event was notified in order here."""

@@ -131,6 +131,15 @@ class Publisher:
         on = self._topics.get(topic)
         return on is None or on.out == on.asked
 
+    def asked(self, topic: str) -> int:
+        """How many were ever published here."""
+        return self._on(topic).asked
+
+    @property
+    def backlog(self) -> int:
+        """Events that have no timestamp yet."""
+        return len(self._queue) + len(self._open)
+
     def busy(self) -> list[str]:
         """The topics on which something is not with the service yet."""
         return [topic for topic in self._topics if not self.idle(topic)]

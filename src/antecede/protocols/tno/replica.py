@@ -331,6 +331,10 @@ class Replica:
 
     # -- crashes ------------------------------------------------------------------------------------------------
 
+    def snapshot(self) -> KeptState:
+        """What restores it as it is."""
+        return KeptState(self.topic, self._promised, self._accepted, self._index, self.machine.save())
+
     def restore(self, record: Kept | KeptState) -> None:
         """Once more what was kept. Who comes back leads only after an election."""
         self.leading = False

@@ -95,6 +95,11 @@ class Subscriber:
     def held(self) -> int:
         return self._buffer.held + sum(len(held) for held in self._hold.values())
 
+    def waiting(self) -> list[Event]:
+        """Events that came and are not notified."""
+        held = [item[0] for some in self._hold.values() for item in some if not isinstance(item, int)]
+        return [*self._buffer.events(), *held]
+
     def takes(self, topic: str) -> bool:
         return topic_id(topic) in self._active
 
@@ -329,12 +334,12 @@ class Subscriber:
             self._clock.notified(event.topic, event.number, event.epoch, event.above)
             self._out.keep(Told(event.topic, event.number, True, event.epoch, event.above))
         else:
+            self._clock.tagged(event.topic, event.number)
             self._out.keep(Told(event.topic, event.number, False))
         self._out.deliver(event.message, out_of_order=not in_order)
 
     def _void(self, place: Place) -> None:
         """Nothing is to be expected there, and yet it may come."""
-            self._clock.tagged(event.topic, event.number)
         if not self._buffer.reached(place):
             self._buffer.account(place)
             self._voided.add(place)
@@ -383,13 +388,13 @@ class Subscriber:
                     self._voided.add((record.topic, record.number))
                 else:
                     self._voided.discard((record.topic, record.number))
+                    if not record.in_order:
+                        self._clock.tagged(record.topic, record.number)
                 if record.in_order:
                     self._clock.notified(record.topic, record.number, record.epoch, record.above)
 
     def start(self, served: Callable[[str], bool]) -> None:
         """After a crash: go on with what was asked for. `served` says which topics the service still gives."""
-                    if not record.in_order:
-                        self._clock.tagged(record.topic, record.number)
         known = self.wants | self._registered | self._asked_for
         self._served = {topic for topic in known if served(topic)}
         self._asked_for = set(self._served)
