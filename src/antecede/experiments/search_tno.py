@@ -61,9 +61,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     #: Timestamps a publisher asks for at a time.
     window: int = 64
     replicas: int = 1
-    #: Swaps: how much more popular a topic must be, 0 for an order that stays, and how soon popularity saturates.
+    #: Swaps: how much more popular a topic must be, 0 for an order that stays; how soon popularity saturates; and of
+    #: how many recent events it is counted, 0 for all.
     beta: float = 0.0
     alpha: float = 1.0
+    recent: int = 0
     #: Things the applications do on their own; each delivery may cause one more.
     actions: int = 60
     #: Probability that a delivery is answered with a publication.
@@ -123,6 +125,7 @@ def trial_of(seed: int) -> Trial:
         replicas=replicas,
         beta=0.0 if strict else rng.choice([0.0, 0.0, 0.02, 0.1]),
         alpha=rng.choice([0.1, 1.0]),
+        recent=rng.choice([0, 10]),
         churn=0.0 if strict else rng.choice([0.0, 0.1, 0.4]),
         window_of_time=rng.choice([1500.0, 4000.0, 8000.0]),
         founders=rng.choice([0.3, 0.6, 0.9]),
@@ -180,6 +183,7 @@ def options_of(trial: Trial) -> TnoOptions:
         replicas=trial.replicas,
         beta=trial.beta,
         alpha=trial.alpha,
+        recent=trial.recent,
         retry=2000.0,
         lease=30_000.0 if trial.crashes else 0.0,
     )

@@ -62,6 +62,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     #: Topics change places when f differs by more than `beta`; 0: never.
     alpha: float = 1.0
     beta: float = 0.0
+    #: Popularity is how often a topic was among the last so many events a manager saw; 0: how many it ever had, which
+    #: is the paper's, and says ever less the longer a system runs.
+    recent: int = 0
 
 
 class _Open(msgspec.Struct, frozen=True):
@@ -102,6 +105,8 @@ class _State(msgspec.Struct):
     come: dict[str, int] = msgspec.field(default_factory=dict)
     #: By subscriber: numbers declared void it has not acknowledged.
     voids: dict[int, list[int]] = msgspec.field(default_factory=dict)
+    #: The topics of the last events seen here, if popularity is counted by them.
+    latest: list[str] = msgspec.field(default_factory=list)
 
 
 class Manager(Machine):
@@ -247,6 +252,7 @@ class Manager(Machine):
     def _create(self, request: Create) -> list[Out]:
         state, source, seq = self._state, request.source, request.seq
         state.count += 1
+        self._observe(self.topic)
         state.asked[source] = max(seq, state.asked.get(source, 0))
         below: Entries = ()
         if self._rules.below:
@@ -319,7 +325,8 @@ class Manager(Machine):
         if stamps:
             above = (*above, (self.topic, state.count))
             state.passed[fill.topic] = max(fill.number, state.passed.get(fill.topic, 0))
-            if self._outgrown(fill.number):
+            self._observe(fill.topic)
+            if self._outgrown(fill):
                 swap = self.topic
         if rest:
             return [
@@ -358,9 +365,20 @@ class Manager(Machine):
         for seq in [seq for seq in kept if seq <= free.seq]:
             del kept[seq]
 
-    def _outgrown(self, number: int) -> bool:
+    def _observe(self, topic: str) -> None:
+        if self._rules.recent and self._rules.beta > 0:
+            self._state.latest.append(topic)
+            del self._state.latest[: -self._rules.recent]
+
+    def _outgrown(self, fill: Fill) -> bool:
+        """Is the event's topic more popular than this one, by enough?"""
         alpha, beta = self._rules.alpha, self._rules.beta
-        return beta > 0 and popularity(number, alpha) > popularity(self._state.count, alpha) + beta
+        if not beta:
+            return False
+        theirs, ours = fill.number, self._state.count
+        if self._rules.recent:
+            theirs, ours = self._state.latest.count(fill.topic), self._state.latest.count(self.topic)
+        return popularity(theirs, alpha) > popularity(ours, alpha) + beta
 
     def _want(self, epoch: int) -> list[Out]:
         """There is an order of this epoch: nothing is numbered before we have it."""

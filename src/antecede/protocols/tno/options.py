@@ -53,6 +53,8 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
     beta: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     #: How soon f approaches 1.
     alpha: Annotated[float, Meta(gt=0)] = 1.0
+    #: f counts the last so many events a manager saw; 0: all there ever were, as in the paper.
+    recent: Annotated[int, Meta(ge=0)] = 0
     #: Rounds of VCube's diagnosis to run beneath, `round` u.t. apart; 0: nobody notices who is down.
     diagnosis: Annotated[int, Meta(ge=0)] = 0
     #: A round of diagnosis.
@@ -88,7 +90,13 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
             managers=lambda topic: managers_of(topic, places, self.replicas),
             order=tuple(self.order.split()) or tuple(sorted(founders)),
             founders=taken_by(founders),
-            rules=Rules(below=self.mode == "plus", through=self.route == "through", alpha=self.alpha, beta=self.beta),
+            rules=Rules(
+                below=self.mode == "plus",
+                through=self.route == "through",
+                alpha=self.alpha,
+                beta=self.beta,
+                recent=self.recent,
+            ),
             printed=self.mode == "faithful",
             buffer=None if self.buffer < 0 else self.buffer,
             ttl_us=round(self.ttl * TICKS),
