@@ -1,0 +1,88 @@
+"""Figures 9 to 15 of the TNO paper in shape: who wins, what grows, and that timestamps are as long as predicted."""
+
+from typing import TypeAlias
+
+import pytest
+
+from antecede.experiments.base import Experiment
+from antecede.experiments.midlab11 import PUBLICATIONS, TOPICS, Buffer, Latency, Overhead, mean_rank
+
+#: By protocol and metric.
+Found: TypeAlias = dict[tuple[str, str], float]
+
+
+def read(
+    experiment: Experiment, setting: str, nodes: int, *, only: tuple[str, ...] = ()
+) -> dict[tuple[str, str], float]:
+    """The values of one case; `only`: of the variants that are named."""
+    runs = experiment.runs(setting, nodes, 1)
+    metrics = {name: experiment.execute(spec) for name, spec in runs.items() if not only or name in only}
+    return {(value.protocol, value.metric): value.value for value in experiment.values(nodes, metrics)}
+
+
+def test_the_papers_mean_timestamp() -> None:
+    """50 topics in the order of their popularity: about four entries, the 100 bytes of Figure 19."""
+    assert mean_rank("power", 50) * 24 == pytest.approx(97, abs=1)
+    assert mean_rank("uniform", 50) == 25.5
+    assert mean_rank("worst", 50) == 50
+
+
+@pytest.fixture(scope="module")
+def latencies() -> Found:
+    return read(Latency(), "links", 24)
+
+
+def test_a_good_order_is_cheap_and_a_bad_one_dear(latencies: Found) -> None:
+    found = latencies
+    for metric in ("end_to_end", "ordering", "added", "entries", "making"):
+        assert found["power", metric] < found["uniform", metric] < found["worst", metric], metric
+    assert found["power", "within_second"] > found["uniform", "within_second"] >= found["worst", "within_second"]
+    assert found["power", "ordering"] < found["power", "service"], "Figure 11"
+    assert found["worst", "ordering"] > 3 * found["worst", "service"], "Figure 10"
+
+
+def test_timestamps_are_as_long_as_predicted(latencies: Found) -> None:
+    found = latencies
+    assert found["worst", "entries"] == TOPICS
+    for publication in PUBLICATIONS:
+        entries = found[publication, "entries"]
+        assert entries == pytest.approx(found[publication, "entries_predicted"], rel=0.3)
+        # One to the first manager, one from each to the next, one back; a few managers share a node with another.
+        assert found[publication, "making"] == pytest.approx(entries + 1, rel=0.2)
+        added = found[publication, "ordering"] + found[publication, "held"]
+        assert found[publication, "added"] == pytest.approx(added, rel=0.3), "what ordering adds is what it takes"
+
+
+def test_over_pastry_managers_are_further_apart() -> None:
+    links, pastry = (Latency().execute(Latency().runs(over, 100, 1)["tno-worst"]) for over in Latency.settings)
+    assert pastry["ordering"] > 1.1 * links["ordering"]
+    assert pastry["service"] == pytest.approx(links["service"], rel=0.2), "trees are made of links"
+
+
+def test_the_best_order_hardly_feels_more_subscriptions() -> None:
+    experiment = Overhead()
+    cases = ("best", "uniform", "worst")
+    found = read(experiment, "topics-50", 30, only=tuple(f"{case}-{taken}" for case in cases for taken in (10, 40)))
+    for taken in (10, 40):
+        for metric in ("bytes", "for_others"):
+            best, uniform, worst = (found[case, f"{metric}-{taken}"] for case in cases)
+            assert best < uniform < worst, (metric, taken)
+    grown = {case: found[case, "bytes-40"] - found[case, "bytes-10"] for case in cases}
+    assert grown["best"] < 24 * 2 < grown["worst"]
+
+
+def test_a_small_buffer_takes_most_tags_away_and_tno_plus_all() -> None:
+    some = ("0", "5", "inf")
+    faithful = read(Buffer(), "faithful-10", 24, only=some)
+    plus = read(Buffer(), "plus-10", 24, only=some)
+    for found in (faithful, plus):
+        tagged = [found[f"buffer-{buffer}", "tagged"] for buffer in some]
+        assert tagged == sorted(tagged, reverse=True)
+        assert tagged[0] > 10
+        assert tagged[1] < tagged[0] / 2 + 5
+        assert found["buffer-0", "held"] == 0
+        assert (
+            found["buffer-0", "end_to_end"] < found["buffer-inf", "end_to_end"] < 1.5 * found["buffer-0", "end_to_end"]
+        )
+    assert plus["buffer-inf", "tagged"] == 0
+    assert faithful["buffer-inf", "tagged"] > 1, "what is printed cannot see topics below"
