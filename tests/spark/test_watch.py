@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+import antecede
 from antecede.cli import app
 from antecede.core import AntecedeError, Message, UsageError
 from antecede.live.envelope import seal
@@ -22,6 +23,7 @@ from antecede.spark.watching.places import name_places
 from antecede.spark.watching.view import View
 
 from .journals import BEGIN_US, append
+from .nodes import Cluster
 
 Said = tuple[int, int, tuple[tuple[int, int], ...]]
 
@@ -178,3 +180,18 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert json.loads(out.splitlines()[-1])["violations"]["causal"] == 1
     assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_running_nodes_are_asked(spark: SparkSession, tmp_path: Path) -> None:
+    with Cluster(tmp_path, nodes=2) as cluster:
+        cluster.publish([(f"rooms/{number % 3}", b"x") for number in range(60)])
+        cluster.publish([("rooms/0", b"y")] * 20, node=1)
+        for node in (0, 1):
+            with antecede.connect_sync(cluster.url(node)) as bus, bus.subscribe("#", since="0") as feed:
+                for _ in range(80):  # until both have everything
+                    assert feed.next(timeout_s=30) is not None
+        code, rows = watch("--url", cluster.url(0), "--url", cluster.url(1))
+    assert code == 0
+    assert rows[-1] == {"kind": "end", "delivered": {"node 0": 80, "node 1": 80}, "violations": {}}
+    assert {row["topic"] for row in rows if row["kind"] == "topic"} == {"rooms/0", "rooms/1", "rooms/2"}

@@ -1,9 +1,13 @@
 """`antecede watch`: nodes judged while they run."""
 
+import contextlib
 import json
 import math
+import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,16 +92,28 @@ def watch_command(
         checkpoint=checkpoint,
         tell=show.tell,
     ) as watch:
-        with show.started(watch.view, named):
-            try:
-                while time.monotonic() < until and not watch.wait(min(1.0, max(0.1, until - time.monotonic()))):
-                    show.tell([], watch.look())
-            except KeyboardInterrupt:
-                pass  # how a watch is meant to end
+        with show.started(watch.view, named), _until_stopped() as stopped:
+            while not watch.ended() and time.monotonic() < until:
+                stopped.wait(max(0.0, min(0.5, until - time.monotonic())))
+                if stopped.is_set():
+                    break
+                show.tell([], watch.look())
         ok = watch.view.ok
     show.ended(watch.view)
     if not ok:
         raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _until_stopped() -> Iterator[threading.Event]:
+    """Set by Ctrl-C, which is how a watch is meant to end. In the middle of a call to Spark an exception is a mess."""
+    stopped = threading.Event()
+    before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stopped
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _Lines:

@@ -69,12 +69,14 @@ class Watch:
         with _partitions(spark, len(places)):
             self._query = writer.start()
 
-    def wait(self, seconds: float) -> bool:
-        """Until the watch has ended by itself, or for so long. Raises what ended it."""
-        try:
-            return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]  # parts of a second do
-        except StreamingQueryException as error:
-            raise AntecedeError(f"the watch ended: {_cause(error)}") from None
+    def ended(self) -> bool:
+        """Has it ended by itself? Raises what ended it."""
+        if self._query.isActive:
+            return False
+        error = self._query.exception()
+        if error is not None:
+            raise AntecedeError(f"the watch ended: {_cause(error)}")
+        return True
 
     def look(self) -> list[dict[str, Any]]:
         """What is to be told although nothing came."""
