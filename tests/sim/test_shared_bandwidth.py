@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.core import UsageError
@@ -43,12 +43,14 @@ def test_the_papers_two_bandwidths_and_its_latency() -> None:
     assert fast.arrivals(0, 1, 0, 572) == (TICKS + 45_760,), "every node has an interface of its own"
 
 
+@settings(deadline=None)
 @given(SENDS, MBPS)
 def test_first_in_first_out_whomever_it_is_for(sends: list[tuple[int, int, int]], mbps: float) -> None:
     arrivals = [arrival for *_, arrival in offered(built(f"shared-bandwidth:mbps={mbps}"), sends)]
     assert arrivals == sorted(arrivals)
 
 
+@settings(deadline=None)
 @given(SENDS, MBPS)
 def test_nothing_is_lost_and_the_interface_rests_only_when_it_has_nothing(
     sends: list[tuple[int, int, int]], mbps: float
@@ -60,6 +62,7 @@ def test_nothing_is_lost_and_the_interface_rests_only_when_it_has_nothing(
         assert arrival == left + 2 * TICKS
 
 
+@settings(deadline=None)
 @given(SENDS, MBPS)
 def test_never_more_than_its_bandwidth(sends: list[tuple[int, int, int]], mbps: float) -> None:
     """Between any two departures no more bytes have left than fit, to half a tick a packet."""

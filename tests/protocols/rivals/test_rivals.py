@@ -34,6 +34,7 @@ SEEDS = st.integers(0, 10**6)
 # -- routes -----------------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_message_takes_the_paths_to_the_members_and_no_others(data: st.DataObject) -> None:
     graph = data.draw(trees(most=14))
@@ -58,7 +59,7 @@ def _steps(path: tuple[int, ...]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("make", CAUSAL)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_causal_complete_and_once_whatever_overtakes_or_comes_twice(make: type[Process], data: st.DataObject) -> None:
     graph = data.draw(trees())
@@ -73,7 +74,7 @@ def test_causal_complete_and_once_whatever_overtakes_or_comes_twice(make: type[P
     assert sum(process.held for process in simulation.processes.values()) == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_delta_neighbourhood_keeps_each_publishers_order_and_delivers_all_once(data: st.DataObject) -> None:
     graph = data.draw(trees())
@@ -200,7 +201,7 @@ def test_each_mistake_breaks_causal_order_within_a_few_runs(make: type[Cbcast | 
     pytest.fail("two hundred runs without a violation")
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_the_matrix_by_entry_is_within_the_one_by_row(data: st.DataObject) -> None:
     """Prakash et al. keep a row for each destination; ours names no message theirs does not."""
