@@ -145,7 +145,7 @@ async def test_mistakes_are_said_before_anything_is_sent() -> None:
         with pytest.raises(antecede.UsageError, match="there are none"):
             bus.subscribe()
         with pytest.raises(antecede.UsageError, match="order"):
-            bus.subscribe("a", order="total")  # type: ignore[arg-type]
+            bus.subscribe("a", order="sorted")  # type: ignore[arg-type]
         with pytest.raises(antecede.UsageError, match="cursor"):
             bus.subscribe("a", since="yesterday")
         with pytest.raises(antecede.LimitError, match="body"):

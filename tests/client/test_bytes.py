@@ -22,7 +22,7 @@ def delivered(count: int, past: tuple[tuple[int, int], ...]) -> float:
         Entry(100_000 + one, Message("main", 3, 1000 + one, () if one else past, ENVELOPE), 0, TOPIC)
         for one in range(count)
     ]
-    record = b"\x98\xa1m" + b"\x07\x00" + columns(entries)
+    record = b"\x99\xa1m" + b"\x07\x00" + columns(entries)
     decoded = TO_CLIENT.decode(b"\x91" + record)
     assert decoded == [
         Items(7, 0, (ENVELOPE,) * count, ((100_000, count),), ((3, 1000, count),), {0: past} if past else {})
@@ -34,7 +34,7 @@ def test_the_envelope() -> None:
     assert len(ENVELOPE) - len(BODY) - len(TOPIC) == 14
 
 
-@pytest.mark.parametrize(("predecessors", "publish", "deliver"), [(0, 11, 25), (1, 16, 32), (2, 21, 37)])
+@pytest.mark.parametrize(("predecessors", "publish", "deliver"), [(0, 11, 26), (1, 16, 33), (2, 21, 38)])
 def test_a_message_alone_with_so_many_immediate_predecessors(predecessors: int, publish: int, deliver: int) -> None:
     past = tuple((3 + number, 1000 + number) for number in range(predecessors))
     assert published(1, past) == publish

@@ -35,7 +35,7 @@ class Reader:
     def flush(self) -> None: ...
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
-        body = b"\x91\x98\xa1m" + msgspec.msgpack.encode(feed) + msgspec.msgpack.encode(dropped) + piece
+        body = b"\x91\x99\xa1m" + msgspec.msgpack.encode(feed) + msgspec.msgpack.encode(dropped) + piece
         (record,) = TO_CLIENT.decode(body)
         assert isinstance(record, Items)
         self.pieces.append(piece)

@@ -67,7 +67,7 @@ async def test_clients_read_in_order_and_a_node_that_leaves_has_told_everything(
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(UsageError, match="vcube, locamu or gossip"):
+    with pytest.raises(UsageError, match="vcube, locamu, gossip or total"):
         NodeConfig(overlay="flood")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="gossip_round_s"):
         NodeConfig(overlay="gossip", gossip_round_s=0)

@@ -45,6 +45,9 @@ def node_command(
     port: Annotated[int | None, typer.Option(help=f"Port to listen on; 0: any. Default {PORT_DEFAULT}.")] = None,
     seed: Annotated[list[str] | None, typer.Option(help="host:port of a node to join through; repeat.")] = None,
     slots: Annotated[int | None, typer.Option(help="Places in the cube, the same at all nodes. Default 16.")] = None,
+    overlay: Annotated[
+        str | None, typer.Option(help="vcube, locamu, gossip or total, the same at all nodes. Default vcube.")
+    ] = None,
     directory: Annotated[
         Path | None, typer.Option("--dir", help="Journal and place of the node. Without: all in memory.")
     ] = None,
@@ -79,6 +82,7 @@ def node_command(
         "port": port,
         "seeds": seed or None,
         "slots": slots,
+        "overlay": overlay,
         "directory": None if directory is None else directory.absolute(),
         "cluster": cluster,
         "tls": None if tls is None else tls.absolute(),
@@ -153,7 +157,7 @@ def sub_command(
         str | None, typer.Option(help="A cursor to go on behind, or 0 for everything the node still has.")
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", help="Stop after so many messages; 0: never.")] = 0,
-    order: Annotated[str, typer.Option(help="causal, fifo or none.")] = "causal",
+    order: Annotated[str, typer.Option(help="causal, total (clusters with that overlay), fifo or none.")] = "causal",
     policy: Annotated[str, typer.Option(help="When this reader lags: block, drop_oldest or disconnect.")] = "block",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a message.")] = False,
     token: Token = "",
@@ -235,6 +239,7 @@ def _show(message: Message, as_json: bool) -> None:
                     "time_us": message.time_us,
                     "held_ms": message.held_ms,
                     "after": [str(one) for one in message.after],
+                    "out_of_order": message.out_of_order,
                 }
             )
         )

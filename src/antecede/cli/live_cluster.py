@@ -15,7 +15,7 @@ from rich.live import Live
 from antecede.cli.live_tables import cluster_table
 from antecede.core import AntecedeError, UsageError
 from antecede.live.client.connect import connect
-from antecede.live.node.config import PORT_DEFAULT
+from antecede.live.node.config import PORT_DEFAULT, make_config
 from antecede.live.node.local import LocalCluster
 
 
@@ -27,6 +27,10 @@ def cluster_command(
     ] = None,
     port: Annotated[int, typer.Option(help="Port of the first node, the others behind it, where free.")] = PORT_DEFAULT,
     seconds: Annotated[float, typer.Option(help="Stop after this long; 0: at Ctrl-C.")] = 0.0,
+    overlay: Annotated[str, typer.Option(help="vcube, locamu, gossip or total (one order for all readers).")] = "vcube",
+    managers: Annotated[
+        int, typer.Option(help="Of total: so many nodes number the messages; a minority may be down.")
+    ] = 1,
 ) -> None:
     """Run a cluster of processes on this machine until Ctrl-C, and show how it is.
 
@@ -44,17 +48,19 @@ def cluster_command(
     if nodes < 1:
         raise UsageError("--nodes", nodes, "is too few", "use at least 1")
     where = directory or Path(tempfile.mkdtemp(prefix="antecede-"))
-    asyncio.run(_run(where, nodes, port, seconds))
+    settings = {"overlay": overlay, "managers": managers}
+    make_config(settings | {"slots": nodes})  # says what is wrong with them before anything starts
+    asyncio.run(_run(where, nodes, port, seconds, settings))
 
 
-async def _run(directory: Path, nodes: int, port: int, seconds: float) -> None:
+async def _run(directory: Path, nodes: int, port: int, seconds: float, settings: dict[str, Any]) -> None:
     console = Console()
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, asked.set)
     console.print(f"starting {nodes} nodes, journals and logs in {directory}")
-    async with LocalCluster(directory, nodes=nodes, first_port=port, http=True) as cluster:
+    async with LocalCluster(directory, nodes=nodes, first_port=port, http=True, **settings) as cluster:
         for node in range(nodes):
             console.print(f"  n{node}  pid {cluster.processes[node].pid}  {cluster.url(node)}", highlight=False)
         console.print(f"look at n0: {cluster.page}", highlight=False)

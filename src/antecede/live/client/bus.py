@@ -213,7 +213,8 @@ class Bus:
         """A feed of the topics that any of `filters` takes (`+` one level, `#` the rest), in one order.
 
         `since`: a message's cursor, to go on right behind it, or "0" for everything the node still has; by default from
-        now. `order`: "causal"; "fifo" (a source's messages in order, ahead of what they depend on); "none" (as they
+        now. `order`: "causal"; "total" (and all readers in the same order, or `message.out_of_order`; for clusters with
+        `overlay = "total"`); "fifo" (a source's messages in order, ahead of what they depend on); "none" (as they
         come). `queue`: messages that may wait here. `policy` is for a reader that lags: "block" (nothing is lost: the
         rest waits in the node's journal), "drop_oldest" (see `Feed.dropped`), "disconnect" (`SlowReaderError`).
         """
@@ -223,8 +224,8 @@ class Bus:
             raise LimitError("filters of one feed", len(filters), FILTERS_MAX, "use wildcards, or several feeds")
         for pattern in filters:
             check_filter(pattern)
-        if order not in ("causal", "fifo", "none"):
-            raise UsageError("order", order, "is not an order", "use causal, fifo or none")
+        if order not in ("causal", "total", "fifo", "none"):
+            raise UsageError("order", order, "is not an order", "use causal, total, fifo or none")
         if policy not in ("block", "drop_oldest", "disconnect"):
             raise UsageError("policy", policy, "is not a policy", "use block, drop_oldest or disconnect")
         if not 1 <= queue <= CREDIT_MAX:

@@ -48,8 +48,8 @@ class Feed:
         self._policy = policy
         self._window = queue
         self._since_node, self._since = (-1, -1) if since is None else parse_cursor(since)
-        #: What came: position, source, seq, payload, deps, held_us.
-        self._queue: deque[tuple[int, int, int, bytes, tuple[tuple[int, int], ...], int]] = deque()
+        #: What came: position, source, seq, payload, deps, held_us, out of order?
+        self._queue: deque[tuple[int, int, int, bytes, tuple[tuple[int, int], ...], int, bool]] = deque()
         self._read = bus._frontier.read
         self._node = -1
         self._waiter: asyncio.Future[None] | None = None
@@ -99,12 +99,12 @@ class Feed:
         return self._next()
 
     def _next(self) -> Message:
-        position, source, seq, payload, deps, held_us = self._queue.popleft()
+        position, source, seq, payload, deps, held_us, tagged = self._queue.popleft()
         self._taken += 1
         if self._taken * 2 >= self._window:
             self._bus._credit(Credit(self._number, self._taken))
             self._taken = 0
-        message = Message(source, seq, self._node, position, unseal(payload), deps, held_us)
+        message = Message(source, seq, self._node, position, unseal(payload), deps, held_us, tagged)
         # The application has read it: what is published next follows it.
         self._read(source, seq, deps)
         return message
@@ -145,7 +145,7 @@ class Feed:
         positions = [one for first, run in record.places for one in (range(first, first + run) if first else [0] * run)]
         sources = [one for source, _, run in record.names for one in repeat(source, run)]
         seqs = [one for _, first, run in record.names for one in range(first, first + run)]
-        deps, held_us = record.deps, record.held_us
+        deps, held_us, tagged = record.deps, record.held_us, frozenset(record.out_of_order)
         self._queue.extend(
             zip(
                 positions,
@@ -154,12 +154,18 @@ class Feed:
                 record.payloads,
                 [deps.get(index, ()) for index in range(count)] if deps else repeat(()),
                 [held_us.get(index, 0) for index in range(count)] if held_us else repeat(0),
+                [index in tagged for index in range(count)] if tagged else repeat(False),
                 strict=False,
             )
         )
         self.dropped += record.dropped
         self._position = max(self._position, max(positions, default=0))
-        if self._seen is not None:
+        if self._seen is not None and tagged:
+            # Of its source an earlier one may follow: what was tagged rather comes again than that one never.
+            for index, (source, seq) in enumerate(zip(sources, seqs, strict=True)):
+                if index not in tagged:
+                    self._seen[source] = seq
+        elif self._seen is not None:
             for source, first, run in record.names:
                 self._seen[source] = first + run - 1
         self._wake()
@@ -179,6 +185,8 @@ class Feed:
             error = SlowReaderError(f"{record.text}; read faster, or use another policy")
         elif record.kind == "denied":
             error = DeniedError(record.text)
+        elif record.kind == "order":
+            error = UsageError("order", self._order, record.text, 'set overlay = "total" on all nodes of the cluster')
         elif record.kind == "usage":
             error = UsageError("since", self._since, record.text, "use a cursor of this node")
         else:

@@ -38,6 +38,8 @@ class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
     _envelope: Envelope
     _deps: tuple[tuple[int, int], ...] = ()
     _held_us: int = 0
+    #: In a cluster with one order: did it come too late for its place in it? Others may have read it elsewhere.
+    out_of_order: bool = False
 
     @property
     def id(self) -> MessageId:

@@ -26,13 +26,13 @@ from antecede.live.codec import RecordCodec
 
 #: The role a client names in its hello, and what it speaks. Changes with every change below.
 ROLE: Final = "client"
-SPEAKS: Final = "edge/2"
+SPEAKS: Final = "edge/3"
 
 #: Filters of one feed; messages a client may be behind the node, by credit.
 FILTERS_MAX: Final = 64
 CREDIT_MAX: Final = 1 << 20
 
-Order: TypeAlias = Literal["causal", "fifo", "none"]
+Order: TypeAlias = Literal["causal", "total", "fifo", "none"]
 Policy: TypeAlias = Literal["block", "drop_oldest", "disconnect"]
 
 _Number: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -116,6 +116,7 @@ class Items(Record, frozen=True, gc=False, tag="m"):
     `places`: (position, how many). A position is a message's cursor; 0 for messages that came ahead of their turn, on a
     feed that asked for that; others count on. `names`: (source, seq, how many), where numbers count on. By index, of
     the few that have any: `deps`, and `held_us`. `dropped`: how many were left out before the first, by the policy.
+    `out_of_order`: by index, those that could not be given in the one order of the cluster.
     """
 
     feed: _Number
@@ -125,6 +126,7 @@ class Items(Record, frozen=True, gc=False, tag="m"):
     names: tuple[tuple[Source, Seq, _Count], ...]
     deps: dict[_Count, Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)]] = {}
     held_us: dict[_Count, _Number] = {}
+    out_of_order: tuple[_Count, ...] = ()
 
 
 class Acks(Record, frozen=True, gc=False, tag="k"):

@@ -52,7 +52,7 @@ class NodeConfig:
     #: How messages find their way: trees in the cube, any nodes missing; or along an acyclic graph whose places are the
     #: slots, in which each node deals with its neighbourhood only (LoCaMu). All nodes must agree.
     #: Or gossip: each tells a few others, drawn anew in every round.
-    overlay: Literal["vcube", "locamu", "gossip"] = "vcube"
+    overlay: Literal["vcube", "locamu", "gossip", "total"] = "vcube"
     #: That graph: "tree" (whose inner nodes have `degree` neighbours), "line", "star", or its edges: "0-1,0-2,1-3,…".
     graph: str = "tree"
     degree: int = 3
@@ -61,6 +61,10 @@ class NodeConfig:
     #: Of gossip: its round, and how many others a message is told to in each.
     gossip_round_s: float = 0.05
     fanout: int = 3
+    #: Of total: the first so many places number the messages together. A minority of them may be down. All nodes must
+    #: agree. And how long a message is waited for whose node went silent after it was numbered.
+    managers: int = 1
+    patience_s: float = 10.0
     #: The failure detector's round, and how long it waits for an answer.
     round_s: float = 1.0
     timeout_s: float = 0.8
@@ -81,8 +85,12 @@ class NodeConfig:
             raise UsageError("slots", self.slots, "is out of range", "use 1 … 65536")
         if not 0 < self.timeout_s < self.round_s:
             raise UsageError("timeout_s", self.timeout_s, "must be within a round", f"use less than {self.round_s:g}")
-        if self.overlay not in ("vcube", "locamu", "gossip"):
-            raise UsageError("overlay", self.overlay, "is not known", "use vcube, locamu or gossip")
+        if self.overlay not in ("vcube", "locamu", "gossip", "total"):
+            raise UsageError("overlay", self.overlay, "is not known", "use vcube, locamu, gossip or total")
+        if not 1 <= self.managers <= min(self.slots, 15):
+            raise UsageError("managers", self.managers, "is out of range", f"use 1 … {min(self.slots, 15)}")
+        if not 0.1 <= self.patience_s <= 86_400:
+            raise UsageError("patience_s", self.patience_s, "is out of range", "use 0.1 … 86400")
         if not 0.001 <= self.gossip_round_s <= 60:
             raise UsageError("gossip_round_s", self.gossip_round_s, "is out of range", "use 0.001 … 60")
         if not 1 <= self.fanout <= 64:

@@ -71,10 +71,16 @@ class NodeDriver(Driver):
 
     hub: Hub | None = None
     replicas: Replicas | None = None
+    #: How many messages are our own, by how many of them were delivered here.
+    published: Callable[[int], int] = staticmethod(lambda delivered: delivered)
+    #: Looks at what messages carry, where the protocol has to read that: raises `ProtocolError`.
+    inspect: Callable[[list[Packet]], None] | None = None
 
     def received(self, sender: int, packets: list[Packet]) -> None:
         if self.hub is not None:
-            self._check_source(packets, self.hub.delivered.get(self.process.node, 0))
+            self._check_source(packets, self.published(self.hub.delivered.get(self.process.node, 0)))
+            if self.inspect is not None:
+                self.inspect(packets)
             self.hub.arrived(packets)
         super().received(sender, packets)
         if self.replicas is not None:

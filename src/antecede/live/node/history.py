@@ -33,6 +33,8 @@ class Entry(NamedTuple):
     held_us: int
     #: What the application called it; None for what is not an envelope, which nobody takes.
     topic: str | None
+    #: Could it not be given in the order promised?
+    out_of_order: bool = False
 
 
 def topics_of(messages: Sequence[Message]) -> list[str | None]:
@@ -58,8 +60,9 @@ def columns(entries: Sequence[Entry]) -> bytes:
         else:
             places.append((entry.position, 1))
     held_us = {index: entry.held_us for index, entry in enumerate(entries) if entry.held_us}
+    tagged = [index for index, entry in enumerate(entries) if entry.out_of_order]
     messages = [entry.message for entry in entries]
-    return _columns(messages, places, _names(messages), held_us)
+    return _columns(messages, places, _names(messages), held_us, tagged)
 
 
 def _columns(
@@ -67,10 +70,11 @@ def _columns(
     places: list[tuple[int, int]],
     names: list[tuple[int, int, int]],
     held_us: dict[int, int],
+    out_of_order: list[int],
 ) -> bytes:
     deps = {index: message.deps for index, message in enumerate(messages) if message.deps}
     payloads = [message.payload for message in messages]
-    return b"".join(map(_encode, (payloads, places, names, deps, held_us)))
+    return b"".join(map(_encode, (payloads, places, names, deps, held_us, out_of_order)))
 
 
 def _names(messages: Sequence[Message]) -> list[tuple[int, int, int]]:
@@ -97,6 +101,8 @@ class History:
         self._topics: list[str | None] = []
         #: By position, of those that waited.
         self._held_us: dict[int, int] = {}
+        #: Positions, of those that are out of order.
+        self._tagged: set[int] = set()
         #: Bytes of payload up to and with each, ever.
         self._ends: list[int] = []
         self._forgotten = 0
@@ -119,6 +125,7 @@ class History:
         self._topics += topics
         for index, held_us in batch.held_us.items():
             self._held_us[batch.first + index] = held_us
+        self._tagged.update([batch.first + index for index in batch.out_of_order])
         self.position += len(messages)
         self._pieces.clear()
 
@@ -143,6 +150,9 @@ class History:
         if self._held_us:
             first = self.first + count
             self._held_us = {position: held for position, held in self._held_us.items() if position >= first}
+        if self._tagged:
+            first = self.first + count
+            self._tagged = {position for position in self._tagged if position >= first}
         del self._messages[:count]
         del self._topics[:count]
         del self._ends[:count]
@@ -162,7 +172,8 @@ class History:
 
     def _entry(self, at: int) -> Entry:
         position = self.first + at
-        return Entry(position, self._messages[at], self._held_us.get(position, 0), self._topics[at])
+        held_us = self._held_us.get(position, 0)
+        return Entry(position, self._messages[at], held_us, self._topics[at], position in self._tagged)
 
     def entry(self, position: int) -> Entry:
         """One that is in memory."""
@@ -181,10 +192,12 @@ class History:
             held_us = {}
             if self._held_us:
                 held_us = {index: held for index in range(count) if (held := self._held_us.get(first + index))}
+            tagged = [index for index in range(count) if first + index in self._tagged] if self._tagged else []
             source, seq = messages[0].source, messages[0].seq
+            # Deliveries of a source are in its order, but for some that are tagged.
             alike = messages[-1].seq - seq == count - 1 and {message.source for message in messages} == {source}
-            names = [(source, seq, count)] if alike else _names(messages)  # deliveries of a source are in its order
-            piece = self._pieces[first, count] = _columns(messages, [(first, count)], names, held_us)
+            names = [(source, seq, count)] if alike and not self._tagged else _names(messages)
+            piece = self._pieces[first, count] = _columns(messages, [(first, count)], names, held_us, tagged)
         return piece, count
 
     async def older(self, after: int, matches: Callable[[str], bool]) -> tuple[list[Entry], int]:
@@ -198,7 +211,8 @@ class History:
 
         page = await self.journal.read(after, limit=_PAGE, matches=wanted)
         return [
-            Entry(item.position, item.message, item.held_us, topic_of(item.message)) for item in page.items
+            Entry(item.position, item.message, item.held_us, topic_of(item.message), item.out_of_order)
+            for item in page.items
         ], page.position
 
     @property

@@ -41,12 +41,16 @@ class HubCounts:
 class Hub:
     """Made for a domain, whose messages it gives out."""
 
-    def __init__(self, domain: str, history: History, delivered: dict[int, int]) -> None:
+    def __init__(self, domain: str, history: History, delivered: dict[int, int], *, total: bool = False) -> None:
+        """`total`: messages have one order everywhere, and nobody may see them before."""
         self.domain = domain
         self.history = history
         #: By source: the last message delivered here.
         self.delivered = delivered
         self.counts = HubCounts()
+        self.total = total
+        #: Asked when somebody waits: by source, how far nothing is to come here that has not been delivered.
+        self.settled: Callable[[], dict[int, int]] | None = None
         self.feeds: set[Feed] = set()
         self.on_jam: Callable[[bool], None] | None = None
         self._by_filter: FilterMap[Feed] = FilterMap()
@@ -76,7 +80,10 @@ class Hub:
         messages = batch.deliveries
         topics = self._topics_of(messages)
         self.history.append(batch, topics)
-        self.delivered.update({message.source: message.seq for message in messages})
+        if batch.out_of_order:
+            self._raise({message.source: message.seq for message in sorted(messages, key=lambda one: one.seq)})
+        else:
+            self.delivered.update({message.source: message.seq for message in messages})
         touched = self._touched
         for topic in dict.fromkeys(topics):
             if topic is None:
@@ -115,7 +122,7 @@ class Hub:
 
     def arrived(self, packets: Iterable[Packet]) -> None:
         """What came in, before it is ordered."""
-        if self._impatient:
+        if self._impatient and not self.total:
             if not self._arrived:
                 asyncio.get_running_loop().call_soon(self._hurry)
             self._arrived += [
@@ -129,14 +136,14 @@ class Hub:
         self._behind.add(feed)
         for pattern in feed.patterns:
             self._by_filter.add(pattern, feed)
-        self._impatient += feed.order != "causal"
+        self._impatient += feed.order in ("fifo", "none")
         feed.begin()
 
     def drop(self, feed: Feed) -> None:
         if feed in self.feeds:
             self.feeds.discard(feed)
             self._touched.discard(feed)
-            self._impatient -= feed.order != "causal"
+            self._impatient -= feed.order in ("fifo", "none")
             for pattern in feed.patterns:
                 self._by_filter.remove(pattern, feed)
             self.caught_up(feed)
@@ -190,7 +197,16 @@ class Hub:
     def has(self, after: tuple[tuple[int, int], ...]) -> bool:
         """Was all of this delivered here?"""
         delivered = self.delivered
-        return all(delivered.get(source, 0) >= seq for source, seq in after)
+        if all(delivered.get(source, 0) >= seq for source, seq in after):
+            return True
+        if self.settled is None:
+            return False
+        settled = self.settled()  # before this node's time, and not told to it by any delivery
+        return all(max(delivered.get(source, 0), settled.get(source, 0)) >= seq for source, seq in after)
+
+    def _raise(self, reached: dict[int, int]) -> None:
+        for source, seq in reached.items():
+            self.delivered[source] = max(seq, self.delivered.get(source, 0))
 
     def when_delivered(self, after: tuple[tuple[int, int], ...], do: Callable[[], None]) -> None:
         self._waiting.append((after, do))

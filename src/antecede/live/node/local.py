@@ -74,8 +74,12 @@ class LocalCluster:
 
     async def __aenter__(self) -> "LocalCluster":
         try:
-            await self.start(0)  # the founder, so that the others need not wait for each other
+            # The founder, so that the others need not wait for each other; unless it needs other managers.
+            alone = self._settings.get("managers", 1) == 1
+            await self.start(0, wait=alone)
             await asyncio.gather(*[self.start(node) for node in range(1, self.count)])
+            if not alone:
+                await self.ready(0)
         except BaseException:
             await self.stop()
             raise

@@ -44,6 +44,7 @@ from antecede.live.node.protocol import DOMAIN, OVERLAYS
 from antecede.live.node.roster import Member, Roster
 from antecede.live.node.session import Session
 from antecede.live.node.status import node_status
+from antecede.live.node.total import check_events
 from antecede.live.security.tokens import ANYBODY, Grants, TokenFile
 from antecede.live.tcp import TcpTransport
 from antecede.live.transport import Counts, Reason, Transport
@@ -219,7 +220,7 @@ class Node:
             entries_max=config.recent_messages,
             bytes_max=config.recent_bytes,
         )
-        self.hub = Hub(self.domain, history, {})
+        self.hub = Hub(self.domain, history, {}, total=self.overlay.total)
         self.hub.on_jam = self._jammed
         self.neighbours = Neighbours(self)
         self.driver = NodeDriver(
@@ -233,6 +234,10 @@ class Node:
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
         self.hub.delivered.update(process.asked.delivered(self.domain))
+        if self.overlay.total:
+            self.hub.settled = lambda: process.asked.delivered(self.domain)
+            self.driver.inspect = check_events
+        self.driver.published = process.published
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.domain, self.slot)
         self._task(self._upkeep())
@@ -262,6 +267,8 @@ class Node:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(30):
                     await self._taking
+                    while self.process.leaving:
+                        await asyncio.sleep(0.01)
             await self.neighbours.farewell()
         await self.stop()
 
@@ -386,7 +393,11 @@ class Node:
     @property
     def busy(self) -> bool:
         """Must publications wait?"""
-        return self.hub.jammed or self._unstamped >= _UNSTAMPED_MAX or self.transport.congested
+        return self.hub.jammed or self._unordered >= _UNSTAMPED_MAX or self.transport.congested
+
+    @property
+    def _unordered(self) -> int:
+        return self._unstamped + self.process.backlog
 
     def when_free(self, do: Callable[[], None]) -> None:
         if not self._waiting:
@@ -397,7 +408,7 @@ class Node:
         while self.busy:
             await self.hub.relieved()
             await self.transport.relieved()
-            if self._unstamped >= _UNSTAMPED_MAX:
+            if self._unordered >= _UNSTAMPED_MAX:
                 await asyncio.sleep(0.005)
         waiting, self._waiting = self._waiting, []
         for do in waiting:

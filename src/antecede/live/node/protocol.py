@@ -1,4 +1,6 @@
-"""The protocol a node runs, with VCube's diagnosis below it: VCube-PS, LoCaMu or gossip. One place to choose another.
+"""The protocol a node runs, with VCube's diagnosis below it: VCube-PS, LoCaMu, gossip, or one order for all.
+
+One place to choose another.
 
 A node asks more of its protocol than the contract says: what it has delivered, whether it takes a topic, to whom it
 sends. `Inner` lists that.
@@ -9,12 +11,13 @@ from typing import Final, NamedTuple, Protocol, get_args
 
 from antecede.core import Process
 from antecede.live.codec import PacketCodec
-from antecede.live.node import gossip, locamu
+from antecede.live.node import gossip, locamu, total
 from antecede.live.node.compact import compact
 from antecede.live.node.config import NodeConfig
 from antecede.protocols.gossip import BROKER_PACKETS
 from antecede.protocols.gossip.records import KEPT as GOSSIP_KEPT
 from antecede.protocols.locamu import PACKETS as LOCAMU_PACKETS
+from antecede.protocols.tno import PACKETS as TOTAL_PACKETS
 from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Life, Reply
 from antecede.protocols.vcube_diagnosis import Probe as DiagnosisProbe
 from antecede.protocols.vcube_ps import PACKETS, Timing, TopicOrder, VCubePs
@@ -55,6 +58,39 @@ class NodeProcess(Diagnosed):
         )
         self.asked = asked
 
+    #: Messages of applications that are not numbered yet.
+    @property
+    def backlog(self) -> int:
+        return 0
+
+    def published(self, delivered: int) -> int:
+        """How many messages are this node's own, of which `delivered` were delivered here."""
+        return delivered
+
+    @property
+    def leaving(self) -> bool:
+        """Is there more to do, after the node has left?"""
+        return False
+
+
+class TotalNodeProcess(NodeProcess):
+    """Own messages are delivered later than they are published."""
+
+    def __init__(self, process: total.TotalProcess, config: NodeConfig) -> None:
+        super().__init__(process, process, config)
+        self._total = process
+
+    @property
+    def backlog(self) -> int:
+        return self._total.module.backlog
+
+    def published(self, delivered: int) -> int:
+        return self._total.module.published(DOMAIN)
+
+    @property
+    def leaving(self) -> bool:
+        return self._total.leaving(DOMAIN)
+
 
 class Overlay(NamedTuple):
     """A choice of protocol."""
@@ -67,11 +103,17 @@ class Overlay(NamedTuple):
     compact: Callable[[Iterable[object], int, NodeConfig], list[object]]
     #: Do nodes say who has what, so that copies can be counted?
     counts_copies: bool
+    #: Do all nodes deliver in one order? Then packets carry what is still to be ordered, for nobody to read.
+    total: bool = False
+
+
+def _vcube_ps(node: int, config: NodeConfig) -> VCubePs:
+    timing = Timing(ack_us=5_000, ack_every=max(1, config.window // 16), retry_us=250_000, burst=256)
+    return VCubePs(node, config.slots, lambda: TopicOrder(node), {}, timing, window=config.window)
 
 
 def _make_vcube_ps(node: int, config: NodeConfig) -> NodeProcess:
-    timing = Timing(ack_us=5_000, ack_every=max(1, config.window // 16), retry_us=250_000, burst=256)
-    inner = VCubePs(node, config.slots, lambda: TopicOrder(node), {}, timing, window=config.window)
+    inner = _vcube_ps(node, config)
     return NodeProcess(inner, inner, config)
 
 
@@ -83,6 +125,10 @@ def _make_locamu(node: int, config: NodeConfig) -> NodeProcess:
 def _make_gossip(node: int, config: NodeConfig) -> NodeProcess:
     inner = gossip.GossipProcess(node, config)
     return NodeProcess(inner, inner, config)
+
+
+def _make_total(node: int, config: NodeConfig) -> NodeProcess:
+    return TotalNodeProcess(total.TotalProcess(_vcube_ps(node, config), config), config)
 
 
 OVERLAYS: Final = {
@@ -106,5 +152,13 @@ OVERLAYS: Final = {
         _make_gossip,
         gossip.compact,
         False,
+    ),
+    "total": Overlay(
+        PacketCodec("total", (*PACKETS, *TOTAL_PACKETS, DiagnosisProbe, Reply)),
+        (*total.KEPT, Life),
+        _make_total,
+        lambda records, node, config: total.compact(records, node, config, DOMAIN),
+        True,
+        True,
     ),
 }

@@ -49,8 +49,8 @@ WAITING_MAX: Final = 65_536
 FEEDS_MAX: Final = 1024
 
 _encode = msgspec.msgpack.Encoder().encode
-#: An array of eight that begins with the tag of `Items`.
-_ITEMS_HEAD: Final = b"\x98\xa1m"
+#: An array of nine that begins with the tag of `Items`.
+_ITEMS_HEAD: Final = b"\x99\xa1m"
 
 
 class Session:
@@ -173,6 +173,9 @@ class Session:
                     self.hub.counts.refused["subscribe"] += 1
                     feed.end("denied", f"may not subscribe to {pattern!r}")
                     return
+            if record.order == "total" and not self.hub.total:
+                feed.end("order", f"node {self.node.slot} gives every reader an order of its own")
+                return
         except UsageError as error:
             raise ProtocolError(str(error)) from None  # clients check their filters before they send them
         self.feeds[record.feed] = feed
