@@ -1,11 +1,14 @@
-"""Figures 9 to 15 of the TNO paper in shape: who wins, what grows, and that timestamps are as long as predicted."""
+"""The figures of the TNO paper in shape: who wins, what grows, and that timestamps are as long as predicted."""
 
 from typing import TypeAlias
 
 import pytest
 
+from antecede.core.message import MessageId
 from antecede.experiments.base import Experiment
 from antecede.experiments.midlab11 import PUBLICATIONS, TOPICS, Buffer, Latency, Overhead, mean_rank
+from antecede.experiments.midlab11_measure import Notified
+from antecede.experiments.midlab11_patterns import Patterns, consistent, kind_of, patterns
 
 #: By protocol and metric.
 Found: TypeAlias = dict[tuple[str, str], float]
@@ -86,3 +89,41 @@ def test_a_small_buffer_takes_most_tags_away_and_tno_plus_all() -> None:
         )
     assert plus["buffer-inf", "tagged"] == 0
     assert faithful["buffer-inf", "tagged"] > 1, "what is printed cannot see topics below"
+
+
+# -- patterns ---------------------------------------------------------------------------------------------------------
+
+
+def events_of_kinds(kinds: str) -> list[MessageId]:
+    """Events that are of these kinds under seed 1, one after the other."""
+    found: list[MessageId] = []
+    for kind in kinds:
+        seq = found[-1].seq + 1 if found else 1
+        while kind_of(MessageId("t", 0, seq), 1) != int(kind):
+            seq += 1
+        found.append(MessageId("t", 0, seq))
+    return found
+
+
+def test_a_detector_takes_the_next_of_each_kind() -> None:
+    events = events_of_kinds("1002120012")
+    assert patterns(events, 1) == {(events[1], events[4], events[5]), (events[6], events[8], events[9])}
+
+
+def test_patterns_are_consistent_when_both_detectors_find_the_same_events() -> None:
+    events = events_of_kinds("012012")
+    one = [Notified(event, False) for event in events]
+    other = [*one[:3], one[4], Notified(events[3], True), one[5]]
+    assert consistent([one, one], 1, with_tagged=False) == 100
+    assert consistent([one, other], 1, with_tagged=False) == 50
+    assert consistent([[], []], 1, with_tagged=True) == 100
+
+
+def test_without_order_two_detectors_disagree_and_with_tno_plus_never() -> None:
+    some = ("unordered", "tno-0-buffer", "tno-infinite-buffer", "faithful-infinite-buffer")
+    found = read(Patterns(), "fast-links", 30, only=some)
+    assert found["unordered", "consistent_patterns"] < 60
+    assert found["unordered", "consistent_patterns"] < found["faithful-infinite-buffer", "consistent_patterns"] < 100
+    assert found["tno-0-buffer", "tagged"] > 5
+    assert found["tno-infinite-buffer", "consistent_patterns"] == 100
+    assert found["tno-infinite-buffer", "tagged"] == 0

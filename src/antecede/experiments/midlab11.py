@@ -8,6 +8,7 @@ Settings tell what the text leaves open. Of how packets travel between managers 
 communication substrate"): `links`, over one link; `pastry`, over the links of Pastry's route.
 """
 
+import math
 from collections.abc import Mapping
 
 from antecede.experiments.base import Experiment, Metrics, Value
@@ -37,7 +38,9 @@ def mean_rank(publication: str, count: int) -> float:
         return count
     if publication == "uniform":
         return (count + 1) / 2
-    drawn = [rank**-SHAPE - (rank + 1) ** -SHAPE for rank in range(1, count + 1)]  # Pareto, its whole part
+    drawn = [
+        math.pow(rank, -SHAPE) - math.pow(rank + 1, -SHAPE) for rank in range(1, count + 1)
+    ]  # Pareto, its whole part
     return sum(rank * share for rank, share in enumerate(drawn, 1)) / sum(drawn)
 
 
