@@ -87,10 +87,11 @@ class ListBytes(Experiment):
     title = "Bytes of causal information in a message to a subscriber"
     about = (
         "Ours; the paper argues without figures. Sizes are numbers of brokers, two subscribers each, four groups, each "
-        "node in a group with the probability in the metric's name; a third of the messages goes to two groups. The "
-        "list of immediate predecessors, kept for each topic as it must be (SPEC 3.3, G1), does not grow with the "
-        "history, which a context graph does (G8), nor much with the number of brokers, which vectors do. One colour a "
-        "broker is the shortest while brokers are few; from some sixteen brokers on the list of predecessors is."
+        "node in a group with the probability in the metric's name; a third of the messages goes to two groups, five "
+        "messages a round. The list of immediate predecessors, kept for each topic as it must be (SPEC 3.3, G1), does "
+        "not grow with the history, which a context graph does (G8), and with the number of brokers only as more "
+        "messages are under way at a time, where vectors grow with their number. It grows with overlap, as topics do. "
+        "One colour a broker is the shortest up to 64 brokers, and buys that with a limit of time."
     )
     settings = ("context",)
     sizes = (4, 16, 64)

@@ -61,7 +61,7 @@ class GossipProcess(Broker):
         return topic in self.takes_groups
 
     def wants(self, topic: str) -> bool:
-        return topic in self.takes_groups or topic in self.joining
+        return topic in self.takes_groups or topic in self.entrance.joining
 
     def free(self, topic: str) -> bool:
         """Is a message numbered at once?"""

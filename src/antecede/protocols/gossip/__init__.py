@@ -5,7 +5,7 @@
     views        partial views that evolve
     store        messages to push and to give to those who ask; what is stale goes
     order        the gate over overlapping groups, and when to give up
-    broker       rounds, push, digests, pull, groups that come later; `edge` is its side of subscribers
+    broker       rounds, push, digests, pull; `edge` is its side of subscribers, `entrance` of groups that come later
     subscriber   home broker, pull, moving
     rounds       what gossip-rounds does otherwise: group vectors, one colour a broker, epochs
     options      who is broker, who subscribes where; how many, how often, how long

@@ -5,15 +5,6 @@ groups, and every few rounds it compares notes with one of them (`Digest`), whic
 in the other: push for speed, pull for certainty. What it gets it stores and passes on at once, in any order; what has
 had its turn (`order`) goes to its application and to its subscribers (`edge`).
 
-**Coming to a group later.** A broker relays what its application or one of its subscribers takes, so groups come to it
-while it runs. It asks the brokers there are; one that relays the group answers how far it is (`Floor`), which was
-before the newcomer's time. Three rules make that right:
-* from the moment it asks, messages that name some of the group's wait until it knows where the group begins for it;
-* the one that answers has delivered whatever the newcomer's own past names of the group, so nothing that precedes what
-  the newcomer has delivered can come later;
-* with the answer comes what lies before that point in other groups. Of those it relays the newcomer must deliver it
-  before it is *closed*: only then does it tell subscribers where to begin. The rest it tells on.
-
 **Rest.** A broker without news for `rest` rounds stops its rounds until something comes. A simulation thus ends, and a
 live node (`rest` 0) never does.
 """
@@ -25,6 +16,7 @@ from antecede.core import Message, MessageId, Packet, Process, ProtocolError, Us
 from antecede.core.chance import Chance
 from antecede.protocols.gossip import records
 from antecede.protocols.gossip.edge import Edge
+from antecede.protocols.gossip.entrance import Entrance
 from antecede.protocols.gossip.groups import groups_of
 from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.order import Clock, Order, StreamName
@@ -52,16 +44,6 @@ _ROUND: Final = "round"
 _PIECE: Final = 2
 
 
-class Joining:
-    """A group that a broker does not know the beginning of: since when, and who has said that it does not relay it."""
-
-    __slots__ = ("answered", "since")
-
-    def __init__(self, since: int) -> None:
-        self.since = since
-        self.answered: set[int] = set()
-
-
 class Broker(Process):
     """A broker of gossip-context. What gossip-rounds does otherwise is in `rounds`."""
 
@@ -87,9 +69,9 @@ class Broker(Process):
         self.chance = chance
         self.takes_groups = set(takes)
         self.edge = edge(self, subscribers or {})
-        #: Groups it relays, and those among them for which it does not know yet where they begin.
+        #: Groups it relays; of some it may not know yet where they begin.
         self.relays = self.takes_groups.union(*(subscribers or {}).values())
-        self.joining: dict[str, Joining] = {}
+        self.entrance = Entrance(self)
         self.views = Views(node, habits.view, chance)
         self.views.learn(peers, self.relays)
         self.store = Store(young=habits.young, retain=habits.retain, capacity=habits.store_max)
@@ -104,10 +86,6 @@ class Broker(Process):
         self._seq: dict[str, int] = {}
         # By stream: how far somebody else is, as he said.
         self._heard: dict[StreamName, int] = {}
-        # What must be delivered here before others may begin where this broker is.
-        self._closing: list[Level] = []
-        # The same of groups this broker does not relay: only to be told.
-        self._before: dict[StreamName, int] = {}
         self._asked_for: set[str] = set()
         self._news = 0
         self._armed = False
@@ -124,12 +102,12 @@ class Broker(Process):
 
     def may_publish(self) -> list[str]:
         """Groups it may address, one or several at a time."""
-        return sorted(self.relays.difference(self.joining))
+        return sorted(self.relays.difference(self.entrance.joining))
 
     def subscribe(self, topic: str) -> None:
         if topic in self.takes_groups or topic in self._asked_for:
             return
-        if topic in self.relays and topic not in self.joining:
+        if topic in self.relays and topic not in self.entrance.joining:
             self._takes(topic)
         else:
             self._asked_for.add(topic)
@@ -139,12 +117,12 @@ class Broker(Process):
         self._asked_for.discard(topic)
         if topic in self.takes_groups:
             self.takes_groups.discard(topic)
-            self._keep(records.Ended(topic))
+            self.keep(records.Ended(topic))
             self.out.left(topic)
 
     def _check_topic(self, topic: str) -> None:
         groups = groups_of(topic)
-        if not groups <= self.relays or not groups.isdisjoint(self.joining):
+        if not groups <= self.relays or not groups.isdisjoint(self.entrance.joining):
             raise UsageError("topic", topic, f"broker {self.node} is not in all of its groups", "subscribe first")
 
     def _publish(self, topic: str, payload: bytes, *, later: bool = False) -> Message:
@@ -157,7 +135,7 @@ class Broker(Process):
         self.order.own(message)
         self._note(rumour)
         self.store.add(rumour, self.round)
-        self._keep(records.Published(rumour))
+        self.keep(records.Published(rumour))
         if later:
             self.out.published(message)
         self.out.deliver(message)
@@ -170,10 +148,10 @@ class Broker(Process):
     def receive(self, sender: int, packet: Packet) -> None:
         match packet:
             case Spread():
-                self._learn(packet.peers)
+                self.learn(packet.peers)
                 self._take(packet.rumours)
             case Digest():
-                self._learn(packet.peers)
+                self.learn(packet.peers)
                 self._compare(sender, packet)
             case Pull():
                 if packet.groups:
@@ -181,9 +159,9 @@ class Broker(Process):
                 else:
                     self._send_rumours(sender, self._wanted(packet.wants))
             case Ask():
-                self._asked(sender, packet)
+                self.entrance.asked(sender, packet)
             case Floor():
-                self._begins(packet)
+                self.entrance.answered(packet)
             case Attach():
                 self.edge.attach(sender, packet)
             case Detach():
@@ -218,12 +196,11 @@ class Broker(Process):
         for rumour in rumours:
             message = rumour.message
             self._note(rumour)
-            self._keep(records.Delivered(rumour))
+            self.keep(records.Delivered(rumour))
             if not self.takes_groups.isdisjoint(groups_of(message.topic)):
                 self.out.deliver(message)
         self.edge.announce(rumours)
-        if self._closing:
-            self._close()
+        self.entrance.delivered()
 
     def _note(self, rumour: Rumour) -> None:
         """It is part of this broker's past from now on."""
@@ -260,8 +237,8 @@ class Broker(Process):
         self._begin_round()
         self.store.expire(self.round)
         self._push()
-        if self.joining:
-            self._ask()
+        if self.entrance.joining:
+            self.entrance.ask()
         if habits.pull:
             self._pull()
             if self.round % habits.compare == 0:
@@ -270,9 +247,9 @@ class Broker(Process):
         floor = self.order.clock_floor
         passed = self.order.give_up(self.round - habits.patience, self.round)
         if self.order.clock_floor > floor:
-            self._keep(records.GaveUp(self.order.clock_floor))
+            self.keep(records.GaveUp(self.order.clock_floor))
         self.deliver(passed)
-        if not habits.rest or self.joining or self.order.held or self.round - self._news < habits.rest:
+        if not habits.rest or self.entrance.joining or self.order.held or self.round - self._news < habits.rest:
             self._arm()
 
     def _begin_round(self) -> None:
@@ -355,130 +332,51 @@ class Broker(Process):
     def _piece(self) -> tuple[Peer, ...]:
         return (self.peer, *self.views.piece(_PIECE))
 
-    def _learn(self, peers: Iterable[Peer]) -> None:
+    def learn(self, peers: Iterable[Peer]) -> None:
         self.views.learn(peers, self.relays)
 
     def relay(self, groups: Iterable[str]) -> None:
         """Begin to relay `groups`, if that is not done already."""
         new = sorted({*groups} - self.relays)
-        if not new:
-            return
-        self._version += 1
-        for group in new:
-            self.relays.add(group)
-            self.joining[group] = Joining(self.round)
-        self.deliver(self.order.changed(again=True))
-        self._ask()
-        self.wake_up()
+        if new:
+            self._version += 1
+            self.relays.update(new)
+            self.entrance.open(new)
+            self.deliver(self.order.changed(again=True))
+            self.entrance.ask()
+            self.wake_up()
 
-    def _ask(self) -> None:
-        for group in list(self.joining):
-            past = tuple([entry for entry in self.clock.entries() if group in groups_of(entry[0])])
-            silent = self._silent(group)
-            resigned = self._has_resigned(group)
-            for broker in silent:
-                self.out.send(broker, Ask(group, past, self.peer, resigned))
-            if not silent:
-                self._begin(group, ())  # nobody relays it
-
-    def _has_resigned(self, group: str) -> bool:
-        """Nobody has answered for too long: who relays the group has not what we have heard of, and may never."""
-        return self.round - self.joining[group].since >= self.habits.patience
-
-    def _silent(self, group: str) -> list[int]:
-        """Whom we have not heard of about `group`."""
-        answered = self.joining[group].answered
-        others = (broker for broker in range(self.brokers) if broker != self.node)
-        return [broker for broker in others if broker not in answered and broker not in self.views.down]
-
-    def _asked(self, sender: int, packet: Ask) -> None:
-        self._learn([packet.peer])
-        group = packet.group
-        if group not in self.relays or group in self.joining:
-            self.out.send(sender, Floor(group, False, self.peer))
-            return
-        behind = any(self.order.reached((topic, source)) < n for topic, source, n in packet.past)
-        if behind and not packet.resigned:
-            return  # not yet: it asks again
-        newly = [stream for stream in self.order.levels() if group in groups_of(stream[0])]
-        levels = tuple([(*stream, self.order.reached(stream), self.times.get(stream, 0)) for stream in newly])
-        self.out.send(sender, Floor(group, True, self.peer, levels, self._front()))
-
-    def _front(self) -> tuple[Level, ...]:
-        """What lies before the point where we are, in every group there is."""
-        before = [(*stream, seq) for stream, seq in self._before.items()]
-        return (*self.clock.entries(), *self._closing, *before)
-
-    def _begins(self, packet: Floor) -> None:
-        self._learn([packet.peer])
-        group = packet.group
-        if group not in self.joining:
-            return
-        if packet.relays:
-            if self._has_resigned(group):
-                self._resign()
-            # What we see through another group goes on where it is.
-            seen = self.relays.difference(self.joining)
-            floors = [entry for entry in packet.levels if seen.isdisjoint(groups_of(entry[0]))]
-            for entry in floors:
-                self._note_floor(*entry)
-            self._begin(group, tuple([entry[:3] for entry in floors]), packet.frontier)
-        else:
-            self.joining[group].answered.add(packet.peer.node)
-            if not self._silent(group):
-                self._begin(group, ())
-
-    def _begin(self, group: str, floors: tuple[Level, ...], before: tuple[Level, ...] = ()) -> None:
-        """`before`: what lies before the point where we begin, in other groups."""
-        self._begin_after(group, before)
-        del self.joining[group]
+    def begun(self, group: str, floors: tuple[Level, ...], before: tuple[Level, ...]) -> None:
+        """It is known where `group` begins for us (`entrance`)."""
         takes = group in self._asked_for
-        self._keep(records.Began(group, takes, floors, before))
+        self.keep(records.Began(group, takes, floors, before))
         if takes:
             self._takes(group, kept=True)
         self.deliver(self.order.floors(floors))
-        self._close()
         self.wake_up()
 
-    def _note_floor(self, topic: str, source: int, seq: int, time: int) -> None:
-        self.times[topic, source] = max(time, self.times.get((topic, source), 0))
-
-    def _resign(self) -> None:
+    def resign(self) -> None:
+        """What precedes something delivered here may never be found."""
         self.order.resign(self.time)
-        self._keep(records.GaveUp(self.time))
+        self.keep(records.GaveUp(self.time))
 
-    def _begin_after(self, group: str, before: tuple[Level, ...]) -> None:
-        """Of what lies before our beginning we must deliver what is in our groups, and tell on what is not."""
-        others = self.relays - {group}
-        for topic, source, seq in before:
-            if not others.isdisjoint(groups_of(topic)):
-                self._closing.append((topic, source, seq))
-            elif group not in groups_of(topic):
-                self._before[topic, source] = max(seq, self._before.get((topic, source), 0))
+    def note_floor(self, topic: str, source: int, seq: int, time: int) -> None:
+        """What this broker begins behind, and the clock it had."""
+        self.times[topic, source] = max(time, self.times.get((topic, source), 0))
 
     def _takes(self, group: str, *, kept: bool = False) -> None:
         self._asked_for.discard(group)
         self.takes_groups.add(group)
         if not kept:
-            self._keep(records.Began(group, True))
+            self.keep(records.Began(group, True))
         self.out.joined(group)
-
-    def _close(self) -> None:
-        self._closing = [(t, s, n) for t, s, n in self._closing if self.order.reached((t, s)) < n]
-
-    @property
-    def closed(self) -> bool:
-        """May others begin where this broker is?"""
-        return not self._closing and not self.joining
 
     # -- who is up ----------------------------------------------------------------------------------------------------
 
     def peer_down(self, node: int) -> None:
         self.views.forget(node)
         self.edge.gone(node)
-        for group in list(self.joining):
-            if not self._silent(group):
-                self._begin(group, ())
+        self.entrance.nobody_left()
 
     def peer_up(self, node: int) -> None:
         self.views.trust(node, self.relays)
@@ -488,7 +386,7 @@ class Broker(Process):
 
     # -- across a crash -----------------------------------------------------------------------------------------------
 
-    def _keep(self, record: records.Kept) -> None:
+    def keep(self, record: records.Kept) -> None:
         if self.habits.durable:
             self.out.keep(record)
 
@@ -502,7 +400,7 @@ class Broker(Process):
                     if record.takes:
                         self.takes_groups.add(record.group)
                     self.order.floors(record.floors)
-                    self._begin_after(record.group, record.before)
+                    self.entrance.begin_after(record.group, record.before)
                 case records.Ended():
                     self.takes_groups.discard(record.group)
                 case records.GaveUp():
@@ -510,7 +408,7 @@ class Broker(Process):
                 case records.Reached():
                     self._restore_summary(record)
         self._version = len(self.relays)
-        self._close()
+        self.entrance.delivered()
 
     def _replay(self, rumour: Rumour) -> None:
         message = rumour.message
@@ -538,7 +436,7 @@ class Broker(Process):
         return self.order.holding()
 
     def unfinished(self) -> list[str]:
-        return [f"does not know where {group} begins" for group in self.joining]
+        return [f"does not know where {group} begins" for group in self.entrance.joining]
 
 
 def bundled(rumours: list[Rumour]) -> list[tuple[Rumour, ...]]:

@@ -75,9 +75,9 @@ class Edge:
         broker.wake_up()
         # What it took before counts as well: only who relays all of it knows what lies before that.
         broker.relay(groups.union(*[groups_of(topic) for topic, _, _ in packet.past]))
-        if not groups.isdisjoint(broker.joining):
+        if not groups.isdisjoint(broker.entrance.joining):
             return  # not yet: it asks again
-        if packet.fresh and not packet.resigned and not (broker.closed and self._covers(packet.past)):
+        if packet.fresh and not packet.resigned and not (broker.entrance.closed and self._covers(packet.past)):
             return
         floors = self._levels(groups) if packet.fresh else ()
         alternates = tuple(broker.views.targets(groups, _ALTERNATES))

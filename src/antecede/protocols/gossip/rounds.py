@@ -160,8 +160,8 @@ class RoundsBroker(Broker):
         super()._note(rumour)
         self._note_round((rumour.message.topic, rumour.message.source), rumour.message.seq, rumour.clock)
 
-    def _note_floor(self, topic: str, source: int, seq: int, time: int) -> None:
-        super()._note_floor(topic, source, seq, time)
+    def note_floor(self, topic: str, source: int, seq: int, time: int) -> None:
+        super().note_floor(topic, source, seq, time)
         self._note_round((topic, source), seq, time)
 
     def _note_round(self, stream: StreamName, seq: int, round_: int) -> None:
