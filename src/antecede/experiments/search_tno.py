@@ -185,6 +185,7 @@ def options_of(trial: Trial) -> TnoOptions:
         alpha=trial.alpha,
         recent=trial.recent,
         retry=2000.0,
+        tries=0,
         lease=30_000.0 if trial.crashes else 0.0,
     )
 

@@ -33,7 +33,7 @@ def _vcube_ps(nodes: int) -> MakeProcess:
 
 
 def _tno(nodes: int) -> MakeProcess:
-    chosen = options("tno", {"retry": 0.1, "ttl": 0})
+    chosen = options("tno", {"retry": 0.1, "ttl": 0, "tries": 0})
     assert isinstance(chosen, GroupOptions)
     return chosen.build_groups(nodes, {TOPIC: range(nodes)})
 

@@ -24,6 +24,7 @@ class _Host:
     def __init__(self, node: int, world: "_World", make: type[Replica]) -> None:
         self.node = node
         self.retry_us = 1
+        self.tries = 0
         self.out = Outbox()
         self.suspected: set[int] = set()
         self.world = world

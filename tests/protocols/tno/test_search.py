@@ -7,7 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from antecede.audit import audit
 from antecede.experiments.search_tno import Trial, search, trial_of
+from antecede.sim.run import RunSpec, simulate
 
 SEED = st.integers(0, 1 << 32)
 QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -74,3 +76,23 @@ def test_managers_that_crash_for_good() -> None:
 
 def test_the_same_seed_gives_the_same_run() -> None:
     assert search(7) == search(7)
+
+
+def test_a_manager_that_is_gone_unnoticed_is_not_asked_for_ever() -> None:
+    """A run ends, and the judge says what is missing: what only the dead could have numbered."""
+    gone = RunSpec(
+        protocol="tno", nodes=4, workload="overlapping:count=2,taken=2,messages=6", faults=("crash:node=1,at=0",)
+    )
+    result = simulate(gone, trace=True)
+    assert result.trace is not None
+    assert not audit(result.trace.rows(), rules=("complete",)).ok
+    with_replicas = RunSpec(
+        protocol="tno",
+        nodes=4,
+        workload=gone.workload,
+        faults=("crash:node=1,at=0,noticed=100",),
+        options={"replicas": 3},
+    )
+    result = simulate(with_replicas, trace=True)
+    assert result.trace is not None
+    assert audit(result.trace.rows(), rules=("complete", "total")).ok

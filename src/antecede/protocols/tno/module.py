@@ -92,6 +92,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     window: int = 64
     #: After how long something is asked again: more than a way along all managers and back.
     retry_us: int
+    #: How often in vain before one gives up, until a node is trusted again or something new is asked; 0: never.
+    tries: int = 0
     #: How long an acknowledgement waits for company: less than that.
     ack_us: int
     #: When an event that was numbered and never published is declared void; 0: never.
@@ -115,6 +117,7 @@ class OrderingModule:
         self.node = node
         self._out = ModuleOutbox()
         self.retry_us = settings.retry_us
+        self.tries = settings.tries
         self._settings = settings
         self._make_manager = make_manager
         self._suspected: set[int] = set()
@@ -132,6 +135,7 @@ class OrderingModule:
             self.post,
             window=settings.window,
             retry_us=settings.retry_us,
+            tries=settings.tries,
             ack_us=settings.ack_us,
         )
         self._subscriber = Subscriber(
@@ -144,6 +148,7 @@ class OrderingModule:
             buffer=settings.buffer,
             ttl_us=settings.ttl_us,
             retry_us=settings.retry_us,
+            tries=settings.tries,
         )
 
     @property
@@ -255,7 +260,9 @@ class OrderingModule:
     def peer_up(self, node: int) -> None:
         self._suspected.discard(node)
         for replica in self._replicas.values():
-            replica.tick_later()
+            replica.encourage()
+        self._publisher.encourage()
+        self._subscriber.encourage()
         self._settle()
 
     def post(self, to: int | str, packet: Packet) -> None:

@@ -43,6 +43,8 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
     window: Annotated[int, Meta(ge=1)] = 64
     #: After how long something is asked again. More than a way along the managers and back.
     retry: Annotated[float, Meta(gt=0)] = 4000.0
+    #: How often something is asked in vain before it is left until somebody is back; 0: for ever.
+    tries: Annotated[int, Meta(ge=0)] = 50
     #: When an event that was numbered and not published is declared void; 0: never.
     lease: Annotated[float, Meta(ge=0)] = 0.0
     #: Nodes that manage a topic together; a minority of them may crash.
@@ -102,6 +104,7 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
             ttl_us=round(self.ttl * TICKS),
             window=self.window,
             retry_us=retry_us,
+            tries=self.tries,
             ack_us=retry_us // 4,
             lease_us=round(self.lease * TICKS),
         )

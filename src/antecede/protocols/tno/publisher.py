@@ -52,12 +52,17 @@ class _Topic:
 class Publisher:
     """At one node, for all topics."""
 
-    def __init__(self, node: int, out: ModuleOutbox, post: Post, *, window: int, retry_us: int, ack_us: int) -> None:
+    def __init__(
+        self, node: int, out: ModuleOutbox, post: Post, *, window: int, retry_us: int, ack_us: int, tries: int = 0
+    ) -> None:
+        """`tries`: ticks in vain after which it asks no more, until something happens; 0: it goes on for ever."""
         self._node = node
         self._out = out
         self._post = post
         self._window = window
         self._retry_us = retry_us
+        self._tries = tries
+        self._vain = 0
         self._ack_us = ack_us
         self._topics: dict[str, _Topic] = {}
         self._queue: deque[Message] = deque()
@@ -77,6 +82,7 @@ class Publisher:
         on.messages[message.seq] = message
         self._out.keep(Asked(message))
         self._queue.append(message)
+        self._vain = 0
         self._go_on()
         return message
 
@@ -85,6 +91,7 @@ class Publisher:
         on = self._topics.get(stamp.topic)
         if on is None or stamp.source != self._node or stamp.seq in on.stamps or stamp.seq not in on.messages:
             return
+        self._vain = 0
         on.stamps[stamp.seq] = stamp
         self._open.pop((stamp.topic, stamp.seq), None)
         while (due := on.stamps.pop(on.given + 1, None)) is not None:
@@ -106,6 +113,7 @@ class Publisher:
 
     def acknowledged(self, ack: PublishedAck) -> None:
         on = self._on(ack.topic)
+        self._vain = 0
         on.untold = {seq: number for seq, number in on.untold.items() if seq > ack.seq}
 
     def wake(self, timer: PublisherTick | PublishedDue) -> None:
@@ -116,6 +124,7 @@ class Publisher:
             return
         self._ticking = False
         self._ticks += 1
+        self._vain += 1
         for (topic, seq), tick in self._open.items():
             if tick < self._ticks - 1:  # it has had the time
                 self._post(topic, Create(topic, self._node, seq))
@@ -167,7 +176,14 @@ class Publisher:
         if untold:
             self._post(topic, Published(topic, self._node, tuple(untold.items())[:DEPENDENCIES_MAX]))
 
+    def encourage(self) -> None:
+        """Somebody is back: it may be the one who did not answer."""
+        self._vain = 0
+        self._tick_later()
+
     def _tick_later(self) -> None:
+        if self._tries and self._vain >= self._tries:
+            return
         if not self._ticking and (self._open or any(on.untold for on in self._topics.values())):
             self._ticking = True
             self._out.wake_after(self._retry_us, PublisherTick())

@@ -69,6 +69,8 @@ class Host(Protocol):
 
     node: int
     retry_us: int
+    #: Ticks in vain after which a replica keeps still until something happens; 0: it never does.
+    tries: int
 
     @property
     def out(self) -> Outbox: ...
@@ -108,6 +110,7 @@ class Replica:
         self._match: dict[int, int] = dict.fromkeys(members, 0)
         self._tail: deque[Append] = deque(maxlen=_TAIL)
         self._ticking = False
+        self._vain = 0
 
     def begin(self) -> None:
         """Say what there is to say before the first request."""
@@ -119,6 +122,7 @@ class Replica:
 
     def request(self, request: Request) -> None:
         """From anybody: take it, or pass it to who leads."""
+        self._vain = 0
         if self.leading:
             self._submit(request)
             self._advance()
@@ -221,6 +225,7 @@ class Replica:
     def tick(self) -> None:
         """A while has passed: what was not answered is sent again."""
         self._ticking = False
+        self._vain += 1
         if self._candidate is not None:
             if self.leader() == self._host.node:
                 self._canvass()
@@ -232,7 +237,14 @@ class Replica:
                 self.say(self.machine.unfinished())
         self.tick_later()
 
+    def encourage(self) -> None:
+        """Somebody is back: it may be the one who did not answer."""
+        self._vain = 0
+        self.tick_later()
+
     def tick_later(self) -> None:
+        if self._host.tries and self._vain >= self._host.tries:
+            return
         if not self._ticking and self._restless():
             self._ticking = True
             self._host.out.wake_after(self._host.retry_us, Tick(self.topic))
@@ -263,6 +275,7 @@ class Replica:
 
     def receive(self, sender: int, packet: Replication) -> None:
         """From another replica."""
+        self._vain = 0
         if packet.ballot > self._promised and not isinstance(packet, Promise | Appended):
             self._promise(packet.ballot)
         match packet:

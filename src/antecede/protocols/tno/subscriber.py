@@ -59,8 +59,12 @@ class Subscriber:
         buffer: int | None,
         ttl_us: int,
         retry_us: int,
+        tries: int = 0,
     ) -> None:
-        """`taken`: topics it takes from the beginning. `ttl_us`: how long an event waits; 0: for ever."""
+        """`taken`: topics it takes from the beginning. `ttl_us`: how long an event waits; 0: for ever.
+
+        `tries`: how often a change is asked for before it is left until somebody is back; 0: for ever.
+        """
         self._node = node
         self._out = out
         self._post = post
@@ -68,6 +72,8 @@ class Subscriber:
         self._ttl_us = ttl_us
         self._size = buffer
         self._retry_us = retry_us
+        self._tries = tries
+        self._tried = 0
         self._ranks, self._epoch = Ranks(order), 0
         self._buffer = Buffer(buffer)
         #: What the application wants; what managers may believe; what is notified; what the service gives, or will.
@@ -247,6 +253,12 @@ class Subscriber:
             elif self._now.topic in self._served:
                 self._ask()
 
+    def encourage(self) -> None:
+        """Somebody is back: it may be the one who did not answer."""
+        if self._tries and self._tried >= self._tries and self._now is not None and not self._answered:
+            self._tried = 0
+            self._send_change()
+
     def _changed(self) -> None:
         self._now, self._answered = None, True
         self._next_change()
@@ -254,6 +266,7 @@ class Subscriber:
     def _ask(self) -> None:
         assert self._now is not None
         self._version += 1
+        self._tried = 0
         self._answered = False
         if self._now.what == "join":
             self._registered.add(self._now.topic)
@@ -270,7 +283,9 @@ class Subscriber:
             for topic in sorted(self._unacked):
                 taken = topics if topic in self._registered else ()
                 self._post(topic, UpdateSub(topic, self._node, self._version, taken))
-        self._out.wake_after(self._retry_us, SubscriberTick(self._version))
+        self._tried += 1
+        if not self._tries or self._tried < self._tries:
+            self._out.wake_after(self._retry_us, SubscriberTick(self._version))
 
     def _begin(self, begin: Begin) -> None:
         """From here on the topic is taken."""
