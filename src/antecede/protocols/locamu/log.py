@@ -11,7 +11,7 @@ of its number must then know which message that was. So identifiers of messages 
 acknowledge.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from antecede.core import Message
 from antecede.overlay.extended import Surroundings
@@ -24,39 +24,51 @@ from antecede.protocols.locamu.records import Took
 class Names:
     """Identifiers that denote one message."""
 
-    __slots__ = ("ids", "told", "unacked")
+    __slots__ = ("_told", "ids", "unacked")
 
     def __init__(self) -> None:
-        #: In the order in which they were learned.
         self.ids: Ids = {}
         #: Links to nodes within a hop that have not acknowledged it under that name.
         self.unacked: set[int] = set()
-        #: By neighbour: in which conversation it was told, or told us, how many of the identifiers.
-        self.told: dict[int, tuple[int, int]] = {}
+        #: By neighbour: in which conversation it was told, or told us, which of the names.
+        self._told: dict[int, tuple[int, set[int]]] = {}
 
     def lacks(self, node: int) -> bool:
         """Has `node`, within a hop, a name for it that it has not acknowledged?"""
         return any(receiver_of(link) == node for link in self.unacked)
 
-    def tell(self, node: int, talk: int) -> Ids:
-        """What `node` was not told in this conversation, with a name it knows; from now on it has been."""
-        number, count = self.told.get(node, (talk, 0))
+    def untold(self, node: int, talk: int) -> list[int]:
+        """Of which links `node` does not know the number by what was said in this conversation."""
+        number, known = self._told.get(node, (talk, ()))
+        return [link for link in self.ids if link not in known] if number == talk else list(self.ids)
+
+    def tell(self, node: int, talk: int, links: Iterable[int]) -> None:
+        """`node` has been told these, or has told us."""
+        number, known = self._told.get(node, (talk, set()))
         if number != talk:
-            count = 0
-        self.told[node] = talk, len(self.ids)
-        if count == len(self.ids):
+            known = set()
+        known.update(links)
+        self._told[node] = talk, known
+
+    def record(self, me: int, node: int, talk: int) -> Ids:
+        """What `me` has not told `node`, with names it knows; from now on it has. Empty: it knows all.
+
+        Among the names it knows is its own for `me`, if there is one: `node` takes a record without it for a question.
+        """
+        new = self.untold(node, talk)
+        if not new:
             return {}
-        if not count:
-            return dict(self.ids)
-        items = list(self.ids.items())
-        known = [(link, n) for link, n in items[:count] if receiver_of(link) == node] or items[:1]
-        return dict([*known, *items[count:]])
+        known = self.ids.keys() - new
+        own = link_to(node, me)
+        known = {link for link in known if receiver_of(link) == node or link == own} or set(sorted(known)[:1])
+        self.tell(node, talk, new)
+        return {link: self.ids[link] for link in self.ids if link in known or link in new}
 
 
 class Entry(Names):
     """A message in the log."""
 
-    __slots__ = ("alias", "came_with", "numberers", "past", "path", "sent", "targets", "took")
+    __slots__ = ("alias", "numberers", "past", "path", "sent", "targets", "took")
 
     def __init__(self, took: Took, path: Ids, past: Ids, targets: frozenset[int]) -> None:
         super().__init__()
@@ -67,14 +79,12 @@ class Entry(Names):
         self.past = past
         #: Names other copies have. Replaced when there are more, never changed: packets hold it.
         self.alias: Ids = {}
-        #: How many of the identifiers, the first ones, its sender knows.
-        self.came_with = 0
         #: Those who certainly processed it: they numbered it.
         self.numberers = {sender_of(link) for link in path}
         #: To whom this node passes it on, if nobody else does.
         self.targets = targets
-        #: By neighbour: in which conversation, and with how many identifiers, it was sent.
-        self.sent: dict[int, tuple[int, int]] = {}
+        #: By neighbour: in which conversation it was sent.
+        self.sent: dict[int, int] = {}
 
     @property
     def message(self) -> Message:

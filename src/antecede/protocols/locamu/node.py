@@ -132,6 +132,7 @@ class LoCaMu(Process):
             self._acknowledged(sender, parcel)
             for ids in parcel.records:
                 self.state.learn(ids, sender)
+                self._told_by(sender, ids)
             for interest in parcel.interests:
                 self.state.routing.hear(sender, interest)
             if parcel.data is not None:
@@ -209,6 +210,7 @@ class LoCaMu(Process):
         ids = {**data.path, **data.alias}
         if state.is_known(ids):
             state.duplicate(ids)
+            self._told_by(sender, ids)
         elif needs := state.column.needs(data.past):
             state.column.hold(sender, data, needs)
         else:
@@ -225,8 +227,15 @@ class LoCaMu(Process):
         entry = state.take(Took(message, data.origin, data.whole, data.path, data.alias, data.past, numbers))
         if sender is None or (message.topic in state.routing.joined and self._is_of_our_time(data)):
             self.out.deliver(message)
-        if sender is not None:  # it knows the names it sent
-            entry.told[sender] = self._talks.number(sender), entry.came_with
+        if sender is not None:
+            entry.tell(sender, self._talks.number(sender), (*data.path, *data.alias))
+
+    def _told_by(self, sender: int, ids: Ids) -> None:
+        """`sender` knows these names: nobody needs to tell it."""
+        names = self.state.log.find(ids) or next(iter(self.state.log.find_foreign(ids)), None)
+        if names is not None:
+            known = [at for at, number in ids.items() if names.ids.get(at) == number]
+            names.tell(sender, self._talks.number(sender), known)
 
     def _agreed(self, targets: tuple[int, ...], upstream: int | None, data: Data) -> tuple[int, ...]:
         """Who left while the message is on its way, and was numbered by those before us, is numbered here as well.
@@ -325,18 +334,27 @@ class LoCaMu(Process):
     def _send(self, entry: Entry, to: int, path: Ids, alias: Ids, past: Ids) -> None:
         self._open(to)
         talk = self._talks.number(to)
-        sent = talk, len(path) + len(alias)
-        if entry.sent.get(to) == sent:
+        if entry.sent.get(to) == talk and not self._is_news(entry, to, path.keys() | alias.keys()):
             return  # said in this conversation: it will be heard
-        entry.sent[to] = sent
-        if path is entry.path:
-            entry.told[to] = talk, len(entry.ids)
+        entry.sent[to] = talk
+        entry.tell(to, talk, (*path, *alias))
         took = entry.took
         origin = self.around.before(took.origin, to)[0]
         window = self._window_of(to)  # names given farther away mean nothing there
         path, alias = ({at: n for at, n in ids.items() if sender_of(at) in window} for ids in (path, alias))
         data = Data(took.message, origin, took.whole and origin == took.origin, path, alias, past)
         self._talks.say(to, data=data, records=self._records_for(to))
+
+    def _is_news(self, entry: Entry, to: int, links: Collection[int]) -> bool:
+        """Is there a name among these that `to` was not told, for itself or for somebody behind it?
+
+        Others mean nothing to it: whoever may make its own ways safe has numbered the message for it, too.
+        """
+        around = self.around
+        return any(
+            at in links and receiver_of(at) in around.distance and to in around.path(self.node, receiver_of(at))
+            for at in entry.untold(to, self._talks.number(to))
+        )
 
     def _window_of(self, peer: int) -> frozenset[int]:
         """The safe neighbourhood of a neighbour, as far as it is known here."""
@@ -353,7 +371,7 @@ class LoCaMu(Process):
         told = []
         for names in untold:
             if not isinstance(names, Entry) or any(sender_of(at) == self.node for at in names.unacked):
-                ids = names.tell(peer, self._talks.number(peer))
+                ids = names.record(self.node, peer, self._talks.number(peer))
                 if ids:
                     told.append(ids)
         untold.clear()
@@ -366,7 +384,9 @@ class LoCaMu(Process):
             if peer in self._suspected or peer in self._unsure:
                 continue
             talk = self._talks.number(peer)
-            told = tuple(ids for names in old if self._concerns(names, peer) and (ids := names.tell(peer, talk)))
+            told = tuple(
+                ids for names in old if self._concerns(names, peer) and (ids := names.record(self.node, peer, talk))
+            )
             if told:
                 self._open(peer)
                 self._talks.say(peer, records=told)

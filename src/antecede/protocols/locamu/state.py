@@ -105,22 +105,22 @@ class State:
                 past[at] = number
 
     def _nearby(self, ids: Ids) -> Ids:
-        """Identifiers on links nearby. Of the others nobody here will hear again."""
-        return {at: number for at, number in ids.items() if self.is_near(at)}
+        """Names as far as this node knows anybody: a past it passes on for somebody else may mention as much."""
+        known = self.around.distance
+        return {at: number for at, number in ids.items() if sender_of(at) in known and receiver_of(at) in known}
 
     def _enter(self, took: Took, past: Ids, alias: Ids) -> Entry:
         safe = self.around.safe
         path = {at: number for at, number in took.path.items() if sender_of(at) in safe}
-        others = {at: number for at, number in alias.items() if sender_of(at) in safe and at not in path}
+        others = {at: number for at, number in self._nearby(alias).items() if at not in path}
         targets = frozenset(to for to in map(receiver_of, took.numbers) if to in self.log.near)
         entry = Entry(took, path | took.numbers, past, targets)
         entry.alias = others
-        entry.came_with = len(path) + len(others)
         entry.numberers.update(map(sender_of, others))
         for ids in (took.path, alias):
             for at, number in ids.items():
                 self.column.note(at, number)
-        self.log.add(entry, {**path, **others, **took.numbers})  # what its sender knows comes first
+        self.log.add(entry, {**path, **others, **took.numbers})
         self.changed[entry] = None
         for at, number in entry.ids.items():
             self.column.known(at, number)
@@ -163,7 +163,10 @@ class State:
         return self.log.learn(entry, numbers)
 
     def _late_answer(self, ids: Ids, asks: int) -> Ids:
-        """The same for a message no longer in the log, at the word of the one who lacks this node's number."""
+        """The same for a message no longer in the log, at the word of the one who lacks this node's number.
+
+        The word may be old, and the message have a number already: then it has two, which does no harm.
+        """
         own = link(self.around.me, asks)
         named = any(receiver_of(at) == asks for at in ids)
         if not self.routing.changes or not named or own in ids or not self.is_known(ids):
