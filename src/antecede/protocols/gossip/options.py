@@ -22,6 +22,8 @@ _MARGIN = 4
 #: Brokers a subscriber knows of besides its own.
 _ALTERNATES = 4
 
+_ORDER = ("causal", "fifo", "exactly-once", "no-invention")
+
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -55,6 +57,11 @@ class GossipOptions(ChanceOptions, frozen=True, kw_only=True):
     @property
     def across_topics(self) -> bool:
         return True
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """Order always. Nobody can promise that all agree on what a broker told its subscribers before it crashed."""
+        return _ORDER
 
     def build_chance(self, nodes: int, founders: Founders, chance: MakeChance) -> MakeProcess:
         brokers = self.brokers or nodes
@@ -131,6 +138,10 @@ MakeBroker = Callable[[int, Chance, set[str], list[Peer], dict[int, frozenset[st
 class ContextOptions(GossipOptions, frozen=True, kw_only=True):
     """Gossip with immediate predecessors."""
 
+    @property
+    def promises(self) -> tuple[str, ...]:
+        return (*_ORDER, "complete") if self.pull else _ORDER
+
     def _broker_maker(self, relays: dict[int, frozenset[str]], habits: Habits) -> MakeBroker:
         return lambda node, chance, takes, peers, subscribers, brokers: Broker(
             node,
@@ -157,7 +168,10 @@ class ContextOptions(GossipOptions, frozen=True, kw_only=True):
 
 
 class RoundsOptions(GossipOptions, frozen=True, kw_only=True):
-    """Gossip with one colour a broker. Each message goes to all groups its broker has at the beginning."""
+    """Gossip with one colour a broker. Each message goes to all groups its broker has at the beginning.
+
+    What does not come within as many rounds as there are colours is refused, so completeness is not promised.
+    """
 
     #: How many rounds back an entry may name a message; 0: twice the rounds a message is young.
     colours: Annotated[int, Meta(ge=0, le=255)] = 0
