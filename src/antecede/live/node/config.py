@@ -64,7 +64,7 @@ class NodeConfig:
     #: Of total: the first so many places number the messages together. A minority of them may be down. All nodes must
     #: agree. And how long a message is waited for whose node went silent after it was numbered.
     managers: int = 1
-    patience_s: float = 10.0
+    patience_s: float = 5.0
     #: The failure detector's round, and how long it waits for an answer.
     round_s: float = 1.0
     timeout_s: float = 0.8
