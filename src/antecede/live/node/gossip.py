@@ -5,8 +5,9 @@ whose own short list of predecessors is kept by the same `core.clocks.Frontier` 
 VCube's diagnosis runs below and says who is down.
 """
 
+import logging
 import random
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 from antecede.core.clocks import DomainFrontier
@@ -14,6 +15,8 @@ from antecede.live.node.config import NodeConfig
 from antecede.protocols.gossip import Broker, Habits, groups_of
 from antecede.protocols.gossip.records import Delivered, Kept, Published, Reached
 from antecede.protocols.vcube_diagnosis import Life
+
+log = logging.getLogger("antecede.live")
 
 #: How long something is waited for before a node goes on without it. Nobody has it then: it was asked for all the time.
 _PATIENCE_S: Final = 120.0
@@ -40,6 +43,18 @@ class GossipProcess(Broker):
         )
         super().__init__(node, config.slots, habits, random.Random(), DomainFrontier(node, groups_of))
         self._leaving: set[str] = set()
+        self._gone_without = 0
+
+    def wake(self, timer: Hashable) -> None:
+        super().wake(timer)
+        without = self.order.given_up + self.order.late
+        if without > self._gone_without:
+            self._gone_without = without
+            log.error(
+                "node %d: so far it went on %d times without a message that nobody has, or refused one that came after",
+                self.node,
+                without,
+            )
 
     def unsubscribe(self, topic: str) -> None:
         """Leave once what was published here has been told for as long as news is told."""
