@@ -50,8 +50,9 @@ def positions(frame: DataFrame) -> list[int]:
 
 def test_every_column(session: SparkSession, journal: Path) -> None:
     frame = table(session, journal, rowsPerPartition=30)
-    assert frame.rdd.getNumPartitions() == 4
-    rows = frame.selectExpr("*", "unix_micros(published) AS sent_us", "unix_micros(delivered) AS came_us").collect()
+    more = ("unix_micros(published) AS sent_us", "unix_micros(delivered) AS came_us", "spark_partition_id() AS task")
+    rows = frame.selectExpr("*", *more).collect()
+    assert [row.task for row in rows] == sorted([0, 1, 2, 3] * 25)
     assert [row.position for row in rows] == list(range(1, 101))
     for row in rows:
         stored = message(row.position)

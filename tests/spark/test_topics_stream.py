@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
@@ -64,15 +63,6 @@ def test_a_restart_goes_on_and_reads_an_unfinished_batch_again(copy: Copy) -> No
     write_journal(copy.journal, 7, retain=5000)
     assert batches(copy.run()) == [10, 7]
     assert copy.positions() == list(range(1, 38))
-
-
-def test_a_position_lost_to_retention(copy: Copy) -> None:
-    write_journal(copy.journal, 50)
-    copy.run()
-    write_journal(copy.journal, 100, retain=2000)
-    with pytest.raises(StreamingQueryException, match=r"positions 51 to \d+ of .* were removed by retention"):
-        copy.run()
-    assert copy.positions() == list(range(1, 51))
 
 
 # -- without Spark: what it asks and is answered ----------------------------------------------------------------------
