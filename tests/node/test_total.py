@@ -1,6 +1,7 @@
 """`overlay = "total"`: one order for all readers of a cluster, numbered by managers that may crash."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import combinations, pairwise
@@ -13,7 +14,9 @@ from antecede import Feed, Message, MessageId, Node
 from antecede.audit import audit
 from antecede.core import Message as CoreMessage
 from antecede.core import Packet, ProtocolError, UsageError
+from antecede.live.bulk.records import Release, Stage
 from antecede.live.envelope import seal
+from antecede.live.errors import StoppedError
 from antecede.live.journal import export_rows
 from antecede.live.node.config import NodeConfig
 from antecede.live.node.protocol import OVERLAYS
@@ -25,6 +28,8 @@ from antecede.protocols.vcube_ps.packets import Pub
 from antecede.trace import Event
 from tests.client.running import awaited, take
 from tests.node.clusters import cluster, make, restart, until_all_have
+from tests.node.test_bulk import ask, rows
+from tests.node.test_bulk import published as bulk_published
 
 SETTINGS: dict[str, Any] = {"overlay": "total", "slots": 4}
 
@@ -225,6 +230,40 @@ async def test_a_client_moves_and_is_answered_behind_what_it_read(tmp_path: Path
             await bus.publish("t", b"after", after=[MessageId(*before)])
             (message,) = await take(feed, 1)
             assert message.payload == b"after"
+
+
+@awaited
+async def test_rows_in_bulk_are_published_once_though_the_node_dies_before_they_are_numbered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bodies = [str(number) for number in range(10)]
+    async with cluster(2, tmp_path, **SETTINGS) as nodes:
+        await published(nodes[1], "t", b"before")
+        await until_all_have(nodes, 1)
+        nodes[0].abort()  # which gives the numbers
+        calls = itertools.count()
+
+        def six(payloads: Sequence[bytes], level: int) -> tuple[list[CoreMessage], None]:
+            if next(calls) == 6:
+                raise StoppedError("that is enough")
+            return [], None  # one by one, then
+
+        monkeypatch.setattr(nodes[1], "publish_payloads", six)
+        with pytest.raises(StoppedError):
+            await ask(nodes[1], Stage("p", 0, rows(*bodies)), Release("job", 1, (("p", 1),)))
+        await nodes[1].driver.settled()
+        assert nodes[1].process.backlog == 6
+        nodes[1].abort()
+        async with AsyncExitStack() as stack:
+            again = []
+            for node in reversed(nodes):
+                again.append(await restart(node, tmp_path, nodes[0], **SETTINGS))
+                stack.push_async_callback(again[-1].stop)
+                if node is nodes[1]:
+                    await ask(again[0], Stage("q", 0, rows(*bodies)), Release("job", 1, (("q", 1),)))
+            await published(again[0], "t", b"behind")
+            await until_all_have(again, 12)
+    assert bulk_published(tmp_path / "n0") == bulk_published(tmp_path / "n1") == bodies
 
 
 @awaited

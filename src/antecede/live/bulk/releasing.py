@@ -24,6 +24,7 @@ from antecede.live.envelope import mark_of, seal
 from antecede.live.errors import JournalError, StoppedError
 from antecede.live.journal import JournalFile
 from antecede.live.journal.blocks import LeanMessage
+from antecede.protocols.tno.records import Asked
 from antecede.protocols.vcube_ps.records import Published, PublishedRun
 
 if TYPE_CHECKING:
@@ -207,8 +208,9 @@ class Releases:
             return done
 
         # What was published and not delivered here yet is kept by the protocol alone.
-        records = [one for one in await journal.kept() if isinstance(one, Published | PublishedRun)]
-        kept = [message for record in records for message in record.messages]
+        records = await journal.kept()
+        kept = [message for one in records if isinstance(one, Published | PublishedRun) for message in one.messages]
+        kept += [one.message for one in records if isinstance(one, Asked)]
         return max(_furthest(kept, slot, batch.mark), await asyncio.to_thread(look))
 
     # -- inside --------------------------------------------------------------------------------------------------------

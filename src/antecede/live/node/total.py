@@ -98,19 +98,22 @@ def compact(records: Iterable[object], node: int, config: NodeConfig, domain: st
         return kept
     managers = OrderingModule(node, settings_of(config))
     managers.restore([record for record in ours if isinstance(record, Accepted | KeptState)])
+    taken = _subscriber(ours, domain)
+    waiting = [decode_event(record.topic, record.data).message for record in taken if isinstance(record, Came)]
     return [
         *compact_service(service, node),
         *managers.managers_kept(),
-        *_publisher(ours),
-        *_subscriber(ours, domain),
+        *_publisher(ours, [message.seq for message in waiting if message.source == node]),
+        *taken,
     ]
 
 
-def _publisher(records: Sequence[object]) -> list[object]:
-    """What is not with the service, the last that is (it keeps the count), and what a manager may ask about."""
+def _publisher(records: Sequence[object], waiting: Sequence[int]) -> list[object]:
+    """What is not with the service, or is and waits here to be delivered: `live.bulk` looks for what it published. The
+    last that is with it, which keeps the count; and of what is out as much as a manager may be told."""
     asked = [record for record in records if isinstance(record, Asked)]
     out = [record for record in records if isinstance(record, Out)]
-    reached = out[-1].seq if out else 0
+    reached = min([out[-1].seq if out else 0, *waiting])
     return [*[record for record in asked if record.message.seq >= reached], *out[-DEPENDENCIES_MAX:]]
 
 
