@@ -5,7 +5,7 @@
 Equal tables give equal orders, however their rows arrived and are partitioned: among the messages that may come next,
 the first is the one with the least `by`, then the least source, then the least number.
 
-Only the columns that decide the order are shuffled to one task a key and ordered there, some hundred bytes a message;
+Only the columns that decide the order are shuffled to one task a key and ordered there, half a kilobyte a message;
 the rows themselves are joined with their places and sorted by Spark, and need not fit anywhere. (A chain of
 dependencies is as long as a conversation, so going round by joins, a step a link, is no way to do it.)
 """
