@@ -191,3 +191,15 @@ def test_popularity_rises_ever_more_slowly() -> None:
     assert all(rise > 0 for rise in rises)
     assert rises == sorted(rises, reverse=True)
     assert values[-1] < 1
+
+
+def test_what_a_silent_publisher_asked_for_later_is_void_too_and_numbered_anew_in_its_order() -> None:
+    """It crashed before it had its numbers. If the second kept the old one, it would be notified before the first."""
+    managing = manager(("b",))
+    for seq in (1, 2):
+        managing.apply(Create("b", 5, seq))
+    managing.apply(Expire("b", 5, 1, 1))
+    assert managing.waiting() == []
+    assert managing.judge(Create("b", 5, 2)) == "early"
+    stamps = [packet for seq in (1, 2) for _, packet in managing.apply(Create("b", 5, seq))]
+    assert [packet.number for packet in stamps if isinstance(packet, Stamp)] == [3, 4]
