@@ -19,15 +19,17 @@ from antecede.live.envelope import seal
 from antecede.live.errors import StoppedError
 from antecede.live.journal import export_rows
 from antecede.live.node.config import NodeConfig
+from antecede.live.node.local import LocalCluster
 from antecede.live.node.protocol import OVERLAYS
 from antecede.live.node.total import TotalProcess, check_events, compact
 from antecede.protocols.options import PROMISES, TOTAL
 from antecede.protocols.tno import encode_event
 from antecede.protocols.tno.records import Asked, Told
 from antecede.protocols.vcube_ps.packets import Pub
-from antecede.trace import Event
+from antecede.trace import Event, Row
 from tests.client.running import awaited, take
 from tests.node.clusters import cluster, make, restart, until_all_have
+from tests.node.kill import Load, all_agree
 from tests.node.test_bulk import ask, rows
 from tests.node.test_bulk import published as bulk_published
 
@@ -327,3 +329,36 @@ def test_events_are_looked_at_before_anybody_takes_them() -> None:
         check_events([Pub((CoreMessage("main", 2, 7, (), event),))])
     with pytest.raises(ProtocolError, match="no timestamped one"):
         check_events([Pub((CoreMessage("main", 1, 7, (), b"x"),))])
+
+
+@pytest.mark.slow
+def test_processes_are_killed_under_load_and_all_have_one_order(tmp_path: Path) -> None:
+    """Four processes, three of them managers, killed one after the other, the one that leads twice."""
+    load, rows = asyncio.run(asyncio.wait_for(killed(tmp_path, victims=[0, 3, 1, 0]), 300))
+    report = audit(rows, rules=(*PROMISES, TOTAL))
+    tagged = sum(row.note == "out_of_order" for row in rows if row.event is Event.DELIVER)
+    print(f"{len(load.acknowledged)} acknowledged, {load.uncertain} uncertain, {tagged} deliveries tagged, {report}")
+    assert report.ok, str(report)
+    assert load.acknowledged
+    for node in range(4):
+        taken = {(row.source, row.seq) for row in rows if row.event is Event.DELIVER and row.node == node}
+        assert load.acknowledged <= taken, "acknowledged and lost"
+
+
+async def killed(directory: Path, *, victims: list[int]) -> tuple[Load, list[Row]]:
+    settings = {"overlay": "total", "managers": 3, "patience_s": 2.0, "shorten_every": 200}
+    async with LocalCluster(directory, nodes=4, **settings) as running:
+        load = Load(running, 1)
+        clients = [asyncio.create_task(load.run(node)) for node in range(4)]
+        for victim in victims:
+            await asyncio.sleep(2.0)
+            await running.kill(victim)
+            await asyncio.sleep(2.0)
+            await running.start(victim)
+        await asyncio.sleep(2.0)
+        load.stop()
+        await asyncio.wait(clients, timeout=60)
+        for client in clients:
+            client.cancel()
+        await all_agree(running, 60)
+        return load, list(export_rows([running.journal(node) for node in range(4)]))
