@@ -1,5 +1,7 @@
 """The figures of the TNO paper in shape: who wins, what grows, and that timestamps are as long as predicted."""
 
+import random
+from statistics import fmean
 from typing import TypeAlias
 
 import pytest
@@ -7,8 +9,11 @@ import pytest
 from antecede.core.message import MessageId
 from antecede.experiments.base import Experiment
 from antecede.experiments.midlab11 import PUBLICATIONS, TOPICS, Buffer, Latency, Overhead, mean_rank
+from antecede.experiments.midlab11_adaptation import Adaptation, Swaps
 from antecede.experiments.midlab11_measure import Notified
 from antecede.experiments.midlab11_patterns import Patterns, consistent, kind_of, patterns
+from antecede.experiments.midlab11_prototype import Prototype
+from antecede.experiments.midlab11_swaps import READINGS, Reading, course, publications
 
 #: By protocol and metric.
 Found: TypeAlias = dict[tuple[str, str], float]
@@ -127,3 +132,76 @@ def test_without_order_two_detectors_disagree_and_with_tno_plus_never() -> None:
     assert found["tno-0-buffer", "tagged"] > 5
     assert found["tno-infinite-buffer", "consistent_patterns"] == 100
     assert found["tno-infinite-buffer", "tagged"] == 0
+
+
+# -- adaptation -------------------------------------------------------------------------------------------------------
+
+
+def test_a_topic_changes_places_with_the_highest_or_the_nearest_it_has_outgrown() -> None:
+    """f(1) − f(0) at α 1 is 0.24: the first event outgrows all topics without one."""
+    highest = course([0, 1, 2], [2, 2, 0], alpha=1, beta=0.2, reading=Reading())
+    assert highest == (2, [3, 1, 3]), "2 takes 0's place; then 0 with its one event outgrows 1, and not 2"
+    nearest = course([0, 1, 2], [2, 2, 2], alpha=1, beta=0.2, reading=Reading(place="nearest"))
+    assert nearest == (2, [3, 2, 1])
+    assert course([0, 1, 2], [2, 2, 2], alpha=1, beta=0.2, reading=Reading(begin=4)).swaps == 0
+    assert course([0, 1, 2], [2, 2, 2], alpha=1, beta=0, reading=Reading()) == (0, [3, 3, 3])
+
+
+def test_the_papers_swaps_by_calculation() -> None:
+    """β as described in every reading; α as described only where numbers begin above 0."""
+    swaps: dict[tuple[str, float, float], float] = {}
+    for name in ("highest-from-0", "highest-from-4"):
+        for alpha, beta in Swaps.choices:
+            counts = []
+            for seed in range(4):
+                rng = random.Random(seed)
+                events, order = publications(rng, 600, 1000, 0.901), rng.sample(range(1000), 1000)
+                counts.append(course(order, events, alpha=alpha, beta=beta, reading=READINGS[name]).swaps)
+            swaps[name, alpha, beta] = fmean(counts)
+        assert swaps[name, 0.1, 0.1] > swaps[name, 0.1, 0.2] > swaps[name, 0.1, 0.3]
+    assert swaps["highest-from-0", 0.1, 0.2] < swaps["highest-from-0", 0.5, 0.2], "the other way round"
+    published = Swaps().published()
+    for alpha, beta in ((0.1, 0.2), (0.5, 0.2), (0.1, 0.1), (0.1, 0.3)):
+        printed = published[f"alpha-{alpha}-beta-{beta}", 10_000, "swaps"].value
+        assert swaps["highest-from-4", alpha, beta] == pytest.approx(printed, rel=0.45)
+
+
+class SmallAdaptation(Adaptation):
+    """As the experiment, and quicker."""
+
+    topics, taken, events = 80, 20, 300
+
+
+def test_adapting_nears_the_best_order_and_survives_a_change() -> None:
+    orders = ("best", "random", "dynamic", "best-changed", "dynamic-changed")
+    found = read(SmallAdaptation(), "simulated", 12, only=tuple(f"simulated/{order}" for order in orders))
+    for metric in ("end_to_end", "bytes"):
+        at_end = {order: found[order, f"{metric}-300"] for order in orders}
+        assert at_end["dynamic"] < 0.6 * at_end["random"], "Figures 18 and 19"
+        assert at_end["dynamic"] < 0.7 * found["dynamic", f"{metric}-50"]
+        whole = {order: fmean(found[order, f"{metric}-{event}"] for event in range(50, 301, 50)) for order in orders}
+        assert whole["best"] < whole["dynamic"], "which Figure 18 has the other way round"
+        assert at_end["dynamic-changed"] < at_end["best-changed"], "Figure 20"
+    calculated = read(SmallAdaptation(), "fifty-topics", 12, only=("fifty-topics/best", "fifty-topics/dynamic"))
+    assert calculated["best", "bytes-end"] == pytest.approx(97, rel=0.3)
+    assert calculated["best", "bytes-end"] <= calculated["dynamic", "bytes-end"] < 200
+
+
+# -- the prototype ----------------------------------------------------------------------------------------------------
+
+
+def test_a_small_system_beside_a_sequencer() -> None:
+    alone = read(Prototype(), "1-mbps", 1)
+    assert set(alone.values()) == {0.0, 100.0}, "nothing goes over a link"
+    few, more = read(Prototype(), "1-mbps", 2), read(Prototype(), "1-mbps", 5)
+    for variant in ("worst", "uniform", "power", "sequencer"):
+        assert 0 < few[variant, "end_to_end-1"] < more[variant, "end_to_end-1"]
+    assert more["power", "end_to_end-1"] < more["uniform", "end_to_end-1"] < more["worst", "end_to_end-1"]
+
+
+def test_long_payloads_wear_out_the_sequencer_first() -> None:
+    variants = tuple(f"{variant}/{rate}" for variant in ("worst", "power", "sequencer") for rate in (5, 50))
+    found = read(Prototype(), "1-mbps-500-bytes", 10, only=variants)
+    assert found["sequencer", "end_to_end-5"] < found["power", "end_to_end-5"]
+    assert found["sequencer", "end_to_end-50"] > found["power", "end_to_end-50"]
+    assert found["worst", "within_second-50"] < found["power", "within_second-50"] < found["power", "within_second-5"]

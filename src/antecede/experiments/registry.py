@@ -10,7 +10,9 @@ from antecede.experiments.locamu_causal import BESIDE_CAUSAL
 from antecede.experiments.locamu_crash import CRASH
 from antecede.experiments.locamu_metadata import METADATA
 from antecede.experiments.midlab11 import FIXED_ORDER
+from antecede.experiments.midlab11_adaptation import ADAPTATION
 from antecede.experiments.midlab11_patterns import PATTERNS
+from antecede.experiments.midlab11_prototype import PROTOTYPE
 from antecede.experiments.thesis_aggregation import AGGREGATION
 from antecede.experiments.thesis_ch4 import CHAPTER_4
 from antecede.experiments.thesis_ch5 import SINGLE_AND_SEVERAL
@@ -24,7 +26,7 @@ CHAPTER_5 = (*SINGLE_AND_SEVERAL, *ORDER_AND_TOPICS, *CHURN, *BROKERS, *AUTHORS,
 
 LOCAMU = (*BESIDE_DELTA, *BESIDE_CAUSAL, *METADATA, *CRASH)
 
-TNO = (*FIXED_ORDER, *PATTERNS)
+TNO = (*FIXED_ORDER, *ADAPTATION, *PATTERNS, *PROTOTYPE)
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment

@@ -1,0 +1,74 @@
+"""When topics change places (MIDLAB 9/2011, 5 and 6.2), by calculation: no network and no nodes, at the paper's size.
+
+What decides over swaps is which topics are taken together, how often something is published on each, and the rule: f of
+a topic's number against f of a higher one's, with α and β. None of it needs time. Any two topics are held to be taken
+together by somebody, so that the entries of a timestamp are its topic's rank. With the paper's 10,000 subscribers that
+take 100 of 1,000 topics each, by the power law, this is so of all topics on which much is published: nearly everybody
+takes them. Two of the rarest meet in every fourth run only; on those little is published.
+
+What is not printed and decides over the outcome is a parameter: at which number the topics begin, and with which of the
+higher topics it has outgrown a topic changes places.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from antecede.protocols.tno.order import popularity
+
+
+class Reading(NamedTuple):
+    """What the text leaves open."""
+
+    #: Which of the topics it has outgrown a topic changes places with.
+    place: Literal["highest", "nearest"] = "highest"
+    #: Events counted on each topic before the first.
+    begin: int = 0
+    #: The paper says 1,000 for α and β; elsewhere it has 50.
+    topics: int = 1000
+
+
+READINGS = {
+    "highest-from-0": Reading(),
+    "highest-from-4": Reading(begin=4),
+    "nearest-from-0": Reading(place="nearest"),
+    "fifty-topics": Reading(topics=50),
+}
+
+
+class Course(NamedTuple):
+    """How it went."""
+
+    swaps: int
+    #: Of each event's timestamp.
+    entries: list[int]
+
+
+def course(order: Sequence[int], events: Sequence[int], *, alpha: float, beta: float, reading: Reading) -> Course:
+    """Publish `events`, named by their topics, under an order that adapts; with `beta` 0 it stays."""
+    now = list(order)
+    count = dict.fromkeys(order, reading.begin)
+    swaps, entries = 0, []
+    for topic in events:
+        count[topic] += 1
+        place = now.index(topic)
+        entries.append(place + 1)
+        if not beta:
+            continue
+        least = popularity(count[topic], alpha) - beta
+        above = range(place) if reading.place == "highest" else range(place - 1, -1, -1)
+        outgrown = next((higher for higher in above if popularity(count[now[higher]], alpha) < least), None)
+        if outgrown is not None:
+            now[outgrown], now[place] = now[place], now[outgrown]
+            swaps += 1
+    return Course(swaps, entries)
+
+
+def publications(rng: random.Random, count: int, topics: int, shape: float) -> list[int]:
+    """The topics of so many events, by rank, under the power law."""
+    found: list[int] = []
+    while len(found) < count:
+        rank = int(rng.paretovariate(shape))
+        if rank <= topics:
+            found.append(rank - 1)
+    return found
