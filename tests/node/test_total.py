@@ -313,6 +313,14 @@ def seen(process: TotalProcess) -> tuple[dict[bytes, int], list[CoreMessage], bo
     return module._clock.seen, module.waiting(), module.takes("main")
 
 
+@awaited
+async def test_a_journal_of_an_ordinary_node_is_refused(tmp_path: Path) -> None:
+    async with cluster(1, tmp_path, slots=4) as (node,):
+        await published(node, "t", b"")
+    with pytest.raises(UsageError, match="start with a new directory"):
+        await make(0, (), tmp_path, **SETTINGS).start()
+
+
 def test_settings_are_checked() -> None:
     with pytest.raises(UsageError, match="managers"):
         NodeConfig(overlay="total", slots=4, managers=5)

@@ -58,9 +58,9 @@ class NodeProcess(Diagnosed):
         )
         self.asked = asked
 
-    #: Messages of applications that are not numbered yet.
     @property
     def backlog(self) -> int:
+        """Messages this node has published that have no place in the order yet."""
         return 0
 
     def published(self, delivered: int) -> int:

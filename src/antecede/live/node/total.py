@@ -12,7 +12,7 @@ long; then the managers declare its number void. Should the message come after a
 from collections.abc import Iterable, Sequence
 from typing import Final, get_args
 
-from antecede.core import Packet, ProtocolError
+from antecede.core import Packet, ProtocolError, UsageError
 from antecede.core.limits import DEPENDENCIES_MAX
 from antecede.live.node.compact import compact as compact_service
 from antecede.live.node.config import NodeConfig
@@ -22,7 +22,7 @@ from antecede.protocols.tno.records import Asked, Came, Out, Taken, Told, Versio
 from antecede.protocols.tno.replica import Kept as Accepted
 from antecede.protocols.tno.replica import KeptState
 from antecede.protocols.vcube_ps import VCubePs
-from antecede.protocols.vcube_ps.records import Kept
+from antecede.protocols.vcube_ps.records import Began, Kept
 
 #: What the journal keeps for it.
 KEPT: Final = (*get_args(Kept), *RECORDS)
@@ -37,6 +37,13 @@ class TotalProcess(TotalOrder):
     def __init__(self, service: VCubePs, config: NodeConfig) -> None:
         super().__init__(OrderingModule(service.node, settings_of(config)), service)
         self._service = service
+
+    def restore(self, records: Iterable[object]) -> None:
+        kept = list(records)
+        if any(isinstance(record, Began) for record in kept) and not any(isinstance(one, RECORDS) for one in kept):
+            problem = "the journal was written without it, so its messages have no place in the order"
+            raise UsageError("overlay", "total", problem, "start with a new directory")
+        super().restore(kept)
 
     def delivered(self, topic: str) -> dict[int, int]:
         """By source: how far nothing more is to come here. What came and waits is to come; what is neither here nor

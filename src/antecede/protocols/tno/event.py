@@ -53,9 +53,12 @@ def encode_event(
     return b"".join([*parts, message.payload])
 
 
-@lru_cache(maxsize=4096)  # in a simulation all subscribers get the same bytes
 def decode_event(topic: str, data: bytes) -> Event:
     """Raises `ProtocolError` for bytes that no ordering module made."""
+    return _decode_small(topic, data) if len(data) <= _SMALL else _decode(topic, data)
+
+
+def _decode(topic: str, data: bytes) -> Event:
     if len(data) < _HEADER.size + ENTRY_BYTES:
         raise ProtocolError(f"an event of {len(data)} bytes on {topic!r} is no timestamped one")
     epoch, source, seq, above, below = _HEADER.unpack_from(data)
@@ -68,3 +71,9 @@ def decode_event(topic: str, data: bytes) -> Event:
         raise ProtocolError(f"an event on {topic!r} is stamped for another topic")
     message = Message(topic, source, seq, (), data[payload_at:])
     return Event(own, number, epoch, entries[1 : 1 + above], entries[1 + above :], message)
+
+
+#: What is read several times is read once: in a simulation all subscribers get the same bytes. Large ones would fill
+#: the memory.
+_SMALL: Final = 1024
+_decode_small: Final = lru_cache(maxsize=4096)(_decode)
