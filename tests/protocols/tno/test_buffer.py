@@ -1,6 +1,6 @@
 """The buffer: what waits for itself is found, as a plain search of all that is held finds it."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.core import Message, Verdict
@@ -31,6 +31,7 @@ def waits_for(held: dict[Place, list[Entry]], place: Place) -> set[Place]:
     return found
 
 
+@settings(deadline=None)
 @given(HELD)
 def test_circles_are_found_when_they_close(events: dict[Place, list[Entry]]) -> None:
     buffer, held = Buffer(None), dict[Place, list[Entry]]()
@@ -48,6 +49,7 @@ def test_circles_are_found_when_they_close(events: dict[Place, list[Entry]]) -> 
                 held.pop((ready.topic, ready.number), None)
 
 
+@settings(deadline=None)
 @given(HELD, PLACE)
 def test_nothing_is_waited_for_on_a_topic_that_is_left(events: dict[Place, list[Entry]], left: Place) -> None:
     buffer = Buffer(None)

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.core import Message, ProtocolError, UsageError
@@ -40,6 +40,7 @@ def manager(*subscriptions: tuple[str, ...], topic: str = "b", order: tuple[str,
 # -- events -----------------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1 << 40), NUMBER, ENTRIES, ENTRIES, st.binary(max_size=50), st.integers(0, 65535), NUMBER)
 def test_an_event_comes_back_as_it_went(
     epoch: int,
@@ -59,6 +60,7 @@ def test_an_event_comes_back_as_it_went(
     assert event.below == tuple((topic_id(topic), n) for topic, n in below)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_what_no_module_made_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError):
@@ -150,6 +152,7 @@ def test_a_subscription_takes_no_number_and_an_older_one_changes_nothing() -> No
     assert here.apply(Create("b", 7, 1))[0][0] == "a"
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5)), max_size=60))
 def test_each_publisher_is_numbered_in_its_order_once(asked: list[tuple[int, int]]) -> None:
     """S14: requests come in any order and again."""

@@ -74,6 +74,13 @@ def test_managers_that_crash_for_good() -> None:
     assert sum(verdict.messages for verdict in verdicts) > 50
 
 
+@pytest.mark.parametrize("seed", [9164, 9267])
+def test_once_blocked_after_a_crash(seed: int) -> None:
+    """An answer to a request of before the crash came before its turn; a service that still gave what nobody wanted."""
+    verdict = search(seed)
+    assert verdict.ok, (trial_of(seed), verdict.words)
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     assert search(7) == search(7)
 

@@ -167,6 +167,9 @@ class Publisher:
     def _go_on(self) -> None:
         while self._queue and len(self._open) < self._window:
             message = self._queue.popleft()
+            on = self._on(message.topic)
+            if message.seq not in on.messages or message.seq in on.stamps:
+                continue  # an answer to a request of before a crash came first
             self._open[message.topic, message.seq] = self._ticks
             self._post(message.topic, Create(message.topic, self._node, message.seq))
         self._tick_later()

@@ -111,6 +111,8 @@ class Replica:
         self._tail: deque[Append] = deque(maxlen=_TAIL)
         self._ticking = False
         self._vain = 0
+        #: What was not answered at the last tick.
+        self._outstanding: set[Out] = set()
 
     def begin(self) -> None:
         """Say what there is to say before the first request."""
@@ -234,7 +236,9 @@ class Replica:
         elif self.leading:
             self._catch_up()
             if not self._answers:  # else they wait for other replicas, and this would too
-                self.say(self.machine.unfinished())
+                unfinished = self.machine.unfinished()
+                self.say([out for out in unfinished if out in self._outstanding])  # the others have not had the time
+                self._outstanding = set(unfinished)
         self.tick_later()
 
     def encourage(self) -> None:

@@ -380,6 +380,7 @@ class Subscriber:
     def restore(self, record: Wanted | Versioned | Taken | Came | Told) -> None:
         match record:
             case Wanted():
+                self._asked_for.add(record.topic)  # the service may still give it, wanted or not
                 if record.wanted:
                     self.wants.add(record.topic)
                 else:
