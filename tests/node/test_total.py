@@ -6,19 +6,23 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from antecede import Feed, Message, MessageId, Node
+from antecede import Bus, Feed, Message, MessageId, Node
 from antecede.audit import audit
+from antecede.core import Frontier, Packet, ProtocolError, UsageError
 from antecede.core import Message as CoreMessage
-from antecede.core import Packet, ProtocolError, UsageError
 from antecede.live.bulk.records import Release, Stage
+from antecede.live.client.records import Begun, Items
 from antecede.live.envelope import seal
 from antecede.live.errors import StoppedError
 from antecede.live.journal import export_rows
 from antecede.live.node.config import NodeConfig
+from antecede.live.node.history import History
+from antecede.live.node.hub import Hub
 from antecede.live.node.local import LocalCluster
 from antecede.live.node.protocol import OVERLAYS
 from antecede.live.node.total import TotalProcess, check_events, compact
@@ -123,7 +127,7 @@ async def test_a_manager_is_killed_in_the_middle_and_comes_back(tmp_path: Path) 
 
     These may come tagged: the others do not wait for its return.
     """
-    settings = {"managers": 3, "shorten_every": 30, "patience_s": 1.0}
+    settings: dict[str, Any] = {"managers": 3, "shorten_every": 30, "patience_s": 1.0}
     async with managed(4, tmp_path, **settings) as nodes:
         acknowledged: set[tuple[int, int]] = set()
         stopping = False
@@ -155,8 +159,8 @@ async def test_a_manager_is_killed_in_the_middle_and_comes_back(tmp_path: Path) 
             await nodes[0].stop()
     report = audit(rows, rules=(*PROMISES, TOTAL))
     assert report.ok, str(report)
-    for node in range(4):
-        taken = {(row.source, row.seq) for row in rows if row.event is Event.DELIVER and row.node == node}
+    for place in range(4):
+        taken = {(row.source, row.seq) for row in rows if row.event is Event.DELIVER and row.node == place}
         assert acknowledged <= taken, "acknowledged and lost"
 
 
@@ -188,9 +192,14 @@ async def test_who_was_silent_too_long_is_tagged_and_not_lost(tmp_path: Path) ->
                 await until_all_have(nodes, 2)
             finally:
                 await nodes[2].stop()
-        for node in nodes[:2]:
-            async with node.connect() as bus, bus.subscribe("#", since="0", order="total") as feed:
-                assert [one.out_of_order for one in await take(feed, 2)] == [False, True]
+        await nodes[1].stop()
+        nodes[1] = await restart(nodes[1], tmp_path, nodes[0], **settings)
+        try:
+            for node in nodes[:2]:  # from memory, and from the journal alone
+                async with node.connect() as bus, bus.subscribe("#", since="0", order="total") as feed:
+                    assert [one.out_of_order for one in await take(feed, 2)] == [False, True]
+        finally:
+            await nodes[1].stop()
         rows = list(export_rows([tmp_path / f"n{number}" / "journal.db" for number in range(3)]))
     report = audit(rows, rules=(*PROMISES, TOTAL))
     assert report.ok, str(report)
@@ -321,6 +330,25 @@ async def test_a_journal_of_an_ordinary_node_is_refused(tmp_path: Path) -> None:
         await make(0, (), tmp_path, **SETTINGS).start()
 
 
+def test_a_reader_that_moves_asks_again_for_what_follows_a_tagged_message() -> None:
+    """Of source 1, number 6 came tagged before 5. Who counted it would never ask another node for 5."""
+    bus = SimpleNamespace(_frontier=Frontier())
+    feed = Feed(cast(Bus, bus), 1, ("#",), since=None, order="total", policy="block", queue=8)
+    feed._begin(Begun(1, 0, ((1, 4), (2, 0))))
+    bodies = tuple(seal("t", body, time_us=0) for body in (b"a", b"6", b"b"))
+    feed._take(Items(1, 0, bodies, ((1, 3),), ((2, 1, 1), (1, 6, 1), (2, 2, 1)), {}, {}, (1,)))
+    assert feed._seen == {1: 4, 2: 2}
+    assert [feed._queue[at][-1] for at in range(3)] == [False, True, False]
+
+
+def test_what_was_before_a_nodes_time_is_not_waited_for() -> None:
+    hub = Hub("main", History(None, 0, entries_max=40, bytes_max=1 << 20), {0: 3}, total=True)
+    assert not hub.has(((0, 4),))
+    hub.settled = lambda: {0: 4}
+    assert hub.has(((0, 4),))
+    assert not hub.has(((0, 5),))
+
+
 def test_settings_are_checked() -> None:
     with pytest.raises(UsageError, match="managers"):
         NodeConfig(overlay="total", slots=4, managers=5)
@@ -354,7 +382,7 @@ def test_processes_are_killed_under_load_and_all_have_one_order(tmp_path: Path) 
 
 
 async def killed(directory: Path, *, victims: list[int]) -> tuple[Load, list[Row]]:
-    settings = {"overlay": "total", "managers": 3, "patience_s": 2.0, "shorten_every": 200}
+    settings: dict[str, Any] = {"overlay": "total", "managers": 3, "patience_s": 2.0, "shorten_every": 200}
     async with LocalCluster(directory, nodes=4, **settings) as running:
         load = Load(running, 1)
         clients = [asyncio.create_task(load.run(node)) for node in range(4)]
