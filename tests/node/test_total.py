@@ -152,8 +152,7 @@ async def test_a_manager_is_killed_in_the_middle_and_comes_back(tmp_path: Path) 
             await until_all_have(nodes, nodes[2].hub.position + 30)
             stopping = True
         try:
-            await until_all_have(nodes, len(acknowledged))
-            await asyncio.sleep(0.2)
+            await until_all_have(nodes, sum(node.process.published(0) for node in nodes))
             rows = list(export_rows([tmp_path / f"n{number}" / "journal.db" for number in range(4)]))
         finally:
             await nodes[0].stop()
