@@ -210,6 +210,8 @@ class LoCaMu(Process):
         ids = {**data.path, **data.alias}
         if state.is_known(ids):
             state.duplicate(ids)
+            if state.routing.changes and state.log.find(ids) is None and sender not in map(sender_of, ids):
+                state.learn(ids, sender)  # sent by one who stands in for us: it lacks our number (`State._late_answer`)
             self._told_by(sender, ids)
         elif needs := state.column.needs(data.past):
             state.column.hold(sender, data, needs)
