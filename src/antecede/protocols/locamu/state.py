@@ -171,6 +171,8 @@ class State:
         named = any(receiver_of(at) == asks for at in ids)
         if not self.routing.changes or not named or own in ids or not self.is_known(ids):
             return {}
+        if link(asks, self.around.me) in ids:
+            return {}  # it numbered the message for us: it is before us on the way, and needs no number of ours
         if any(own in names.ids for names in self.log.find_foreign(ids)):
             return {}
         self.past[own] = self.past.get(own, 0) + 1
