@@ -102,18 +102,6 @@ class DuplicatesRaiseThePast(Mutant):
     state_type = _RaisesPast
 
 
-class DuplicatesWait(LoCaMu):
-    """L4, line 33: a duplicate waits like everything else, for dead nodes too, and its names wait with it."""
-
-    def _take(self, sender: int, data: Data) -> None:
-        needs = self.state.column.needs(data.past)
-        if needs:
-            self.state.column.known = lambda link, number: None  # type: ignore[method-assign]
-            self.state.column.hold(sender, data, needs)
-        else:
-            super()._take(sender, data)
-
-
 class _KeepsNames(State):
     def _note(self, ids: Ids, entry: Entry | None) -> bool:
         news = super()._note(ids, entry)
