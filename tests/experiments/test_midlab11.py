@@ -56,7 +56,7 @@ def test_timestamps_are_as_long_as_predicted(latencies: Found) -> None:
         entries = found[publication, "entries"]
         assert entries == pytest.approx(found[publication, "entries_predicted"], rel=0.3)
         # One to the first manager, one from each to the next, one back; a few managers share a node with another.
-        assert found[publication, "making"] == pytest.approx(entries + 1, rel=0.2)
+        assert 0.85 * (entries + 1) < found[publication, "making"] <= entries + 1
         added = found[publication, "ordering"] + found[publication, "held"]
         assert found[publication, "added"] == pytest.approx(added, rel=0.3), "what ordering adds is what it takes"
 

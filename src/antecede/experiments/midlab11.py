@@ -67,7 +67,7 @@ class Latency(_OverScribe):
         "under the same publications. As published: worst case far above uniform, uniform above power law; ordering "
         "drives the worst case and stays below the service's time under the power law; fewer events within a second in "
         "the same order. Timestamps have as many entries as predicted (entries_predicted), and take one packet more "
-        "than entries, less what managers share a node (making; some are sent again before they are acknowledged). "
+        "than entries, less what managers share a node (making); what acknowledges them is apart (keeping). "
         "That the worst case grows steeply with the size follows only if managers talk over Pastry's routes (setting "
         "pastry: 5 s with 100 nodes, 9 s with 1,000, 11 s with 10,000); over single links (links: 4 s with 100 nodes, "
         "5 s with 1,000) only Scribe's trees grow. With 10 or 30 nodes it matters more which of their few links happen "
