@@ -179,9 +179,10 @@ def test_adapting_nears_the_best_order_and_survives_a_change() -> None:
         at_end = {order: found[order, f"{metric}-300"] for order in orders}
         assert at_end["dynamic"] < 0.6 * at_end["random"], "Figures 18 and 19"
         assert at_end["dynamic"] < 0.7 * found["dynamic", f"{metric}-50"]
-        whole = {order: fmean(found[order, f"{metric}-{event}"] for event in range(50, 301, 50)) for order in orders}
-        assert whole["best"] < whole["dynamic"], "which Figure 18 has the other way round"
         assert at_end["dynamic-changed"] < at_end["best-changed"], "Figure 20"
+    # Only once adapting has settled, and only in bytes: seconds also depend on whose links are slow, and go either way.
+    settled = {order: fmean(found[order, f"bytes-{event}"] for event in (200, 250, 300)) for order in orders}
+    assert settled["best"] < settled["dynamic"], "which Figure 18 has the other way round"
     calculated = read(SmallAdaptation(), "fifty-topics", 12, only=("fifty-topics/best", "fifty-topics/dynamic"))
     assert calculated["best", "bytes-end"] == pytest.approx(97, rel=0.3)
     assert calculated["best", "bytes-end"] <= calculated["dynamic", "bytes-end"] < 200
