@@ -25,15 +25,14 @@ import msgspec
 
 from antecede.audit import audit
 from antecede.core import Message
-from antecede.experiments.search_vcube_ps import InOrder, holding, unfinished
+from antecede.experiments.rough_links import rough_links
+from antecede.experiments.search_vcube_ps import holding, unfinished
 from antecede.experiments.searching import Verdict
 from antecede.protocols.gossip import Broker, Subscriber, groups_of, together
 from antecede.protocols.gossip.options import GossipOptions
 from antecede.protocols.options import Founders, MakeProcess
 from antecede.protocols.registry import options
 from antecede.sim.engine import Simulation
-from antecede.sim.faults import duplicating, losing
-from antecede.sim.network import Network, PacketSwitched, heavy_tailed
 from antecede.sim.tracing import Tracer
 from antecede.sim.units import ticks
 from antecede.trace import Recorder
@@ -190,7 +189,8 @@ class _Run:
         self.nodes = range(trial.brokers + trial.subscribers)
         self.subscribers = range(trial.brokers, trial.brokers + trial.subscribers)
         tracer = _Tracer(self.recorder, self.groups)
-        self.simulation = Simulation(make, self.nodes, self._network(), [tracer])
+        network = rough_links(seed, loss=trial.loss, duplication=trial.duplication, fifo=trial.fifo)
+        self.simulation = Simulation(make, self.nodes, network, [tracer])
         self.simulation.on_delivery = self._answer
         self.answers_left = 2 * trial.actions
         #: What brokers that crashed had given up.
@@ -208,17 +208,6 @@ class _Run:
             self.simulation.at(self._sometime(), partial(self._crash, node))
         for _ in range(trial.false_suspicions):
             self.simulation.at(self._sometime(), self._suspect_wrongly)
-
-    def _network(self) -> Network:
-        trial = self.trial
-        network: Network = PacketSwitched(heavy_tailed(random.Random(f"{self.seed}/network"), ticks(100), 1.3))
-        if trial.fifo:
-            network = InOrder(network)
-        if trial.loss:
-            network = losing(network, trial.loss, random.Random(f"{self.seed}/loss"))
-        if trial.duplication:
-            network = duplicating(network, trial.duplication, random.Random(f"{self.seed}/duplication"), ticks(300))
-        return network
 
     def _sometime(self) -> int:
         return ticks(self.rng.uniform(0, self.trial.window_of_time))

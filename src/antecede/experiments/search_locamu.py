@@ -23,6 +23,7 @@ import msgspec
 
 from antecede.audit import audit
 from antecede.core import Message, Packet
+from antecede.experiments.rough_links import rough_links
 from antecede.experiments.searching import Verdict
 from antecede.overlay.extended import Extended
 from antecede.overlay.graph import BaseGraph
@@ -30,8 +31,6 @@ from antecede.overlay.graph_shapes import line, random_tree, star
 from antecede.protocols.locamu import LoCaMu, Timing
 from antecede.protocols.options import MakeProcess
 from antecede.sim.engine import Simulation
-from antecede.sim.faults import duplicating, losing
-from antecede.sim.network import Network, PacketSwitched, heavy_tailed
 from antecede.sim.tracing import Tracer
 from antecede.sim.units import TICKS, ticks
 from antecede.trace import Recorder
@@ -166,7 +165,8 @@ class _Run:
         self.recorder = Recorder()
         self.tracer = _Tracer(self.recorder)
         make_process = make(self.graph, self.members, trial.f)
-        self.simulation = Simulation(make_process, range(trial.nodes), self._network(), [self.tracer])
+        network = rough_links(seed, loss=trial.loss, duplication=trial.duplication)
+        self.simulation = Simulation(make_process, range(trial.nodes), network, [self.tracer])
         self.simulation.on_delivery = self._answer
         self.takes = {(node, topic) for topic, taken in self.members.items() for node in taken}
         for node, topic in sorted(self.takes):
@@ -179,15 +179,6 @@ class _Run:
             self.simulation.at(self._sometime(), partial(self._crash, node))
         for _ in range(trial.false_suspicions):
             self.simulation.at(self._sometime(), self._suspect_wrongly)
-
-    def _network(self) -> Network:
-        trial = self.trial
-        network: Network = PacketSwitched(heavy_tailed(random.Random(f"{self.seed}/network"), ticks(100), 1.3))
-        if trial.loss:
-            network = losing(network, trial.loss, random.Random(f"{self.seed}/loss"))
-        if trial.duplication:
-            network = duplicating(network, trial.duplication, random.Random(f"{self.seed}/duplication"), ticks(300))
-        return network
 
     def _sometime(self) -> int:
         return ticks(self.rng.uniform(0, self.trial.time))

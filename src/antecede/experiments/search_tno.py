@@ -22,15 +22,14 @@ import msgspec
 
 from antecede.audit import audit
 from antecede.core import Message, Packet, Process
-from antecede.experiments.search_vcube_ps import InOrder
+from antecede.experiments.rough_links import rough_links
 from antecede.experiments.searching import Verdict
 from antecede.experiments.straight_service import straight_service
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.tno import Manager, OrderingModule, SubscriptionClock, TotalOrder
 from antecede.protocols.tno.options import SERVICES, TnoOptions
 from antecede.sim.engine import Simulation
-from antecede.sim.faults import duplicating, losing
-from antecede.sim.network import Network, PacketSwitched, fixed_per_link, heavy_tailed
+from antecede.sim.network import Network, fixed_per_link
 from antecede.sim.tracing import Tracer
 from antecede.sim.units import TICKS, ticks
 from antecede.trace import Event, Recorder
@@ -239,19 +238,12 @@ class _Run:
 
     def _network(self) -> Network:
         trial = self.trial
-        propagation = heavy_tailed(random.Random(f"{self.seed}/network"), ticks(100), 1.3)
+        fixed = None
         if trial.fixed:
-            propagation = fixed_per_link(
-                f"{self.seed}/network", lambda rng: ticks(min(2000, 30 * rng.paretovariate(1)))
-            )
-        network: Network = PacketSwitched(propagation)
-        if trial.fifo:
-            network = InOrder(network)
-        if trial.loss:
-            network = losing(network, trial.loss, random.Random(f"{self.seed}/loss"))
-        if trial.duplication:
-            network = duplicating(network, trial.duplication, random.Random(f"{self.seed}/duplication"), ticks(300))
-        return network
+            fixed = fixed_per_link(f"{self.seed}/network", lambda rng: ticks(min(2000, 30 * rng.paretovariate(1))))
+        return rough_links(
+            self.seed, loss=trial.loss, duplication=trial.duplication, fifo=trial.fifo, propagation=fixed
+        )
 
     def _sometime(self) -> int:
         return ticks(self.rng.uniform(0, self.trial.window_of_time))

@@ -14,7 +14,7 @@ The same function runs under hypothesis, in the test suite's loops and as tasks 
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -22,12 +22,11 @@ import msgspec
 
 from antecede.audit import audit
 from antecede.core import Message, MessageId, Process
+from antecede.experiments.rough_links import rough_links
 from antecede.experiments.searching import Verdict
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.sim.engine import Simulation
-from antecede.sim.faults import duplicating, losing
-from antecede.sim.network import Network, PacketSwitched, heavy_tailed
 from antecede.sim.tracing import Tracer
 from antecede.sim.units import TICKS, ticks
 from antecede.trace import Event, Recorder, Row
@@ -131,23 +130,6 @@ def topics_of(trial: Trial) -> list[str]:
     return [f"t{number}" for number in range(trial.topics)]
 
 
-class InOrder:
-    """Links that do not reorder: a packet arrives after those sent before it on the same link."""
-
-    def __init__(self, network: Network) -> None:
-        self.weighs = network.weighs
-        self._network = network
-        self._last: dict[tuple[int, int], int] = {}
-
-    def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]:
-        times = []
-        for time in self._network.arrivals(now, sender, to, size):
-            after_all = max(time, self._last.get((sender, to), 0) + 1)
-            self._last[sender, to] = after_all
-            times.append(after_all)
-        return times
-
-
 class _Tracer(Tracer):
     """Records, and counts who leaves without having been asked to."""
 
@@ -178,7 +160,8 @@ class _Run:
         self.rng = random.Random(f"{seed}/actions")
         self.recorder = Recorder()
         self.tracer = _Tracer(self.recorder)
-        self.simulation = Simulation(make, range(trial.nodes), self._network(), [self.tracer])
+        network = rough_links(seed, loss=trial.loss, duplication=trial.duplication, fifo=trial.fifo)
+        self.simulation = Simulation(make, range(trial.nodes), network, [self.tracer])
         self.simulation.on_delivery = self._answer
         #: What each node was last asked to take; publications asked for; those still allowed as answers.
         self.wants = {(node, topic): False for node in range(trial.nodes) for topic in topics_of(trial)}
@@ -194,18 +177,6 @@ class _Run:
             self.simulation.at(self._sometime(), partial(self._crash, node))
         for _ in range(trial.false_suspicions):
             self.simulation.at(self._sometime(), self._suspect_wrongly)
-
-    def _network(self) -> Network:
-        trial = self.trial
-        rng = random.Random(f"{self.seed}/network")
-        network: Network = PacketSwitched(heavy_tailed(rng, ticks(100), 1.3))
-        if trial.fifo:
-            network = InOrder(network)
-        if trial.loss:
-            network = losing(network, trial.loss, random.Random(f"{self.seed}/loss"))
-        if trial.duplication:
-            network = duplicating(network, trial.duplication, random.Random(f"{self.seed}/duplication"), ticks(300))
-        return network
 
     def _sometime(self) -> int:
         return ticks(self.rng.uniform(0, self.trial.window_of_time))
