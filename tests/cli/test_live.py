@@ -79,7 +79,8 @@ def test_pub_sub_and_status(node: str) -> None:
         (["pub", "a", "x", "--durability", "often"], "durability"),
         (["pub", "a", "x", "--header", "lang"], "name=value"),
         (["pub", "a", "x", "--after", "first"], "source.seq"),
-        (["sub", "a", "--order", "total"], "use causal"),
+        (["sub", "a", "--order", "sorted"], "use causal"),
+        (["sub", "a", "--order", "total"], "overlay"),
         (["sub", "a", "--since", "noon"], "cursor"),
     ],
 )
