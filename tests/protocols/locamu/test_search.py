@@ -12,6 +12,13 @@ def test_no_schedule_goes_wrong(block: int) -> None:
         assert verdict.ok, f"search({seed}): {verdict.words}"
 
 
+@pytest.mark.parametrize("seed", [900, 1043, 1108, 2150])
+def test_a_message_that_comes_before_the_news_of_a_member_is_forgotten_in_the_end(seed: int) -> None:
+    """Each left messages in a log once: a relay never numbered them for somebody behind it, or was never asked to."""
+    verdict = search(seed)
+    assert verdict.ok, f"search({seed}): {verdict.words}"
+
+
 def test_the_search_is_of_what_it_says() -> None:
     trials = [trial_of(seed) for seed in range(500)]
     assert {trial.shape for trial in trials} == {"line", "star", "random"}

@@ -222,8 +222,7 @@ class LoCaMu(Process):
         state, message = self.state, data.message
         upstream = None if sender is None else self.around.first_step(data.origin)
         targets = state.routing.targets(message.topic, upstream)
-        if state.routing.changes:
-            targets = self._agreed(targets, upstream, data)
+        targets = self._agreed(targets, upstream, data)
         past, me = state.past, self.node
         numbers = {at: past.get(at, 0) + 1 for at in (link(me, to) for to in targets)}
         entry = state.take(Took(message, data.origin, data.whole, data.path, data.alias, data.past, numbers))
@@ -242,7 +241,8 @@ class LoCaMu(Process):
     def _agreed(self, targets: tuple[int, ...], upstream: int | None, data: Data) -> tuple[int, ...]:
         """Who left while the message is on its way, and was numbered by those before us, is numbered here as well.
 
-        (See `State._late`, where this is found out later.)
+        So is who joined, where the message is here before the news of that. (See `State._late`, where this is found out
+        later. While nobody comes or goes there are no such nodes: all relays have the same targets.)
         """
         around = self.around
         named = {receiver_of(at) for at in (*data.path, *data.alias)}.difference(targets)
@@ -386,20 +386,28 @@ class LoCaMu(Process):
             if peer in self._suspected or peer in self._unsure:
                 continue
             talk = self._talks.number(peer)
-            told = tuple(
-                ids for names in old if self._concerns(names, peer) and (ids := names.record(self.node, peer, talk))
-            )
+            told = tuple(ids for names in old if (ids := self._late_word(names, peer, talk)))
             if told:
                 self._open(peer)
                 self._talks.say(peer, records=told)
         if self._aging:
             self._arm("look", self._timing.retry_us)
 
-    def _concerns(self, names: Names, peer: int) -> bool:
-        """Does `peer` lack a name here, or do we lack one of its?"""
+    def _late_word(self, names: Names, peer: int, talk: int) -> Ids:
+        """What `peer` is told of it: names it lacks; or, if we lack its number, all there are, which is a question.
+
+        Where members come and go the question is asked though `peer` knows every name: it may have told us them itself,
+        and have forgotten the message without a number for us (`State._late_answer`).
+        """
+        log = self.state.log
         if names.lacks(peer):
-            return True
-        return isinstance(names, Entry) and not names.unacked and peer in self.state.log.silent(names)
+            return names.record(self.node, peer, talk)
+        if not isinstance(names, Entry) or names.unacked or peer not in log.silent(names):
+            return {}
+        if not log.unsettled:
+            return names.record(self.node, peer, talk)
+        names.tell(peer, talk, names.ids)
+        return names.ids.copy()
 
     # -- conversations ------------------------------------------------------------------------------------------
 

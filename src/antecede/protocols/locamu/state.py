@@ -137,8 +137,7 @@ class State:
         new = self.log.learn(entry, ids)
         if not new:
             return news
-        if self.routing.changes:
-            new |= self._late(entry, new)
+        new |= self._late(entry, new)
         entry.alias = {**entry.alias, **new}
         entry.numberers.update(map(sender_of, new))
         for at, number in new.items():
