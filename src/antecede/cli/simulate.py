@@ -11,7 +11,6 @@ from rich.table import Table
 
 from antecede.audit import audit
 from antecede.core import UsageError
-from antecede.core.choices import example
 from antecede.overlay.vcube import VCube
 from antecede.protocols.registry import PROTOCOLS
 from antecede.sim import RunSpec, simulate
@@ -84,15 +83,6 @@ def simulate_command(
             typer.echo(f"trace: {trace}")
     if not report.ok:
         raise typer.Exit(1)
-
-
-def describe_choices() -> str:
-    """Every network, workload and fault with its keys: the tail of `antecede simulate --help`, and of the docs."""
-    lines = []
-    for title, choices in (("networks", NETWORKS), ("workloads", WORKLOADS), ("faults", FAULTS)):
-        lines.append(title)
-        lines += [f"  {example(name, choice)}  — {(choice.__doc__ or '').strip()}" for name, choice in choices.items()]
-    return "\n".join(lines)
 
 
 def _options(pairs: list[str], aggregate: bool | None) -> dict[str, object]:

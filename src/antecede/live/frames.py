@@ -72,11 +72,6 @@ class FrameConnection(asyncio.Protocol):
             self.wrote = True
             self._transport.write(data)
 
-    @property
-    def unsent(self) -> int:
-        """Bytes handed to `write` that the system has not taken yet."""
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
-
     def pause(self) -> None:
         if self._transport is not None and not self._done and self._transport.is_reading():
             self._transport.pause_reading()

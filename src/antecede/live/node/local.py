@@ -57,11 +57,6 @@ class LocalCluster:
         return f"antecede://127.0.0.1:{self.ports[node]}"
 
     @property
-    def urls(self) -> str:
-        """One URL that names all nodes."""
-        return "antecede://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
-
-    @property
     def page(self) -> str | None:
         """Where to look at the first node with a browser."""
         return None if self._http_port is None else f"http://127.0.0.1:{self._http_port}/"
