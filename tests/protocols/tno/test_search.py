@@ -81,6 +81,12 @@ def test_once_blocked_after_a_crash(seed: int) -> None:
     assert verdict.ok, (trial_of(seed), verdict.words)
 
 
+def test_once_missed_an_event_after_a_change_of_mind() -> None:
+    """The service reported a subscription that was taken back; it was believed to be the one asked for after that."""
+    verdict = search(5613)
+    assert verdict.ok, verdict.words
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     assert search(7) == search(7)
 

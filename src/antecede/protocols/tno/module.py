@@ -7,7 +7,7 @@ protocol (`process`), or a program that talks to a broker. The driver calls
     receive(sender, packet)             a control packet of another node's module arrived
     ens_notified(topic, data)           the service gave an event
     ens_published(topic)                the service has taken the next event it was given on this topic
-    ens_joined(topic), ens_left(topic)  the service gives a topic's events from now on; or has broken that off by itself
+    ens_joined(topic), ens_left(topic)  the service gives a topic's events from now on; no more, asked to or by itself
     wake, peer_down, peer_up            timers, suspicions
     restore, start                      after a crash, with what was kept
 
@@ -61,6 +61,12 @@ class Lease(NamedTuple):
     topic: str
 
 
+class Gone(NamedTuple):
+    """A timer: is `node` still suspected? Then nobody need wait a lease for what it had numbered."""
+
+    node: int
+
+
 class GotDue(NamedTuple):
     """A timer: acknowledge what came from the manager of `sender` to that of `topic`."""
 
@@ -69,7 +75,7 @@ class GotDue(NamedTuple):
 
 
 #: By which a process that stands on another tells its own timers from the other's.
-TIMERS = (Tick, Lease, GotDue, PublisherTick, PublishedDue, SubscriberTick, Patience)
+TIMERS = (Tick, Lease, Gone, GotDue, PublisherTick, PublishedDue, SubscriberTick, Patience)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +102,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tries: int = 0
     #: How long an acknowledgement waits for company: less than that.
     ack_us: int
-    #: When an event that was numbered and never published is declared void; 0: never.
+    #: When an event that was numbered and never published is declared void, sooner if its publisher is suspected;
+    #: 0: never.
     lease_us: int = 0
     #: Must one take a topic to publish on it?
     publishers_subscribe: bool = True
@@ -239,6 +246,8 @@ class OrderingModule:
                 self._replica(timer.topic).tick()
             case Lease():
                 self._expire(timer.topic)
+            case Gone():
+                self._expire_all_of(timer.node)
             case GotDue():
                 self._acking.discard(timer)
                 replica = self._replica(timer.topic)
@@ -255,6 +264,9 @@ class OrderingModule:
         for replica in self._replicas.values():
             if node in replica.members and replica.leader() == self.node:
                 replica.stand()
+        if self._settings.lease_us:
+            # What it gave to the service before it fell may take a while to be passed on by others.
+            self.out.wake_after(min(self._settings.lease_us, 2 * self._settings.retry_us), Gone(node))
         self._settle()
 
     def peer_up(self, node: int) -> None:
@@ -391,3 +403,13 @@ class OrderingModule:
         if waiting - before:
             self._leases[topic] = waiting - before
             self.out.wake_after(self._settings.lease_us, Lease(topic))
+
+    def _expire_all_of(self, node: int) -> None:
+        """Declare void what `node` had numbered and did not publish before it fell."""
+        if node not in self._suspected:
+            return
+        for replica in list(self._replicas.values()):
+            if replica.leading and isinstance(replica.machine, Manager):
+                for source, seq, number in sorted(replica.machine.waiting()):
+                    if source == node:
+                        replica.request(Expire(replica.topic, source, seq, number))

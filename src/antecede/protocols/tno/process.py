@@ -131,6 +131,8 @@ class TotalOrder(Process):
                     self.module.ens_joined(topic)
             else:
                 self.inner.unsubscribe(topic)
+                if not self.inner.reports_membership:
+                    self.module.ens_left(topic)
 
     def _hear(self) -> None:
         """What the service gives and reports, in its order."""
@@ -154,5 +156,5 @@ class TotalOrder(Process):
             self.module.ens_published(change.topic)
         elif change.what == "subscribe":
             self.module.ens_joined(change.topic)
-        elif self.module.wants(change.topic):
+        else:
             self.module.ens_left(change.topic)

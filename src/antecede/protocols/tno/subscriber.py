@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 
 from antecede.core import LimitError, Packet, Verdict
 from antecede.core.limits import HELD_MESSAGES_MAX
+from antecede.protocols.tno.attachment import Attachments
 from antecede.protocols.tno.buffer import Begin, Buffer, Place
 from antecede.protocols.tno.clock import SubscriptionClock
 from antecede.protocols.tno.event import Event, TopicId, decode_event, topic_id
@@ -76,12 +77,11 @@ class Subscriber:
         self._tried = 0
         self._ranks, self._epoch = Ranks(order), 0
         self._buffer = Buffer(buffer)
-        #: What the application wants; what managers may believe; what is notified; what the service gives, or will.
+        self._service = Attachments(out, taken)
+        #: What the application wants; what managers may believe; what is notified.
         self.wants = set(taken)
         self._registered = set(taken)
         self._active: dict[TopicId, str] = {topic_id(topic): topic for topic in sorted(taken)}
-        self._served = set(taken)
-        self._asked_for = set(taken)
         #: By topic not taken yet: what came of it.
         self._hold: dict[str, list[tuple[Event, bytes] | int]] = {}
         self._version = 0
@@ -94,6 +94,8 @@ class Subscriber:
         self._voided: set[Place] = set()
         #: After a crash: events that were waiting.
         self._came: dict[Place, tuple[str, bytes]] = {}
+        #: After a crash: topics the service may give, wanted or not.
+        self._mentioned: set[str] = set()
         for topic in self._active:
             clock.joined(topic, ())
 
@@ -140,37 +142,40 @@ class Subscriber:
 
     def served(self, topic: str) -> None:
         """The service gives this node the events of `topic` from now on."""
-        self._served.add(topic)
-        if self._now == _Change("join", topic):
+        if self._service.joined(topic) and self._now == _Change("join", topic):
             self._ask()
 
     def not_served(self, topic: str) -> None:
-        """The service has broken off and begins anew by itself: so do we."""
-        self._served.discard(topic)
-        if topic in self.wants:
-            self._hold[topic] = []
-            self._deactivate(topic)
-            if _Change("join", topic) not in self._changes:
-                self._change(_Change("join", topic))
+        """The service gives `topic` no more. Where it has broken off we begin anew."""
+        if self._service.left(topic) and topic in self.wants:
+            self._rejoin(topic)
+
+    def _rejoin(self, topic: str) -> None:
+        """Something of `topic` was missed: take it from another number on."""
+        self._hold[topic] = []
+        self._deactivate(topic)
+        join = _Change("join", topic)
+        if self._now == join:  # asks again when it is served; an answer to what it has asked is too early
+            self._version += 1
+            self._answered = True
+        elif join not in self._changes:
+            self._change(join)
 
     def need(self, topic: str) -> None:
         """The service must know us on `topic`: to take it, or to publish on it."""
-        if topic not in self._asked_for:
-            self._asked_for.add(topic)
-            self._out.ens_subscribe(topic)
+        self._service.need(topic)
 
     def release(self, topic: str) -> None:
         """The service need not give `topic` any more."""
-        self._served.discard(topic)
-        self._asked_for.discard(topic)
-        self._out.ens_unsubscribe(topic)
+        self._service.release(topic)
 
     def unneeded(self) -> list[str]:
         """Topics the service gives and nobody wants."""
-        if self._asked_for <= self.wants:
+        unwanted = self._service.besides(self.wants)
+        if not unwanted:
             return []
         busy = {change.topic for change in (self._now, *self._changes) if change is not None}
-        return sorted(self._asked_for - self.wants - busy)
+        return sorted(set(unwanted) - busy)
 
     def arrived(self, topic: str, data: bytes) -> None:
         """The service gave an event."""
@@ -250,7 +255,7 @@ class Subscriber:
                 self._ask()
             elif self._now.topic not in self.wants or topic_id(self._now.topic) in self._active:
                 self._now = None  # left before it was begun
-            elif self._now.topic in self._served:
+            elif self._service.gives(self._now.topic):
                 self._ask()
 
     def encourage(self) -> None:
@@ -289,6 +294,8 @@ class Subscriber:
 
     def _begin(self, begin: Begin) -> None:
         """From here on the topic is taken."""
+        if begin.version != self._version:
+            return  # the service broke off meanwhile
         held = self._hold.pop(begin.topic, None)
         if held is None:  # left meanwhile
             self._changed()
@@ -380,7 +387,7 @@ class Subscriber:
     def restore(self, record: Wanted | Versioned | Taken | Came | Told) -> None:
         match record:
             case Wanted():
-                self._asked_for.add(record.topic)  # the service may still give it, wanted or not
+                self._mentioned.add(record.topic)
                 if record.wanted:
                     self.wants.add(record.topic)
                 else:
@@ -411,9 +418,11 @@ class Subscriber:
 
     def start(self, served: Callable[[str], bool]) -> None:
         """After a crash: go on with what was asked for. `served` says which topics the service still gives."""
-        known = self.wants | self._registered | self._asked_for
-        self._served = {topic for topic in known if served(topic)}
-        self._asked_for = set(self._served)
+        known = self.wants | self._registered | self._mentioned
+        self._service.begin(sorted([topic for topic in known if served(topic)]))
+        for topic in sorted(self._active.values()):
+            if not self._service.gives(topic):
+                self._deactivate(topic)  # the service had broken off
         came, self._came = self._came, {}
         for topic, data in came.values():
             self.arrived(topic, data)
