@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antecede.core import UsageError
+from antecede.core import AntecedeError, UsageError
 from antecede.gateway import NatsService, Notification, OrderedBus, ServiceError
 from antecede.protocols.tno.options import managers_of
 from tests.client.running import awaited
@@ -95,23 +95,25 @@ async def test_what_is_published_past_the_layer_is_counted_and_left_out(nats: st
         await raw.close()
 
 
+async def start_manager(nats: str, *more: str) -> asyncio.subprocess.Process:
+    """A process of its own, once it says that it manages."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "antecede", "manager", "--nats", nats, *more, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        assert (await process.stdout.readline()).startswith(b"manager")
+    return process
+
+
 @awaited
 async def test_a_topic_manager_killed_amid_timestamping(nats: str) -> None:
     """Three processes manage the topics together. The one that leads is killed while events are being numbered."""
-    managers = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "antecede", "manager",
-            "--number", str(number), "--managers", "3", "--replicas", "3", "--nats", nats, "--system", "killed",
-            stdout=asyncio.subprocess.PIPE,
-        )
-        for number in range(3)
-    ]  # fmt: skip
+    managers: list[asyncio.subprocess.Process] = []
     try:
-        for process in managers:
-            assert process.stdout is not None
-            async with asyncio.timeout(60):
-                assert (await process.stdout.readline()).startswith(b"manager")
-
+        for number in range(3):
+            shared = ("--managers", "3", "--replicas", "3", "--system", "killed")
+            managers.append(await start_manager(nats, "--number", str(number), *shared))
         leader = managers_of("a", 3, 3)[0]
 
         def bus(number: int) -> OrderedBus:
@@ -141,7 +143,39 @@ async def test_a_topic_manager_killed_amid_timestamping(nats: str) -> None:
 
 
 @awaited
-async def test_mistakes_are_named(nats: str) -> None:
+async def test_the_only_manager_killed_and_started_again(nats: str, tmp_path: Path) -> None:
+    """It goes on counting where it was, and knows who takes what: one order, nothing lost, nothing twice or tagged."""
+    command = ["--number", "0", "--system", "alone", "--journal", str(tmp_path / "manager.db")]
+    manager = await start_manager(nats, *command)
+
+    def bus(number: int) -> OrderedBus:
+        return OrderedBus(NatsService(nats), number=number, system="alone", patience_s=60, beat_s=0.3)
+
+    try:
+        async with bus(10) as left, bus(11) as right, bus(12) as one, bus(13) as other:
+            await left.subscribe("a", "b")
+            await right.subscribe("b", "a")
+            for number in range(240):
+                await (one, other)[number % 3 % 2].publish("ab"[number % 2], b"%d" % number)
+                if number % 80 == 40:
+                    await anext(left)  # it is in the middle of it
+                    manager.kill()
+                    await manager.wait()
+                    manager = await start_manager(nats, *command)
+            seen_left, seen_right = await asyncio.gather(read(left, 237), read(right, 240))
+            assert len(set(seen_left)) == 237
+            assert len(set(seen_right)) == 240
+            assert not [event for event in seen_left + seen_right if event.out_of_order]
+            assert disagreements(seen_left, seen_right) == 0
+            while one.unfinished() or other.unfinished():
+                await asyncio.sleep(0.01)
+    finally:
+        manager.kill()
+        await manager.wait()
+
+
+@awaited
+async def test_mistakes_are_named(nats: str, tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match="no NATS server answers"):
         async with OrderedBus(NatsService("nats://127.0.0.1:1"), number=0):
             pass
@@ -149,6 +183,19 @@ async def test_mistakes_are_named(nats: str) -> None:
         OrderedBus(NatsService(nats), number=0, managers=2, replicas=3)
     with pytest.raises(UsageError, match="number"):
         OrderedBus(NatsService(nats), number=-1)
+    with pytest.raises(UsageError, match="participant 1 does not manage topics"):
+        OrderedBus(NatsService(nats), number=1, journal=tmp_path / "journal")
+    managing = OrderedBus(NatsService(nats), number=1, managers=2, system="kept", journal=tmp_path / "journal")
+    async with managing:
+        with pytest.raises(UsageError, match="only what a manager knows is kept"):
+            await managing.publish("t", b"")
+        with pytest.raises(UsageError, match="only what a manager knows is kept"):
+            await managing.subscribe("t")
+    for change, problem in ({"number": 0}, "is that of manager 1"), ({"replicas": 2}, "belongs to cluster"):
+        whole = {"number": 1, "managers": 2, "system": "kept", "journal": tmp_path / "journal", **change}
+        with pytest.raises(AntecedeError, match=problem):
+            async with OrderedBus(NatsService(nats), **whole):  # type: ignore[arg-type]
+                pass
     async with OrderedBus(NatsService(nats), number=0, system="mistakes") as bus:
         with pytest.raises(UsageError, match="not a subject of NATS"):
             await bus.subscribe("with space")

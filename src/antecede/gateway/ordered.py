@@ -5,8 +5,9 @@ a timestamp in front; what modules say to each other (managers number events, pu
 broker too, on a topic for each participant. A broker can do nothing but publish and subscribe, and need not do more.
 
 Participants have numbers. Those below `managers` manage topics, so they should stay up: a topic is managed by
-`replicas` of them, and order and progress survive the loss of fewer than half. What a manager knows is in its memory:
-one that was killed must not come back under its number.
+`replicas` of them, and order and progress survive the loss of fewer than half. A manager with a `journal` comes back
+after a crash under its number, knowing what it knew. One without must not: it would give out numbers again that are
+taken.
 """
 
 import asyncio
@@ -15,10 +16,13 @@ import random
 import struct
 from collections import deque
 from collections.abc import AsyncIterator, Hashable
+from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from antecede.core import AntecedeError, LimitError, Message, Packet, ProtocolError, UsageError
+from antecede.gateway.memory import Durability, Memory
 from antecede.gateway.service import EventService
 from antecede.live.codec import RecordCodec
 from antecede.protocols.tno import PACKETS, EnsCall, OrderingModule, Rules, Settings
@@ -58,35 +62,44 @@ class OrderedBus:
         patience_s: float = 5.0,
         retry_s: float = 0.5,
         beat_s: float = 0.5,
+        journal: Path | None = None,
+        durability: Durability = "process",
     ) -> None:
         """`number` is this participant's, and nobody else's. `managers`, `replicas`, `system` and `order` (topics from
         the highest down) must be the same for all. `buffer`: events held back at most, None for any number;
-        `patience_s`: for how long at most.
+        `patience_s`: for how long at most. `journal`: a file in which a manager keeps what it knows; it then only
+        manages. `durability`: whether that survives the end of the process, or of the machine's power too.
         """
         if not 0 <= number < _NUMBERS:
             raise UsageError("number", number, "is out of range", f"choose 0 … {_NUMBERS - 1}")
         if not 1 <= replicas <= managers:
             raise UsageError("replicas", replicas, f"there are {managers} managers", f"choose 1 … {managers}")
+        if journal is not None and number >= managers:
+            problem = f"participant {number} does not manage topics, those below {managers} do"
+            raise UsageError("journal", str(journal), problem, "leave it out")
         self.number = number
         self._service = service
         self._managers = managers
         self._prefix = f"_{system}"
         self._beat_s = beat_s
         self._codec: RecordCodec[Packet] = RecordCodec(PACKETS)
-        self._module = OrderingModule(
-            number,
-            Settings(
-                managers=lambda topic: managers_of(topic, managers, replicas),
-                order=order,
-                rules=Rules(),
-                buffer=buffer,
-                ttl_us=round(patience_s * 1_000_000),
-                retry_us=round(retry_s * 1_000_000),
-                ack_us=round(retry_s * 250_000),
-                lease_us=round(patience_s * 1_000_000),
-                publishers_subscribe=False,
-            ),
+        settings = Settings(
+            managers=lambda topic: managers_of(topic, managers, replicas),
+            order=order,
+            rules=Rules(),
+            buffer=buffer,
+            ttl_us=round(patience_s * 1_000_000),
+            retry_us=round(retry_s * 1_000_000),
+            ack_us=round(retry_s * 250_000),
+            lease_us=round(patience_s * 1_000_000),
+            publishers_subscribe=False,
         )
+        self._fresh = partial(OrderingModule, number, settings)
+        self._module = self._fresh()
+        self._journal, self._durability = journal, durability
+        #: Whose journal it is: who manages what follows from these, and from the number.
+        self._whole = f"{system}, {managers} managers, {replicas} for each topic"
+        self._memory: Memory | None = None
         self._calls: asyncio.Queue[EnsCall | tuple[int, Packet]] = asyncio.Queue()
         self._unread: deque[Notification] = deque()
         self._news = asyncio.Event()
@@ -100,17 +113,33 @@ class OrderedBus:
         self.refused = 0
 
     async def __aenter__(self) -> Self:
+        if self._journal is not None:
+            self._memory = await Memory.open(self._journal, self._whole, self.number, self._fresh, self._durability)
+        try:
+            await self._begin()
+        except BaseException:
+            await self._end()
+            raise
+        return self
+
+    async def _begin(self) -> None:
         await self._service.open()
+        if self._memory is not None:
+            await self._memory.restore(self._module)
+            self._module.restart(lambda topic: False)
+            self._carry_out()
         await self._service.subscribe(f"{self._prefix}.to.{self.number}", self._control)
         await self._service.subscribe(f"{self._prefix}.beat", self._beat)
         now = asyncio.get_running_loop().time()
         self._heard = {manager: now for manager in range(self._managers) if manager != self.number}
         self._tasks = [asyncio.create_task(self._carry_calls()), asyncio.create_task(self._watch())]
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self._end()
+
+    async def _end(self) -> None:
         self._closed = True
         for timer in self._timers:
             timer.cancel()
@@ -121,12 +150,14 @@ class OrderedBus:
                 await task
         self._news.set()
         await self._service.close()
+        if self._memory is not None:
+            await self._memory.close()
 
     # -- for applications -------------------------------------------------------------------------------------------
 
     async def publish(self, topic: str, payload: bytes) -> tuple[int, int]:
         """Publish; it is notified once managers have put it in order. Returns its name: this number, and its seq."""
-        self._check()
+        self._check_takes_part()
         self._service.check(topic)
         message = self._module.publish(topic, payload)
         self._carry_out()
@@ -134,7 +165,7 @@ class OrderedBus:
 
     async def subscribe(self, *topics: str) -> None:
         """Take topics from now on. Returns when all subscriptions are in effect."""
-        self._check()
+        self._check_takes_part()
         for topic in topics:
             self._service.check(topic)
         waiting = []
@@ -207,7 +238,7 @@ class OrderedBus:
         """Say that we are there, and notice which managers are not."""
         loop = asyncio.get_running_loop()
         while True:
-            if self.number < self._managers:
+            if self.number < self._managers and self._trouble is None:
                 await self._service.publish(f"{self._prefix}.beat", _NUMBER.pack(self.number))
             await asyncio.sleep(self._beat_s * random.uniform(0.8, 1.2))
             for manager, heard in self._heard.items():
@@ -223,8 +254,10 @@ class OrderedBus:
         if self._closed:
             out.clear()
             return
-        for to, packet in out.sends:
-            self._calls.put_nowait((to, packet))
+        if self._memory is not None:
+            self._memory.keep(out.kept.copy(), partial(self._send, out.sends.copy()), self._fail)
+        else:
+            self._send(out.sends)
         for call in out.ens:
             self._calls.put_nowait(call)
         for place, message in enumerate(out.deliveries):
@@ -236,6 +269,10 @@ class OrderedBus:
         for delay_us, timer in out.timers:
             self._arm(loop, delay_us / 1_000_000, timer)
         out.clear()
+
+    def _send(self, packets: list[tuple[int, Packet]]) -> None:
+        for to, packet in packets:
+            self._calls.put_nowait((to, packet))
 
     def _notify(self, message: Message, out_of_order: bool) -> None:
         if len(self._unread) >= UNREAD_MAX:
@@ -279,6 +316,7 @@ class OrderedBus:
             self._module.ens_joined(topic)
         else:
             await self._service.unsubscribe(topic)
+            self._module.ens_left(topic)
         self._carry_out()
 
     def _fail(self, error: AntecedeError) -> None:
@@ -289,6 +327,12 @@ class OrderedBus:
                 joining.set_exception(error)
         self._joining.clear()
         self._news.set()
+
+    def _check_takes_part(self) -> None:
+        self._check()
+        if self._memory is not None:
+            problem = "has a journal, in which only what a manager knows is kept"
+            raise UsageError("bus", self.number, problem, "publish and subscribe under another number")
 
     def _check(self) -> None:
         if self._trouble is not None:

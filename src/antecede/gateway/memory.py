@@ -1,0 +1,98 @@
+"""A manager's memory on disk: what it takes part in deciding is written before anybody hears of it.
+
+The file is a journal as nodes have (`live.journal`), of which only the records of the protocol are used. A manager that
+was killed comes back with all it had answered for, and asks its replicas for the rest. The records of a busy manager
+are replaced by the states they lead to, every so often and when the file is opened.
+
+The journal belongs to one number of one system with so many managers and replicas, and is refused to any other: who
+manages what follows from these.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from antecede.core import AntecedeError, UsageError
+from antecede.live.batch import Batch
+from antecede.live.journal import Journal
+from antecede.protocols.tno import OrderingModule
+from antecede.protocols.tno.replica import Kept, KeptState
+
+#: Against what: the end of the process, or that of the machine's power too.
+Durability: TypeAlias = Literal["process", "power"]
+
+#: Records after which a shorter account is made of them: some megabytes, and less than a second of replay.
+_SHORTEN_AFTER: Final = 20_000
+
+
+class Memory:
+    """Open with `Memory.open`, `restore` once, then `keep`."""
+
+    def __init__(self, journal: Journal, fresh: Callable[[], OrderingModule]) -> None:
+        self._journal = journal
+        self._fresh = fresh
+        self._under_way = 0
+        self._since = 0
+        self._shortening: asyncio.Task[tuple[int, int]] | None = None
+        self._broken = False
+
+    @classmethod
+    async def open(
+        cls, path: Path, system: str, number: int, fresh: Callable[[], OrderingModule], durability: Durability
+    ) -> "Memory":
+        """`system`: all that must not change from one life to the next. `fresh`: a module that knows nothing yet.
+
+        Raises `JournalError`, `UsageError`.
+        """
+        journal = await Journal.open(path, cluster=system, kept=(Kept, KeptState), durability=durability)
+        if journal.identity.node not in (-1, number):
+            owner = journal.identity.node
+            await journal.close()
+            raise UsageError("journal", str(path), f"is that of manager {owner}", "give each manager its own file")
+        await journal.set_node(number)
+        memory = cls(journal, fresh)
+        await journal.shorten_kept(memory._shorten)
+        return memory
+
+    async def restore(self, module: OrderingModule) -> None:
+        """Let it know what was kept; it is to be started again after that."""
+        module.restore(await self._journal.kept())
+
+    def keep(self, records: list[object], then: Callable[[], None], failed: Callable[[AntecedeError], None]) -> None:
+        """Write, and call `then`, in the order of the calls. When something cannot be written nothing is kept any more:
+        `failed` is called instead, and no `then` after it."""
+        if not records and not self._under_way and not self._broken:
+            then()
+            return
+
+        def done(error: Exception | None) -> None:
+            self._under_way -= 1
+            if error is not None and not self._broken:
+                self._broken = True
+                failed(error if isinstance(error, AntecedeError) else AntecedeError(str(error)))
+            elif not self._broken:
+                then()
+
+        self._under_way += 1
+        journal = self._journal
+        now_us = max(journal.time_us, time.time_ns() // 1000)
+        journal.append(
+            Batch(first=journal.position + 1, time_us=now_us, deliveries=[], changes=[], held_us={}, kept=records), done
+        )
+        self._since += len(records)
+        if self._since >= _SHORTEN_AFTER and (self._shortening is None or self._shortening.done()):
+            self._since = 0
+            self._shortening = asyncio.create_task(journal.shorten_kept(self._shorten))
+
+    async def close(self) -> None:
+        if self._shortening is not None:
+            await asyncio.wait([self._shortening])
+        await self._journal.close()
+
+    def _shorten(self, records: list[object]) -> list[object]:
+        """The states these lead to. In the journal's thread: a module of its own reads them."""
+        module = self._fresh()
+        module.restore(records)
+        return [*module.managers_kept()]
