@@ -1,4 +1,4 @@
-"""What an ordering asks of a broker: publish, subscribe, be told. Implement this for yours; `nats` is 60 lines."""
+"""What an ordering asks of a broker: publish, subscribe, be told. Implement this for yours; `nats` is 70 lines."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
