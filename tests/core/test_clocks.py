@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.core import Dependency, Frontier, Gate, Message, VectorClock, Verdict
+from antecede.core import Dependency, Frontier, Gate, Message, VectorClock, Verdict, clocks
 from antecede.core.clocks import DomainFrontier, GroupVectors, Stamper
 
 
@@ -128,6 +128,20 @@ def test_a_stamp_names_each_source_once_at_its_latest(clock: type[Frontier] | ty
     me, other = talkers(2, clock)
     me.deliver(other.publish(), other.publish(), other.publish())
     assert me.publish().deps == ((1, 3),)
+
+
+def test_a_frontier_leaves_only_so_much_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it looks at what was delivered changes nothing about what it says, and what it notes is bounded."""
+    monkeypatch.setattr(clocks, "_LEFT_FOR_LATER", 4)
+    me, *others = talkers(4, Frontier)
+    for _ in range(30):
+        for other in others:
+            message = other.publish()
+            for talker in (me, *others):
+                if talker is not other:
+                    talker.deliver(message)
+            assert len(me.clock._noted) < 3 * 4  # type: ignore[attr-defined]
+    assert me.publish().deps == ((3, 30),)  # the last one covers all the others
 
 
 def test_a_frontier_keeps_what_is_newer_than_a_dependency() -> None:

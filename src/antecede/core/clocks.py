@@ -12,7 +12,7 @@ Entries are for one topic; neither names the source's own previous message, whic
 """
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from antecede.core.message import Dependency, Message
 
@@ -55,33 +55,41 @@ class VectorClock:
         self._changed[message.source] = message.seq
 
 
-class Frontier:
-    """The immediate predecessors of what would be published next, on one topic."""
+#: How many deliveries a frontier leaves for later, at most.
+_LEFT_FOR_LATER = 1024
 
-    __slots__ = ("_ahead",)
+
+class Frontier:
+    """The immediate predecessors of what would be published next, on one topic.
+
+    Deliveries are only noted, and looked at together when somebody asks: a node hears many messages for one of its own,
+    and what they cover is found several times as fast in one go as by a visit for each.
+    """
+
+    __slots__ = ("_ahead", "_noted")
 
     def __init__(self) -> None:
         self._ahead: dict[int, int] = {}
+        #: Deliveries not looked at yet: source, seq, dependencies, source, seq, …
+        self._noted: list[Any] = []
 
     def __len__(self) -> int:
-        return len(self._ahead)
+        return len(self.entries())
 
     def stamp(self) -> tuple[Dependency, ...]:
-        entries = tuple(self._ahead.items())
+        entries = self.entries()
         self._ahead.clear()  # the stamped message covers them all, and its own number covers itself
         return entries
 
     def observe(self, message: Message) -> None:
         """`message` covers what it depended on, and its source's earlier ones."""
-        ahead = self._ahead
-        if ahead:
-            for source, seq in message.deps:
-                if source in ahead and ahead[source] <= seq:
-                    del ahead[source]
-        ahead[message.source] = message.seq
+        noted = self._noted
+        noted += (message.source, message.seq, message.deps)
+        if len(noted) >= 3 * _LEFT_FOR_LATER:
+            self._look()
 
     def read(self, source: int, seq: int, deps: tuple[Dependency, ...] = ()) -> None:
-        """`observe` for a client, who may have read a later message of the source on another feed (`live.client`)."""
+        """In place of `observe` for a client, who may have read a later message of the source on another feed."""
         ahead = self._ahead
         if deps and ahead:
             for before, last in deps:
@@ -91,6 +99,8 @@ class Frontier:
             ahead[source] = seq
 
     def entries(self) -> tuple[Dependency, ...]:
+        if self._noted:
+            self._look()
         return tuple(self._ahead.items())
 
     def stamp_for(self, node: int) -> tuple[Dependency, ...]:
@@ -101,6 +111,15 @@ class Frontier:
         """What a stamp took, when the stamped message came to nothing: it covers nothing then."""
         for source, seq in entries:
             self._ahead[source] = max(seq, self._ahead.get(source, 0))
+
+    def _look(self) -> None:
+        ahead, noted = self._ahead, iter(self._noted)
+        for source, seq, deps in zip(noted, noted, noted, strict=True):
+            for before, last in deps:
+                if before in ahead and ahead[before] <= last:
+                    del ahead[before]
+            ahead[source] = seq
+        self._noted.clear()
 
 
 class UnprunedFrontier(Frontier):

@@ -147,6 +147,7 @@ class Simulation:
     def run(self, until: int | None = None) -> None:
         """Handle events until none is left, or up to and including time `until`."""
         due, times, processes, tell_received = self._due, self._times, self.processes, self._tell_received
+        carry_out = self._carry_out
         while times:
             if until is not None and times[0] > until:
                 self.now = until
@@ -166,7 +167,7 @@ class Simulation:
                 for received in tell_received:
                     received(now, node, sender, number, packet, size)
                 process.receive(sender, packet)
-                self._carry_out(node, process, packet, size)
+                carry_out(node, process, packet, size)
 
     def _carry_out(self, node: int, process: Process, weighed: Packet | None = None, size: int = 0) -> None:
         """Keep, send, deliver, arm: in this order (see `core.process`).

@@ -20,6 +20,7 @@ from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.protocols.options import ChanceOptions, GroupOptions, MakeProcess, ProtocolOptions
 from antecede.protocols.per_topic import PerTopic
 from antecede.protocols.registry import options
+from antecede.sim.collector import no_collector
 from antecede.sim.engine import Observer
 from antecede.sim.fault_choices import FAULTS
 from antecede.sim.group_meter import GroupMeter, GroupSimulation
@@ -118,7 +119,8 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
     workload.start(simulation, members, random.Random(f"{spec.seed}/workload"))
     for fault in faults:
         fault.schedule(simulation, spec.nodes)
-    simulation.run()
+    with no_collector():
+        simulation.run()
 
     metrics: dict[str, object] = {}
     if measure:
