@@ -20,7 +20,9 @@ from typing import Final
 
 import msgspec
 
+from antecede.core.limits import DEPENDENCIES_MAX
 from antecede.protocols.tno.machine import Judgement, Machine, Out
+from antecede.protocols.tno.manager_state import Channel, ManagerState, Numbered
 from antecede.protocols.tno.order import Ranks, popularity
 from antecede.protocols.tno.packets import (
     KEEPER,
@@ -67,48 +69,6 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     recent: int = 0
 
 
-class _Open(msgspec.Struct, frozen=True):
-    """An event that is numbered and not known to be published."""
-
-    number: int
-    #: Whose manager completes its timestamp, and the timestamp if that is this one.
-    last: str
-    stamp: Stamp | None
-
-
-class _Channel(msgspec.Struct):
-    """To the manager of one other topic: how much was sent, and what of it has not been acknowledged."""
-
-    places: int = 0
-    queue: list[Fill | Free] = msgspec.field(default_factory=list)
-
-
-class _State(msgspec.Struct):
-    epoch: int
-    order: tuple[str, ...]
-    #: The latest epoch heard of.
-    wanted: int
-    #: By subscriber: version and topics; none when it has left.
-    subscriptions: dict[int, tuple[int, tuple[str, ...]]]
-    #: The last number given.
-    count: int = 0
-    #: By topic below: the last event filled in here since this topic's last event.
-    passed: dict[str, int] = msgspec.field(default_factory=dict)
-    #: By publisher: how many of its events were numbered, how many of those are published, and the others.
-    asked: dict[int, int] = msgspec.field(default_factory=dict)
-    done: dict[int, int] = msgspec.field(default_factory=dict)
-    open: dict[int, dict[int, _Open]] = msgspec.field(default_factory=dict)
-    #: Timestamps of other topics completed here: by topic, publisher, and its number.
-    finished: dict[str, dict[int, dict[int, Stamp]]] = msgspec.field(default_factory=dict)
-    channels: dict[str, _Channel] = msgspec.field(default_factory=dict)
-    #: By sender: how much of its channel to here has come.
-    come: dict[str, int] = msgspec.field(default_factory=dict)
-    #: By subscriber: numbers declared void it has not acknowledged.
-    voids: dict[int, list[int]] = msgspec.field(default_factory=dict)
-    #: The topics of the last events seen here, if popularity is counted by them.
-    latest: list[str] = msgspec.field(default_factory=list)
-
-
 class Manager(Machine):
     """One topic's."""
 
@@ -118,7 +78,7 @@ class Manager(Machine):
         """`founders`: subscriptions there from the beginning, as (0, topics) by subscriber."""
         self.topic = topic
         self._rules = rules
-        self._state = _State(0, order, 0, dict(founders))
+        self._state = ManagerState(0, order, 0, dict(founders))
         self._refresh()
 
     # -- requests -----------------------------------------------------------------------------------------------
@@ -213,7 +173,8 @@ class Manager(Machine):
     def unfinished(self) -> list[Out]:
         state = self._state
         again: list[Out] = [(to, packet) for to, channel in state.channels.items() for packet in channel.queue]
-        again += [(subscriber, Void(self.topic, tuple(numbers))) for subscriber, numbers in state.voids.items()]
+        for subscriber, numbers in state.voids.items():
+            again.append((subscriber, Void(self.topic, tuple(numbers[:DEPENDENCIES_MAX]))))
         if self._blocked():
             again.append((KEEPER, AskOrder(self.topic)))
         return again
@@ -222,7 +183,7 @@ class Manager(Machine):
         return msgspec.msgpack.encode(self._state)
 
     def load(self, state: bytes) -> None:
-        self._state = msgspec.msgpack.decode(state, type=_State)
+        self._state = msgspec.msgpack.decode(state, type=ManagerState)
         self._refresh()
 
     def came(self, sender: str) -> int:
@@ -260,11 +221,9 @@ class Manager(Machine):
             state.passed.clear()
         stamps = [topic for topic, fills in self._route if fills]
         last = stamps[-1] if stamps else ""
-        stamp = None if last else Stamp(self.topic, source, seq, state.epoch, state.count, (), below)
-        state.open.setdefault(source, {})[seq] = _Open(state.count, last, stamp)
-        if stamp is not None:
-            return [(source, stamp)]
-        return [self._forward(source, seq, self.topic, state.epoch, state.count, self._route, (), below, "")]
+        stamp = Stamp(self.topic, source, seq, state.epoch, state.count, (), below)
+        state.open.setdefault(source, {})[seq] = Numbered(state.count, last, None if last else stamp)
+        return [self._forward(stamp, self._route, "") if last else (source, stamp)]
 
     def _published(self, request: Published) -> list[Out]:
         state, source = self._state, request.source
@@ -287,11 +246,13 @@ class Manager(Machine):
         """Void, with what its publisher asked for later: should it come back, all are numbered anew, in its order. With
         the numbers they had, later ones would stand before it."""
         state, source = self._state, request.source
-        opened = state.open[source]
+        opened = state.open.pop(source)
+        earlier = {seq: event for seq, event in opened.items() if seq < request.seq}
+        if earlier:
+            state.open[source] = earlier
         out: list[Out] = []
-        for seq in sorted([seq for seq in opened if seq >= request.seq]):
-            event = opened.pop(seq)
-            out += [*self._forget(source, seq, {event.last}), *self._void(event.number)]
+        for seq in sorted(opened.keys() - earlier.keys()):
+            out += [*self._forget(source, seq, {opened[seq].last}), *self._void(opened[seq].number)]
         state.asked[source] = request.seq - 1
         return out
 
@@ -299,7 +260,7 @@ class Manager(Machine):
         """Tell those who completed timestamps that these are not asked for any more."""
         out: list[Out] = []
         for last in sorted(lasts - {""}):
-            channel = self._state.channels.setdefault(last, _Channel())
+            channel = self._state.channels.setdefault(last, Channel())
             channel.places += 1
             packet = Free(self.topic, last, channel.places, self.topic, source, seq)
             channel.queue.append(packet)
@@ -328,42 +289,41 @@ class Manager(Machine):
             self._observe(fill.topic)
             if self._outgrown(fill):
                 swap = self.topic
-        if rest:
-            return [
-                *out,
-                self._forward(
-                    fill.source, fill.seq, fill.topic, fill.epoch, fill.number, tuple(rest), above, fill.below, swap
-                ),
-            ]
         stamp = Stamp(fill.topic, fill.source, fill.seq, fill.epoch, fill.number, above, fill.below)
+        if rest:
+            return [*out, self._forward(stamp, tuple(rest), swap)]
         state.finished.setdefault(fill.topic, {}).setdefault(fill.source, {})[fill.seq] = stamp
         if swap:
             out.append((KEEPER, Swap(swap, fill.topic, fill.epoch)))
         return [*out, (fill.source, stamp)]
 
-    def _forward(
-        self,
-        source: int,
-        seq: int,
-        topic: str,
-        epoch: int,
-        number: int,
-        route: Route,
-        above: Entries,
-        below: Entries,
-        swap: str,
-    ) -> Out:
+    def _forward(self, stamp: Stamp, route: Route, swap: str) -> Out:
+        """The timestamp as far as it is made goes to the next manager."""
         to = route[0][0]
-        channel = self._state.channels.setdefault(to, _Channel())
+        channel = self._state.channels.setdefault(to, Channel())
         channel.places += 1
-        packet = Fill(self.topic, to, channel.places, topic, source, seq, epoch, number, route, above, below, swap)
+        packet = Fill(
+            self.topic,
+            to,
+            channel.places,
+            stamp.topic,
+            stamp.source,
+            stamp.seq,
+            stamp.epoch,
+            stamp.number,
+            route,
+            stamp.above,
+            stamp.below,
+            swap,
+        )
         channel.queue.append(packet)
         return to, packet
 
     def _free(self, free: Free) -> None:
-        kept = self._state.finished.get(free.topic, {}).get(free.source, {})
-        for seq in [seq for seq in kept if seq <= free.seq]:
-            del kept[seq]
+        of_topic = self._state.finished.get(free.topic, {})
+        kept = {seq: stamp for seq, stamp in of_topic.pop(free.source, {}).items() if seq > free.seq}
+        if kept:
+            of_topic[free.source] = kept
 
     def _observe(self, topic: str) -> None:
         if self._rules.recent and self._rules.beta > 0:

@@ -24,8 +24,10 @@ import msgspec
 
 from antecede.core import Message, Packet, ProtocolError, UsageError
 from antecede.protocols.tno.clock import SubscriptionClock
+from antecede.protocols.tno.leases import Gone, Lease, Leases
 from antecede.protocols.tno.machine import Machine
 from antecede.protocols.tno.manager import Manager, Rules
+from antecede.protocols.tno.notifier import Patience
 from antecede.protocols.tno.order import Keeper
 from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.packets import (
@@ -52,19 +54,7 @@ from antecede.protocols.tno.packets import (
 from antecede.protocols.tno.publisher import PublishedDue, Publisher, PublisherTick
 from antecede.protocols.tno.records import Asked, Came, Out, Taken, Told, Versioned, Wanted
 from antecede.protocols.tno.replica import Kept, KeptState, Replica, Tick
-from antecede.protocols.tno.subscriber import Patience, Subscriber, SubscriberTick
-
-
-class Lease(NamedTuple):
-    """A timer: which events of `topic` were numbered long ago and are not published?"""
-
-    topic: str
-
-
-class Gone(NamedTuple):
-    """A timer: is `node` still suspected? Then nobody need wait a lease for what it had numbered."""
-
-    node: int
+from antecede.protocols.tno.subscriber import Subscriber, SubscriberTick
 
 
 class GotDue(NamedTuple):
@@ -133,8 +123,8 @@ class OrderingModule:
         #: What this node says to itself.
         self._own: deque[Packet] = deque()
         self._acking: set[GotDue] = set()
-        #: By topic managed: what was waiting to be published when its lease was last looked at.
-        self._leases: dict[str, frozenset[tuple[int, int, int]]] = {}
+        # What it gave to the service before it fell may take a while to be passed on by others: two retries.
+        self._leases = Leases(self.out, self.suspects, lease_us=settings.lease_us, grace_us=2 * settings.retry_us)
         self._clock = make_clock(printed=settings.printed)
         self._publisher = Publisher(
             node,
@@ -245,9 +235,10 @@ class OrderingModule:
             case Tick():
                 self._replica(timer.topic).tick()
             case Lease():
-                self._expire(timer.topic)
+                self._leases.ended(self._replica(timer.topic))
             case Gone():
-                self._expire_all_of(timer.node)
+                for replica in list(self._replicas.values()):
+                    self._leases.gone(timer.node, replica)
             case GotDue():
                 self._acking.discard(timer)
                 replica = self._replica(timer.topic)
@@ -264,9 +255,7 @@ class OrderingModule:
         for replica in self._replicas.values():
             if node in replica.members and replica.leader() == self.node:
                 replica.stand()
-        if self._settings.lease_us:
-            # What it gave to the service before it fell may take a while to be passed on by others.
-            self.out.wake_after(min(self._settings.lease_us, 2 * self._settings.retry_us), Gone(node))
+        self._leases.suspected(node)
         self._settle()
 
     def peer_up(self, node: int) -> None:
@@ -382,34 +371,9 @@ class OrderingModule:
         topic = replica.topic
         match request:
             case Create() | None:
-                if self._settings.lease_us and topic not in self._leases:
-                    self._leases[topic] = frozenset()
-                    self.out.wake_after(self._settings.lease_us, Lease(topic))
+                self._leases.begin(topic)
             case Fill() | Free():
                 due = GotDue(topic, request.sender)
                 if due not in self._acking:
                     self._acking.add(due)
                     self.out.wake_after(self._settings.ack_us, due)
-
-    def _expire(self, topic: str) -> None:
-        """Declare void what has been waiting through a whole lease."""
-        before = self._leases.pop(topic, frozenset())
-        replica = self._replica(topic)
-        if not replica.leading or not isinstance(replica.machine, Manager):
-            return
-        waiting = frozenset(replica.machine.waiting())
-        for source, seq, number in sorted(waiting & before):
-            replica.request(Expire(topic, source, seq, number))
-        if waiting - before:
-            self._leases[topic] = waiting - before
-            self.out.wake_after(self._settings.lease_us, Lease(topic))
-
-    def _expire_all_of(self, node: int) -> None:
-        """Declare void what `node` had numbered and did not publish before it fell."""
-        if node not in self._suspected:
-            return
-        for replica in list(self._replicas.values()):
-            if replica.leading and isinstance(replica.machine, Manager):
-                for source, seq, number in sorted(replica.machine.waiting()):
-                    if source == node:
-                        replica.request(Expire(replica.topic, source, seq, number))

@@ -1,4 +1,4 @@
-"""The subscriber's part: from where on a topic is taken, and in which order events are notified (paper Figures 6 to 8).
+"""The subscriber's part: what is taken, and from where on (paper Figures 7 and 8). In which order is `notifier`'s.
 
 Subscribing. The event service first: nothing between the subscription's timestamp and the service's first event may be
 missed (S13). Then the subscription visits the managers of all topics it has, the lowest first; each learns of it and
@@ -7,21 +7,19 @@ till then events of the new topic are held. One change at a time, each with a ve
 
 Visiting the lowest first, by the order of one epoch, matters: an event of the lower topic that does not know of the
 higher was then numbered before any event of the higher that this subscriber will be notified of.
-
-Notifying. What is not complete waits in the `buffer`, what is complete and not in order by the `clock` is tagged, and
-what belongs to a topic not taken is dropped (S8).
 """
 
 from collections import deque
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from antecede.core import LimitError, Packet, Verdict
+from antecede.core import LimitError, Packet
 from antecede.core.limits import HELD_MESSAGES_MAX
 from antecede.protocols.tno.attachment import Attachments
-from antecede.protocols.tno.buffer import Begin, Buffer, Place
+from antecede.protocols.tno.buffer import Begin
 from antecede.protocols.tno.clock import SubscriptionClock
-from antecede.protocols.tno.event import Event, TopicId, decode_event, topic_id
+from antecede.protocols.tno.event import Event, decode_event
+from antecede.protocols.tno.notifier import Notifier, Patience
 from antecede.protocols.tno.order import Ranks
 from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.packets import FillSub, SubAck, SubAgain, SubDone, UpdateSub, Void, VoidAck
@@ -32,12 +30,6 @@ class SubscriberTick(NamedTuple):
     """A timer: the change under way was not answered."""
 
     version: int
-
-
-class Patience(NamedTuple):
-    """A timer: an event, or a subscription, has waited its time."""
-
-    place: Place
 
 
 class _Change(NamedTuple):
@@ -69,19 +61,15 @@ class Subscriber:
         self._node = node
         self._out = out
         self._post = post
-        self._clock = clock
-        self._ttl_us = ttl_us
-        self._size = buffer
         self._retry_us = retry_us
         self._tries = tries
         self._tried = 0
         self._ranks, self._epoch = Ranks(order), 0
-        self._buffer = Buffer(buffer)
+        self._notifier = Notifier(out, clock, taken, self._begin, buffer=buffer, ttl_us=ttl_us)
         self._service = Attachments(out, taken)
-        #: What the application wants; what managers may believe; what is notified.
+        #: What the application wants; what managers may believe.
         self.wants = set(taken)
         self._registered = set(taken)
-        self._active: dict[TopicId, str] = {topic_id(topic): topic for topic in sorted(taken)}
         #: By topic not taken yet: what came of it.
         self._hold: dict[str, list[tuple[Event, bytes] | int]] = {}
         self._version = 0
@@ -90,26 +78,20 @@ class Subscriber:
         #: Is there no answer to wait for? Of a leave: whose.
         self._answered = True
         self._unacked: set[str] = set()
-        #: Numbers declared void that have not come all the same.
-        self._voided: set[Place] = set()
-        #: After a crash: events that were waiting.
-        self._came: dict[Place, tuple[str, bytes]] = {}
         #: After a crash: topics the service may give, wanted or not.
         self._mentioned: set[str] = set()
-        for topic in self._active:
-            clock.joined(topic, ())
 
     @property
     def held(self) -> int:
-        return self._buffer.held + sum(len(held) for held in self._hold.values())
+        return self._notifier.held + sum(len(held) for held in self._hold.values())
 
     def waiting(self) -> list[Event]:
         """Events that came and are not notified."""
         held = [item[0] for some in self._hold.values() for item in some if not isinstance(item, int)]
-        return [*self._buffer.events(), *held]
+        return [*self._notifier.waiting(), *held]
 
     def takes(self, topic: str) -> bool:
-        return topic_id(topic) in self._active
+        return self._notifier.takes(topic)
 
     # -- the application ----------------------------------------------------------------------------------------
 
@@ -128,15 +110,8 @@ class Subscriber:
         self.wants.discard(topic)
         self._out.keep(Wanted(topic, False))
         self._hold.pop(topic, None)
-        self._deactivate(topic)
+        self._notifier.leave(topic)
         self._change(_Change("leave", topic))
-
-    def _deactivate(self, topic: str) -> None:
-        if self._active.pop(topic_id(topic), None) is not None:
-            self._out.left(topic)
-            self._clock.left(topic_id(topic))
-            self._buffer.leave(topic_id(topic))
-            self._notify_complete()
 
     # -- the event service --------------------------------------------------------------------------------------
 
@@ -153,7 +128,7 @@ class Subscriber:
     def _rejoin(self, topic: str) -> None:
         """Something of `topic` was missed: take it from another number on."""
         self._hold[topic] = []
-        self._deactivate(topic)
+        self._notifier.leave(topic)
         join = _Change("join", topic)
         if self._now == join:  # asks again when it is served; an answer to what it has asked is too early
             self._version += 1
@@ -185,9 +160,9 @@ class Subscriber:
             if len(hold) >= HELD_MESSAGES_MAX:
                 raise LimitError(f"events of {topic}", len(hold), HELD_MESSAGES_MAX, "the subscription is not answered")
             hold.append((event, data))
-        elif event.topic in self._active:
-            self._take(event, data)
-            self._notify_complete()
+        elif self.takes(topic):
+            self._notifier.take(event, data)
+            self._notifier.settle()
 
     # -- managers -----------------------------------------------------------------------------------------------
 
@@ -197,8 +172,8 @@ class Subscriber:
             self._hold[void.topic] += void.numbers
         elif self.takes(void.topic):
             for number in void.numbers:
-                self._void((topic_id(void.topic), number))
-            self._notify_complete()
+                self._notifier.void(void.topic, number)
+            self._notifier.settle()
 
     def joined(self, done: SubDone) -> None:
         """All managers know of the subscription, and said how far they are."""
@@ -207,13 +182,7 @@ class Subscriber:
         if self._answered:
             return
         self._answered = True
-        needs = [(topic_id(other), n) for other, n in done.floors if topic_id(other) in self._active]
-        place = self._buffer.begin(Begin(self._now.topic, done.version, done.floors), needs)
-        if place is not None and self._size == 0:
-            self._force(place)
-        elif place is not None and self._ttl_us:
-            self._out.wake_after(self._ttl_us, Patience(place))
-        self._notify_complete()
+        self._notifier.begin(Begin(self._now.topic, done.version, done.floors))
 
     def joined_too_early(self, again: SubAgain) -> None:
         """The order of topics has changed."""
@@ -230,9 +199,7 @@ class Subscriber:
 
     def wake(self, timer: SubscriberTick | Patience) -> None:
         if isinstance(timer, Patience):
-            if self._buffer.holds(timer.place):
-                self._force(timer.place)
-                self._notify_complete()
+            self._notifier.wake(timer)
         elif timer.version == self._version and self._now is not None and not self._answered:
             self._send_change()
 
@@ -249,11 +216,11 @@ class Subscriber:
         while self._now is None and self._changes:
             self._now = self._changes.popleft()
             if self._now.what == "leave":
-                self._deactivate(self._now.topic)
+                self._notifier.leave(self._now.topic)
                 self._registered.discard(self._now.topic)
                 self._unacked = {*self._registered, self._now.topic}
                 self._ask()
-            elif self._now.topic not in self.wants or topic_id(self._now.topic) in self._active:
+            elif self._now.topic not in self.wants or self.takes(self._now.topic):
                 self._now = None  # left before it was begun
             elif self._service.gives(self._now.topic):
                 self._ask()
@@ -300,87 +267,13 @@ class Subscriber:
         if held is None:  # left meanwhile
             self._changed()
             return
-        topic = topic_id(begin.topic)
-        floors = tuple((topic_id(other), n) for other, n in begin.floors)
-        self._out.keep(Taken(begin.topic, begin.floors))
-        self._out.joined(begin.topic)
-        self._clock.joined(topic, floors)
-        self._active[topic] = begin.topic
-        self._buffer.floor(topic, self._clock.seen.get(topic, 0))
+        self._notifier.enter(begin.topic, begin.floors)
         for item in held:
             if isinstance(item, int):
-                self._void((topic, item))
+                self._notifier.void(begin.topic, item)
             else:
-                self._take(*item)
+                self._notifier.take(*item)
         self._changed()
-
-    # -- events -------------------------------------------------------------------------------------------------
-
-    def _take(self, event: Event, data: bytes) -> None:
-        place = (event.topic, event.number)
-        needs = [entry for entry in (*event.above, *event.below) if entry[0] in self._active]
-        verdict = self._buffer.offer(event, needs)
-        if verdict is Verdict.READY:
-            return
-        if verdict is Verdict.DUPLICATE and place in self._voided:
-            self._voided.discard(place)  # its publisher was slow, not silent
-            verdict = Verdict.LATE
-        in_order = self._clock.in_order(event)
-        if verdict is Verdict.LATE or (verdict is Verdict.WAITING and not in_order):
-            self._buffer.account(place)  # given up before, or out of order for good: there is nothing to wait for
-            self._notify(event, in_order=in_order)
-        elif verdict is Verdict.WAITING and self._buffer.circles(place):
-            # Timestamps that took different ways can contradict each other: of events in a circle one must be told.
-            self._buffer.account(place)
-            self._notify(event, in_order=False)
-        elif verdict is Verdict.WAITING:
-            self._out.keep(Came(self._active[event.topic], data))
-            if self._ttl_us:
-                self._out.wake_after(self._ttl_us, Patience(place))
-            oldest = self._buffer.overfull()
-            if oldest is not None:
-                self._force(oldest)
-        elif verdict is Verdict.FULL:
-            raise LimitError("events held", self._buffer.held, HELD_MESSAGES_MAX, "set a smaller buffer or a ttl")
-
-    def _notify_complete(self) -> None:
-        while ready := self._buffer.take():
-            for item in ready:
-                if isinstance(item, Begin):
-                    self._begin(item)
-                elif item.topic in self._active:
-                    self._notify(item, in_order=self._clock.in_order(item))
-
-    def _notify(self, event: Event, *, in_order: bool) -> None:
-        if in_order:
-            self._clock.notified(event.topic, event.number, event.epoch, event.above)
-            self._out.keep(Told(event.topic, event.number, True, event.epoch, event.above))
-        else:
-            self._clock.tagged(event.topic, event.number)
-            self._out.keep(Told(event.topic, event.number, False))
-        self._out.deliver(event.message, out_of_order=not in_order)
-
-    def _void(self, place: Place) -> None:
-        """Nothing is to be expected there, and yet it may come."""
-        if not self._buffer.reached(place):
-            self._buffer.account(place)
-            self._voided.add(place)
-            self._out.keep(Told(*place, False, void=True))
-
-    def _force(self, place: Place) -> None:
-        """Wait no more: whatever it needs and is here goes first, the rest is late should it come."""
-        path = [place]
-        while path:
-            if not self._buffer.holds(path[-1]):
-                path.pop()
-                continue
-            first = self._buffer.before(path[-1])
-            if first is not None:
-                path.append(first)  # there are no circles in the buffer
-                continue
-            self._buffer.give_up(path[-1])
-            self._notify_complete()
-            assert not self._buffer.holds(path[-1]), "what waits for nothing comes out"
 
     # -- crashes ------------------------------------------------------------------------------------------------
 
@@ -392,42 +285,24 @@ class Subscriber:
                     self.wants.add(record.topic)
                 else:
                     self.wants.discard(record.topic)
-                    self._active.pop(topic_id(record.topic), None)
+                    self._notifier.forget(record.topic)
             case Versioned():
                 self._version = record.version
                 self._registered = set(record.topics)
-            case Taken():
-                topic = topic_id(record.topic)
-                self._active[topic] = record.topic
-                self._clock.joined(topic, [(topic_id(other), n) for other, n in record.floors])
-                self._buffer.floor(topic, self._clock.seen.get(topic, 0))
-            case Came():
-                event = decode_event(record.topic, record.data)
-                self._came[event.topic, event.number] = record.topic, record.data
-            case Told():
-                self._came.pop((record.topic, record.number), None)
-                self._buffer.account((record.topic, record.number))
-                if record.void:
-                    self._voided.add((record.topic, record.number))
-                else:
-                    self._voided.discard((record.topic, record.number))
-                    if not record.in_order:
-                        self._clock.tagged(record.topic, record.number)
-                if record.in_order:
-                    self._clock.notified(record.topic, record.number, record.epoch, record.above)
+            case Taken() | Came() | Told():
+                self._notifier.restore(record)
 
     def start(self, served: Callable[[str], bool]) -> None:
         """After a crash: go on with what was asked for. `served` says which topics the service still gives."""
         known = self.wants | self._registered | self._mentioned
         self._service.begin(sorted([topic for topic in known if served(topic)]))
-        for topic in sorted(self._active.values()):
+        for topic in self._notifier.taken():
             if not self._service.gives(topic):
-                self._deactivate(topic)  # the service had broken off
-        came, self._came = self._came, {}
-        for topic, data in came.values():
+                self._notifier.leave(topic)  # the service had broken off
+        for topic, data in self._notifier.came():
             self.arrived(topic, data)
         for topic in sorted(self._registered - self.wants):
             self._change(_Change("leave", topic))
-        for topic in sorted(self.wants - set(self._active.values())):
+        for topic in sorted(self.wants.difference(self._notifier.taken())):
             self.wants.discard(topic)
             self.subscribe(topic)
