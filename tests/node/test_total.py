@@ -163,10 +163,14 @@ async def test_a_manager_is_killed_in_the_middle_and_comes_back(tmp_path: Path) 
         assert acknowledged <= taken, "acknowledged and lost"
 
 
+@pytest.mark.parametrize("patience_s", [0.5, 3600.0])
 @awaited
-async def test_who_was_silent_too_long_is_tagged_and_not_lost(tmp_path: Path) -> None:
-    """Node 2 stops right after its message was numbered: the others go on without it, and have it later."""
-    settings = SETTINGS | {"patience_s": 0.5}
+async def test_who_was_silent_too_long_is_tagged_and_not_lost(tmp_path: Path, patience_s: float) -> None:
+    """Node 2 stops right after its message was numbered: the others go on without it, and have it later.
+
+    They do when their patience ends, or long before that because node 2 is found to be down.
+    """
+    settings = SETTINGS | {"patience_s": patience_s}
     async with cluster(3, tmp_path, **settings) as nodes:
         silent, numbered = nodes[2], asyncio.Event()
         send = silent.transport.send

@@ -20,7 +20,9 @@ from antecede.protocols.tno import (
     topic_id,
 )
 from antecede.protocols.tno.event import ENTRY_BYTES
+from antecede.protocols.tno.leases import Gone
 from antecede.protocols.tno.packets import Append, Create, Expire, Fill, FillSub, Published, Stamp, SubDone, UpdateSub
+from antecede.protocols.tno.replica import Kept
 from antecede.sim.run import RunSpec, simulate
 
 NUMBER = st.integers(1, (1 << 63) - 1)
@@ -186,6 +188,21 @@ def test_a_state_saved_and_loaded_goes_on() -> None:
     assert there.unfinished() == here.unfinished() != []
     assert there.apply(Create("b", 7, 2)) == here.apply(Create("b", 7, 2))
     assert there.save() == here.save()
+
+
+def test_who_is_suspected_again_has_its_time_again() -> None:
+    """A timer of an earlier suspicion does not shorten what is left to others to pass on what it had published."""
+    node = module(lease_us=10_000)
+    node.receive(5, Create("a", 5, 1))
+    for call in (node.peer_down, node.peer_up, node.peer_down):
+        call(5)
+    timers = [timer for _, timer in node.out.timers if isinstance(timer, Gone)]
+    assert [delay for delay, timer in node.out.timers if isinstance(timer, Gone)] == [200, 200]
+    node.out.clear()
+    node.wake(timers[0])
+    assert node.out.kept == []
+    node.wake(timers[1])
+    assert node.out.kept[0] == Kept("a", 0, 2, Expire("a", 5, 1, 1))
 
 
 def test_popularity_rises_ever_more_slowly() -> None:

@@ -5,8 +5,9 @@ every node delivers by these numbers; what applications call topics are labels i
 that group. A message is safe when it is kept (its publisher's node has it, and never uses its number again); it is
 numbered, passed on and delivered after that, here as everywhere.
 
-Nobody goes past a number that was given out. A publisher's node that goes silent right then is waited for, `patience_s`
-long; then the managers declare its number void. Should the message come after all, it is delivered tagged.
+Nobody goes past a number that was given out. A publisher's node that goes silent right then is waited for, until it is
+found to be down and a second more, or `patience_s` long; then the managers declare its number void. Should the message
+come after all, it is delivered tagged.
 """
 
 from collections.abc import Iterable, Sequence

@@ -9,6 +9,7 @@ Only who leads a manager looks (`replica`), and what it finds is a request like 
 the same.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,9 +26,10 @@ class Lease(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """A timer: is `node` still suspected?"""
+    """A timer: is `node` still suspected, since the time that was?"""
 
     node: int
+    time: int
 
 
 class Leases:
@@ -41,6 +43,8 @@ class Leases:
         self._grace_us = min(lease_us, grace_us)
         #: By topic whose lease runs: what was waiting when it began.
         self._running: dict[str, frozenset[tuple[int, int, int]]] = {}
+        #: By node: how often it was suspected.
+        self._times: Counter[int] = Counter()
 
     def begin(self, topic: str) -> None:
         """Numbers of `topic` are given out here."""
@@ -53,7 +57,8 @@ class Leases:
 
     def suspected(self, node: int) -> None:
         if self._lease_us:
-            self._out.wake_after(self._grace_us, Gone(node))
+            self._times[node] += 1
+            self._out.wake_after(self._grace_us, Gone(node, self._times[node]))
 
     def ended(self, replica: Replica) -> None:
         """The lease of its topic is over."""
@@ -63,10 +68,10 @@ class Leases:
         if waiting - before:
             self._run(replica.topic, waiting - before)
 
-    def gone(self, node: int, replica: Replica) -> None:
-        """`node` has been suspected for as long as it was given."""
-        if self._suspects(node):
-            _expire(replica, {waiting for waiting in _waiting(replica) if waiting[0] == node})
+    def gone(self, timer: Gone, replica: Replica) -> None:
+        """The time a suspected node was given is over."""
+        if self._suspects(timer.node) and timer.time == self._times[timer.node]:
+            _expire(replica, {waiting for waiting in _waiting(replica) if waiting[0] == timer.node})
 
 
 def _waiting(replica: Replica) -> frozenset[tuple[int, int, int]]:

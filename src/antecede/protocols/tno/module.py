@@ -238,7 +238,7 @@ class OrderingModule:
                 self._leases.ended(self._replica(timer.topic))
             case Gone():
                 for replica in list(self._replicas.values()):
-                    self._leases.gone(timer.node, replica)
+                    self._leases.gone(timer, replica)
             case GotDue():
                 self._acking.discard(timer)
                 replica = self._replica(timer.topic)
