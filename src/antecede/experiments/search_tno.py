@@ -358,6 +358,9 @@ class _Run:
             if process.module.held:
                 found.append(f"node {node} holds {process.module.held} messages for ever")
             found += [f"node {node} {what}" for what in process.unfinished()]
+            for topic in topics_of(self.trial):
+                if process.wants(topic) != process.module.takes(topic):
+                    found.append(f"node {node} never {'took' if process.wants(topic) else 'left'} {topic}")
         if published < self.asked and not self.trial.crashes:
             found.append(f"{self.asked} publications were asked for, {published} made")
         return found

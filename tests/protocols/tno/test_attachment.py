@@ -5,7 +5,8 @@ from collections import deque
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.protocols.tno import ModuleOutbox, OrderingModule, Settings
+from antecede.core import Message
+from antecede.protocols.tno import ModuleOutbox, OrderingModule, Settings, encode_event
 from antecede.protocols.tno.attachment import Attachments
 from antecede.protocols.tno.packets import SubAck, SubDone
 
@@ -102,6 +103,24 @@ def test_the_report_of_a_subscription_that_was_taken_back_is_not_believed() -> N
     assert said(node) == []
     node.ens_joined("t")
     assert said(node) == ["fillsub"]
+
+
+def test_who_changes_its_mind_twice_takes_the_topic_in_the_end() -> None:
+    """The first subscription is answered after it was taken back; the second still has to be."""
+    node = OrderingModule(0, Settings(managers=lambda topic: (1,), retry_us=100, ack_us=10))
+    node.subscribe("t")
+    node.unsubscribe("t")
+    node.subscribe("t")
+    node.ens_joined("t")
+    node.receive(1, SubDone(1, (("t", 7),)))
+    assert not node.takes("t")
+    event = encode_event(Message("t", 5, 1), 0, 10, (), ())
+    node.ens_notified("t", event)
+    node.receive(1, SubAck("t", 2))
+    node.receive(1, SubDone(3, (("t", 9),)))
+    assert node.takes("t")
+    assert [message.source for message in node.out.deliveries] == [5]
+    assert [change.what for change in node.out.changes] == ["subscribe"]
 
 
 def test_an_answer_of_before_the_service_broke_off_is_not_believed() -> None:

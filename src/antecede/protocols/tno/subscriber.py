@@ -263,12 +263,11 @@ class Subscriber:
         """From here on the topic is taken."""
         if begin.version != self._version:
             return  # the service broke off meanwhile
-        held = self._hold.pop(begin.topic, None)
-        if held is None:  # left meanwhile
-            self._changed()
+        if _Change("leave", begin.topic) in self._changes:
+            self._changed()  # it was left meanwhile; what is held of it is for when it is taken again
             return
         self._notifier.enter(begin.topic, begin.floors)
-        for item in held:
+        for item in self._hold.pop(begin.topic):
             if isinstance(item, int):
                 self._notifier.void(begin.topic, item)
             else:
