@@ -23,14 +23,16 @@ HEADERS_MAX: Final = 32
 HEADER_BYTES_MAX: Final = 1024
 
 _Word: TypeAlias = Annotated[str, Meta(max_length=HEADER_BYTES_MAX)]
+#: Microseconds since 1970, as far as a table can store them.
+_Time: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
 class Envelope(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """An application's message. Later versions may append fields; today's readers skip them."""
 
     topic: Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)]
-    #: When it was published, by its publisher's clock: microseconds since 1970. For people and statistics, never order.
-    time_us: Annotated[int, Meta(ge=0)]
+    #: When it was published, by its publisher's clock. For people and statistics, never order.
+    time_us: _Time
     body: Annotated[bytes, Meta(max_length=BODY_BYTES_MAX)]
     headers: Annotated[dict[_Word, _Word], Meta(max_length=HEADERS_MAX)] = {}
 
@@ -82,7 +84,7 @@ class Opened(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """An envelope whose sizes are not measured again."""
 
     topic: str
-    time_us: int
+    time_us: _Time
     body: bytes
     headers: dict[str, str] = {}
 

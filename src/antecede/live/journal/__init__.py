@@ -8,13 +8,34 @@ schema.py     tables, versions, checks on opening
 blocks.py     what is stored, as bytes with a checksum
 writer.py     the thread that commits
 lock.py       one process to a journal
+
+Names are loaded when they are first used: who only reads a journal needs neither an event loop nor a trace.
 """
 
-from antecede.live.journal.blocks import Delivered
-from antecede.live.journal.export import export_rows, export_trace
-from antecede.live.journal.journal import Identity, Journal, Page
-from antecede.live.journal.reading import Extent, JournalFile, Sealed, Stored
-from antecede.live.journal.retention import Retained, Retention
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from antecede.live.journal.blocks import Delivered
+    from antecede.live.journal.export import export_rows, export_trace
+    from antecede.live.journal.journal import Identity, Journal, Page
+    from antecede.live.journal.reading import Extent, JournalFile, Sealed, Stored
+    from antecede.live.journal.retention import Retained, Retention
+
+_WHERE = {
+    "Delivered": "blocks",
+    "Extent": "reading",
+    "Identity": "journal",
+    "Journal": "journal",
+    "JournalFile": "reading",
+    "Page": "journal",
+    "Retained": "retention",
+    "Retention": "retention",
+    "Sealed": "reading",
+    "Stored": "reading",
+    "export_rows": "export",
+    "export_trace": "export",
+}
 
 __all__ = [
     "Delivered",
@@ -30,3 +51,10 @@ __all__ = [
     "export_rows",
     "export_trace",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'antecede.live.journal' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"antecede.live.journal.{_WHERE[name]}"), name)
+    return value

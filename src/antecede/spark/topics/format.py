@@ -1,4 +1,8 @@
-"""The format `antecede`, as Spark asks for it, and making it known to a session."""
+"""The format `antecede`, as Spark asks for it, and making it known to a session.
+
+Every streaming query begins with a Python process of its own, in which this is loaded before anything is read; so what
+only some need is loaded by those.
+"""
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import (
@@ -10,11 +14,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from antecede.spark.session import is_local
-from antecede.spark.ship import ship_package
 from antecede.spark.topics.columns import SCHEMA
 from antecede.spark.topics.options import sink_options, source_options
-from antecede.spark.topics.sink import TopicStreamWriter, TopicWriter
 from antecede.spark.topics.source import TopicReader
 from antecede.spark.topics.stores import open_store
 from antecede.spark.topics.stream import TopicStream
@@ -41,9 +42,13 @@ class TopicSource(DataSource):
         return TopicStream(source_options(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from antecede.spark.topics.sink import TopicWriter  # noqa: PLC0415
+
         return TopicWriter(sink_options(self.options), schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from antecede.spark.topics.sink import TopicStreamWriter  # noqa: PLC0415
+
         return TopicStreamWriter(sink_options(self.options), schema, overwrite)
 
 
@@ -52,6 +57,9 @@ def register(spark: SparkSession) -> None:
 
     On a cluster the package is sent to the workers.
     """
+    from antecede.spark.session import is_local  # noqa: PLC0415
+    from antecede.spark.ship import ship_package  # noqa: PLC0415
+
     spark.dataSource.register(TopicSource)
     if not is_local(spark.sparkContext.master or ""):
         ship_package(spark.sparkContext)

@@ -19,8 +19,9 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from antecede.core import UsageError
-from antecede.live.errors import GapError
+from antecede.live.errors import GapError, JournalError
 from antecede.live.journal import Extent
+from antecede.live.journal.blocks import DamagedError
 from antecede.spark.topics.columns import Builder, any_of, check_schema
 from antecede.spark.topics.options import Place, SourceOptions
 from antecede.spark.topics.stores import Store, open_store
@@ -124,13 +125,15 @@ def read_range(options: SourceOptions, schema: StructType, partition: InputParti
         after = partition.after
         while after < partition.last:
             try:
-                for found in store.read(after, partition.last):
-                    batch = build(found)
-                    after = found.reached
+                for chunk in store.read(after, partition.last):
+                    batch = build(chunk)
+                    after = chunk.reached
                     if batch is not None:
                         yield batch
             except GapError as gap:
                 after = lost(options, after, min(gap.first - 1, partition.last))
+            except DamagedError as error:
+                raise JournalError(str(options.where), f"cannot be read ({error})", "restore a copy") from None
 
 
 @contextmanager

@@ -3,21 +3,21 @@
 `Store.read` gives a range of positions, in order. What retention has removed of it is an error that names it.
 """
 
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol, Self
 
 from antecede.core import UsageError
-from antecede.live.bulk.caller import Caller
 from antecede.live.bulk.records import Look, Page, Piece, Read, Stand
-from antecede.live.journal import Extent, JournalFile, Stored
-from antecede.live.journal.blocks import LeanMessage, decode_lean
-from antecede.spark.topics.columns import Deliveries
+from antecede.live.journal import Extent, JournalFile
+from antecede.spark.topics.chunks import Chunk
 from antecede.spark.topics.options import Where
+
+if TYPE_CHECKING:
+    import ssl
+
+    from antecede.live.bulk.caller import Caller
 
 
 class Store(Protocol):
@@ -38,7 +38,7 @@ class Store(Protocol):
         """How far to read from `after` for so many bytes."""
         ...
 
-    def read(self, after: int, last: int) -> Iterator[Deliveries]:
+    def read(self, after: int, last: int) -> Iterator[Chunk]:
         """What was delivered after position `after` up to `last`, perhaps without what is not wanted of it.
 
         Raises `GapError`, `JournalError`.
@@ -57,8 +57,10 @@ def open_store(where: Where, topics: tuple[str, ...], *, patient: bool = True) -
     return JournalStore(where) if where.journal else NodeStore(where, topics, patient=patient)
 
 
-def call(where: Where, *, patient: bool = True) -> Caller:
+def call(where: Where, *, patient: bool = True) -> "Caller":
     """A line to a node."""
+    from antecede.live.bulk.caller import Caller  # noqa: PLC0415 - asyncio is slow to load; journals do without
+
     return Caller(
         where.url,
         name="spark",
@@ -69,7 +71,7 @@ def call(where: Where, *, patient: bool = True) -> Caller:
     )
 
 
-def _tls(text: str) -> ssl.SSLContext:
+def _tls(text: str) -> "ssl.SSLContext":
     """A directory made by `antecede cert init`, or its authority's certificate alone."""
     from antecede.live.security import client_tls  # noqa: PLC0415 - cryptography is slow to load
 
@@ -99,9 +101,10 @@ class JournalStore:
     ) -> None:
         self._file.close()
 
-    def read(self, after: int, last: int) -> Iterator[Deliveries]:
-        for chunk in self._file.blocks(after, last):
-            yield _deliveries(chunk, after, last)
+    def read(self, after: int, last: int) -> Iterator[Chunk]:
+        for blocks in self._file.sealed(after, last):
+            pieces = [Piece(one.first, one.time_us, one.block) for one in blocks]
+            yield Chunk(pieces, after, last, min(last, blocks[-1].last))
 
 
 class NodeStore:
@@ -132,52 +135,11 @@ class NodeStore:
     def within(self, after: int, last: int, bytes_max: int) -> int:
         return self._look(Look(after=after, last=last, bytes_max=bytes_max)).within
 
-    def read(self, after: int, last: int) -> Iterator[Deliveries]:
+    def read(self, after: int, last: int) -> Iterator[Chunk]:
         while after < last:
             page = self._caller.ask(Read(after, last, self._topics), Page)
-            yield _page(page, after, last)
+            yield Chunk(page.pieces, after, last, page.reached)
             after = page.reached
 
     def _look(self, look: Look) -> Stand:
         return self._caller.ask(look, Stand)
-
-
-def _deliveries(chunk: list[Stored], after: int, last: int) -> Deliveries:
-    """The part of a chunk that lies in a range."""
-    sizes = [len(stored.block.messages) for stored in chunk]
-    first = chunk[0].first
-    begin = max(0, after + 1 - first)
-    end = min(sum(sizes), last + 1 - first)
-    messages: list[LeanMessage] = [message for stored in chunk for message in stored.block.messages]
-    held = np.zeros(len(messages), np.int64)
-    for stored in chunk:
-        for index, held_us in stored.block.held_us.items():
-            held[stored.first - first + index] = held_us
-    times = np.repeat(np.array([stored.time_us for stored in chunk], np.int64), sizes)
-    positions = np.arange(first + begin, first + end, dtype=np.int64)
-    return Deliveries(messages[begin:end], positions, times[begin:end], held[begin:end], min(last, first + end - 1))
-
-
-def _page(page: Page, after: int, last: int) -> Deliveries:
-    """A page of a node: whole blocks, or those of their messages that are wanted."""
-    pieces = [_piece(piece, after, last) for piece in page.pieces]
-    return Deliveries(
-        [message for piece in pieces for message in piece.messages],
-        np.concatenate([np.zeros(0, np.int64), *[piece.positions for piece in pieces]]),
-        np.concatenate([np.zeros(0, np.int64), *[piece.times_us for piece in pieces]]),
-        np.concatenate([np.zeros(0, np.int64), *[piece.held_us for piece in pieces]]),
-        page.reached,
-    )
-
-
-def _piece(piece: Piece, after: int, last: int) -> Deliveries:
-    block = decode_lean(piece.block)
-    stored = Stored(piece.first, piece.time_us, block)
-    if piece.places is None:
-        return _deliveries([stored], after, last)
-    messages = block.messages
-    positions = piece.first + np.array(piece.places, np.int64)
-    held = np.zeros(len(messages), np.int64)
-    for index, held_us in block.held_us.items():
-        held[index] = held_us
-    return Deliveries(messages, positions, np.full(len(messages), piece.time_us, np.int64), held, last)

@@ -1,0 +1,133 @@
+"""Columns by whole arrays are those made message by message, whatever a journal holds."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from antecede.core import Message
+from antecede.live.bulk.records import Piece
+from antecede.live.envelope import seal
+from antecede.live.journal.blocks import DamagedError, encode_deliveries
+from antecede.spark.topics.chunks import Chunk
+from antecede.spark.topics.columns import SCHEMA, Builder
+from antecede.spark.topics.packed import packed_columns
+from antecede.spark.topics.plain import plain_columns
+
+KINDS = {field.name: field.type for field in to_arrow_schema(SCHEMA, timezone="UTC")}
+
+#: On both sides of every length at which msgpack writes another head, and the largest there are.
+LENGTHS = st.integers(0, 40) | st.sampled_from([255, 256, 65_535, 65_536])
+NUMBERS = st.integers(0, 300) | st.integers(0, 2**63 - 1) | st.sampled_from([127, 128, 2**16 - 1, 2**16, 2**32])
+TOPICS = st.sampled_from(["a", "a/b", "rooms/1/chat", "löwe/🦁", "t" * 31, "t" * 32, "t" * 250, "$own"])
+WORDS = st.dictionaries(st.text(max_size=5), st.text(max_size=40), max_size=20)
+#: Bytes of any value, without hypothesis drawing each.
+BODIES = st.builds(lambda size, first: bytes([(first + at) % 256 for at in range(size)]), LENGTHS, st.integers(0, 255))
+
+OURS = st.builds(
+    lambda topic, body, time_us, headers, mark: seal(topic, body, time_us=time_us, headers=headers, mark=mark),
+    TOPICS,
+    BODIES,
+    NUMBERS,
+    st.none() | WORDS,
+    st.none() | st.tuples(NUMBERS, NUMBERS),
+)
+#: What others may send: nearly an envelope, or nothing of the kind.
+ALMOST = st.lists(
+    st.sampled_from(["a", "a/b", b"x", 1, -1, 2**63, 1.5, None, {}, {"k": "v"}, {"k": 1}, [1, 2], [], b"a"]), max_size=6
+).map(msgspec.msgpack.encode)
+STRANGE = st.one_of(
+    st.binary(max_size=20),
+    ALMOST,
+    st.builds(lambda payload, more: payload + more, OURS, st.binary(min_size=1, max_size=3)),
+    st.builds(lambda payload, cut: payload[: len(payload) * cut // 10], OURS, st.integers(0, 9)),
+    # Longer heads than needed, a topic that is no text, an int where a byte would do.
+    st.sampled_from(
+        [
+            b"\x94\xd9\x01a\x01\xc4\x00\x80",
+            b"\xdc\x00\x04\xa1a\x01\xc4\x00\x80",
+            b"\x94\xa1\xff\x01\xc4\x00\x80",
+            b"\x94\xa1a\xcf\x00\x00\x00\x00\x00\x00\x00\x01\xc5\x00\x00\x80",
+            b"\x94\xa1a\xd0\x01\xc4\x00\x80",
+            b"\x94\xa1a\x01\xc4\x00\xde\x00\x00",
+            b"\x95\xa1a\x01\xc4\x00\x80\xc0",
+            b"\x93\xa1a\x01\xc4\x00",
+        ]
+    ),
+)
+
+
+def messages(payloads: st.SearchStrategy[bytes]) -> st.SearchStrategy[Message]:
+    sources, seqs = st.integers(0, 2**16 - 1), NUMBERS.map(lambda number: max(1, number))
+    return st.builds(
+        Message,
+        topic=st.sampled_from(["main", "d" * 40]),
+        source=sources,
+        seq=seqs,
+        deps=st.lists(st.tuples(sources, seqs), max_size=20).map(tuple),
+        payload=payloads,
+        across=st.lists(st.tuples(st.just("other"), sources, seqs), max_size=2).map(tuple),
+    )
+
+
+@st.composite
+def chunks(draw: st.DrawFn, payloads: st.SearchStrategy[bytes]) -> Chunk:
+    """Blocks one after the other, whole or picked from, of which some positions are asked for."""
+    pieces: list[Piece] = []
+    first = draw(st.integers(1, 2**40))
+    begin = first
+    for _ in range(draw(st.integers(0, 4))):
+        sent = draw(st.lists(messages(payloads), max_size=draw(st.sampled_from([3, 20]))))
+        held = draw(st.dictionaries(st.integers(0, max(0, len(sent) - 1)), NUMBERS, max_size=3)) if sent else {}
+        block = encode_deliveries(sent, held, draw(st.just(()) | st.just((0,))))
+        places = None
+        span = len(sent)
+        if draw(st.booleans()):
+            steps = draw(st.lists(st.integers(1, 3), min_size=len(sent), max_size=len(sent)))
+            places = tuple(sum(steps[: index + 1]) for index in range(len(sent)))
+            span = sum(steps) + 1
+        pieces.append(Piece(first, draw(NUMBERS), block, places))
+        first += span
+    after = draw(st.integers(begin - 1, first))
+    last = draw(st.just(first) | st.integers(after, first))
+    return Chunk(pieces, after, last, last)
+
+
+def takes(some: bool) -> Any:
+    return (lambda topic: topic.startswith("a")) if some else (lambda topic: True)
+
+
+def table(columns: dict[str, pa.Array], kinds: dict[str, pa.DataType]) -> pa.RecordBatch:
+    batch = pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(list(kinds.items())))
+    batch.validate(full=True)
+    return batch
+
+
+@given(chunks(OURS), st.booleans(), st.lists(st.sampled_from(sorted(KINDS)), unique=True))
+@settings(max_examples=150, deadline=None)
+def test_what_we_write(chunk: Chunk, some: bool, names: Sequence[str]) -> None:
+    kinds = {name: KINDS[name] for name in names} or KINDS
+    assert table(packed_columns(chunk, kinds, takes(some)), kinds).equals(
+        table(plain_columns(chunk, kinds, takes(some)), kinds)
+    )
+
+
+@given(chunks(OURS | STRANGE), st.booleans())
+@settings(max_examples=250, deadline=None)
+def test_whatever_others_send(chunk: Chunk, some: bool) -> None:
+    plain = table(plain_columns(chunk, KINDS, takes(some)), KINDS)
+    batch = Builder(SCHEMA, takes(some)).batch(chunk)
+    assert (batch is None and not plain.num_rows) or plain.equals(batch)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_a_damaged_block_is_told(cut: int) -> None:
+    block = encode_deliveries([Message("main", 0, 1, (), seal("a", b"hello" * 20, time_us=1))], {})
+    for damaged in (block[:-cut], block[:-cut] + b"\0" * cut):
+        with pytest.raises(DamagedError):
+            Builder(SCHEMA, takes(False)).batch(Chunk([Piece(1, 1, damaged)], 0, 1, 1))
