@@ -196,6 +196,14 @@ async def test_mistakes_are_named(nats: str, tmp_path: Path) -> None:
         with pytest.raises(AntecedeError, match=problem):
             async with OrderedBus(NatsService(nats), **whole):  # type: ignore[arg-type]
                 pass
+    with pytest.raises(UsageError, match="system 'two words': is not a subject of NATS"):
+        OrderedBus(NatsService(nats), number=0, system="two words")
+    async with OrderedBus(NatsService(nats), number=1, system="unmanaged") as bus:
+        waiting = asyncio.ensure_future(bus.subscribe("t"))
+        await asyncio.sleep(0)
+        await bus.unsubscribe("t")
+        with pytest.raises(UsageError, match="was unsubscribed before"):
+            await waiting
     async with OrderedBus(NatsService(nats), number=0, system="mistakes") as bus:
         with pytest.raises(UsageError, match="not a subject of NATS"):
             await bus.subscribe("with space")

@@ -81,6 +81,10 @@ class OrderedBus:
         self._service = service
         self._managers = managers
         self._prefix = f"_{system}"
+        try:
+            service.check(f"{self._prefix}.beat")
+        except UsageError as error:
+            raise UsageError("system", system, error.problem, error.remedy) from None
         self._beat_s = beat_s
         self._codec: RecordCodec[Packet] = RecordCodec(PACKETS)
         settings = Settings(
@@ -181,6 +185,10 @@ class OrderedBus:
     async def unsubscribe(self, *topics: str) -> None:
         self._check()
         for topic in topics:
+            joining = self._joining.pop(topic, None)
+            if joining is not None and not joining.done():
+                problem = "was unsubscribed before its subscription was in effect"
+                joining.set_exception(UsageError("topic", topic, problem, "subscribe again"))
             self._module.unsubscribe(topic)
             self._carry_out()
 
