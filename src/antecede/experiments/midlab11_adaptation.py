@@ -61,7 +61,7 @@ class _Adapting(Experiment):
     def calculated(self, spec: RunSpec, reading: Reading) -> dict[str, float]:
         """Swaps of a run like this one at the paper's size, and the bytes of its last timestamps."""
         rng = random.Random(f"{spec.seed}/calculated")
-        events = publications(rng, EVENTS, reading.topics, SHAPE)
+        events = publications(rng, EVENTS, reading.topics, SHAPE, reading.burst)
         order = list(range(reading.topics))
         if str(spec.options["order"]).split() != topics_by_rank(self.topics):
             rng.shuffle(order)

@@ -6,8 +6,8 @@ together by somebody, so that the entries of a timestamp are its topic's rank. W
 take 100 of 1,000 topics each, by the power law, this is so of all topics on which much is published: nearly everybody
 takes them. Two of the rarest meet in every fourth run only; on those little is published.
 
-What is not printed and decides over the outcome is a parameter: at which number the topics begin, and with which of the
-higher topics it has outgrown a topic changes places.
+What is not printed and decides over the outcome is a parameter: at which number the topics begin, with which of the
+higher topics it has outgrown a topic changes places, and whether events come in bursts.
 """
 
 import random
@@ -26,6 +26,8 @@ class Reading(NamedTuple):
     begin: int = 0
     #: The paper says 1,000 for α and β; elsewhere it has 50.
     topics: int = 1000
+    #: How many events in a row a topic has, on the mean, when one is published on it; 1: each is drawn by itself.
+    burst: int = 1
 
 
 READINGS = {
@@ -33,6 +35,7 @@ READINGS = {
     "highest-from-4": Reading(begin=4),
     "nearest-from-0": Reading(place="nearest"),
     "fifty-topics": Reading(topics=50),
+    "bursts-of-50": Reading(topics=50, burst=50),
 }
 
 
@@ -64,11 +67,11 @@ def course(order: Sequence[int], events: Sequence[int], *, alpha: float, beta: f
     return Course(swaps, entries)
 
 
-def publications(rng: random.Random, count: int, topics: int, shape: float) -> list[int]:
+def publications(rng: random.Random, count: int, topics: int, shape: float, burst: int = 1) -> list[int]:
     """The topics of so many events, by rank, under the power law."""
     found: list[int] = []
     while len(found) < count:
         rank = int(rng.paretovariate(shape))
         if rank <= topics:
-            found.append(rank - 1)
-    return found
+            found += [rank - 1] * (1 if burst == 1 else round(rng.uniform(1, 2 * burst - 1)))
+    return found[:count]
