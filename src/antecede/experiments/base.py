@@ -7,7 +7,7 @@ says how it was found). Both are always shown beside the published value; nothin
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -81,3 +81,40 @@ class Experiment(ABC):
     def execute(self, spec: RunSpec) -> Metrics:
         """Carry out one run. Most experiments need nothing but the simulator's own metrics."""
         return simulate(spec).metrics
+
+
+#: Reads values off the metrics of one case: (nodes, metrics by variant) -> values.
+Reading: TypeAlias = Callable[[int, Mapping[str, Metrics]], list[Value]]
+
+
+class PartsExperiment(Experiment):
+    """An experiment whose parts are given: papers have many figures that differ in little else."""
+
+    def __init__(
+        self,
+        item: str,
+        title: str,
+        about: str,
+        reading: Reading,
+        *,
+        sizes: tuple[int, ...],
+        full_sizes: tuple[int, ...] = (),
+        settings: tuple[str, ...] | None = None,
+        derive: Callable[[Sequence[Value]], list[Value]] | None = None,
+    ) -> None:
+        self.name = f"{self.paper}-{item}"
+        self.item = item
+        self.title = title
+        self.about = about
+        self.sizes = sizes
+        self.full_sizes = full_sizes
+        if settings is not None:
+            self.settings = settings
+        self._reading = reading
+        self._derive = derive
+
+    def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
+        return self._reading(nodes, metrics)
+
+    def derive(self, values: Sequence[Value]) -> list[Value]:
+        return self._derive(values) if self._derive else []

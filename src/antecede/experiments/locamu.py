@@ -18,15 +18,12 @@ LoCaMu runs as the paper has it, without the records of names that keep everybod
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.experiments.base import Experiment, Metrics, Value
+from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Value
 from antecede.sim import RunSpec, simulate
 from antecede.sim.throughput import Throughput
 
 #: Header and group number, which all packets have here and the paper does not count.
 COMMON = 22
-
-#: Reads values off the metrics of one case: (nodes, metrics by variant) -> values.
-Reading = Callable[[int, Mapping[str, Metrics]], list[Value]]
 
 
 class Load(NamedTuple):
@@ -57,7 +54,7 @@ class Load(NamedTuple):
         )
 
 
-class OnTree(Experiment):
+class OnTree(PartsExperiment):
     """An experiment of sections IV and V: a few systems under as much load as they carry."""
 
     paper = "locamu"
@@ -76,24 +73,11 @@ class OnTree(Experiment):
         derive: Callable[[Sequence[Value]], list[Value]] | None = None,
     ) -> None:
         """`loads`: by size, the runs by variant."""
-        self.name = f"locamu-{item}"
-        self.item = item
-        self.title = title
-        self.about = about
-        self.sizes = sizes
-        self.full_sizes = full_sizes
-        self._reading = reading
+        super().__init__(item, title, about, reading, sizes=sizes, full_sizes=full_sizes, derive=derive)
         self._loads = loads
-        self._derive = derive
 
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:
         return {name: load.spec(nodes, seed, setting) for name, load in self._loads(nodes).items()}
-
-    def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
-        return self._reading(nodes, metrics)
-
-    def derive(self, values: Sequence[Value]) -> list[Value]:
-        return self._derive(values) if self._derive else []
 
     def execute(self, spec: RunSpec) -> Metrics:
         """Throughput, in the place of the simulator's own metrics."""

@@ -10,9 +10,9 @@ leaves open is when nodes broadcast:
 Two further literal readings, Poisson numbers and a uniform window of 1000, are settings of Table 4.1.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from antecede.experiments.base import Experiment, Metrics, Value
+from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Value
 from antecede.experiments.thesis_figure_4_5 import PairedBundles
 from antecede.sim import RunSpec
 
@@ -23,11 +23,8 @@ WORKLOADS = {
     "calibrated": "uniform:window=440",
 }
 
-#: Reads values off the metrics of one case: (nodes, metrics by variant) -> values.
-Reading = Callable[[int, Mapping[str, Metrics]], list[Value]]
 
-
-class Broadcast(Experiment):
+class Broadcast(PartsExperiment):
     """An experiment of chapter 4: the same load under a few variants of the protocol's options."""
 
     paper = "thesis"
@@ -45,14 +42,9 @@ class Broadcast(Experiment):
         settings: tuple[str, ...] = ("literal", "calibrated"),
         steady_rate: bool = False,
     ) -> None:
-        self.name = f"thesis-{item}"
-        self.item = item
-        self.title = title
-        self.about = about
-        self.settings = settings
-        self.sizes = sizes
-        self.full_sizes = full_sizes
-        self._reading = reading
+        super().__init__(
+            item, title, about, reading, sizes=sizes, full_sizes=full_sizes, settings=settings, derive=_growth
+        )
         self._variants = variants
         self._steady_rate = steady_rate
 
@@ -69,22 +61,18 @@ class Broadcast(Experiment):
             )
         return runs
 
-    def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
-        return self._reading(nodes, metrics)
-
-    def derive(self, values: Sequence[Value]) -> list[Value]:
-        """Figure 4.4 also says how latency grows from the smallest to the largest system."""
-        by_place = {
-            (value.protocol, value.nodes): value.value for value in values if value.metric == "reception_latency"
-        }
-        return [
-            Value(protocol, nodes, "reception_growth_8_to_1024", latency / by_place[protocol, 8])
-            for (protocol, nodes), latency in by_place.items()
-            if nodes == 1024 and (protocol, 8) in by_place
-        ]
-
 
 # -- readings ---------------------------------------------------------------------------------------------------------
+
+
+def _growth(values: Sequence[Value]) -> list[Value]:
+    """Figure 4.4 also says how latency grows from the smallest to the largest system."""
+    by_place = {(value.protocol, value.nodes): value.value for value in values if value.metric == "reception_latency"}
+    return [
+        Value(protocol, nodes, "reception_growth_8_to_1024", latency / by_place[protocol, 8])
+        for (protocol, nodes), latency in by_place.items()
+        if nodes == 1024 and (protocol, 8) in by_place
+    ]
 
 
 def _share(histogram: Mapping[str, int], low: int, high: int | None = None) -> float:

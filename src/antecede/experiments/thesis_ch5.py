@@ -12,7 +12,7 @@ and with unpruned barriers, as the authors' code has them. The others are in the
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.experiments.base import Experiment, Metrics, Value
+from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Value
 from antecede.sim import RunSpec
 
 FAITHFUL: dict[str, object] = {"mode": "faithful", "prune": False}
@@ -27,9 +27,6 @@ NETWORKS = {
     "peersim-free-acks": f"peersim:delay={{delay}},express={ACK_BYTES}",
 }
 
-#: Reads values off the metrics of one case: (nodes, metrics by variant) -> values.
-Reading = Callable[[int, Mapping[str, Metrics]], list[Value]]
-
 
 class Variant(NamedTuple):
     """One of the runs that are compared."""
@@ -40,7 +37,7 @@ class Variant(NamedTuple):
     delay: int = 100
 
 
-class PubSub(Experiment):
+class PubSub(PartsExperiment):
     """An experiment of chapter 5: a few systems under the same load."""
 
     paper = "thesis"
@@ -59,16 +56,10 @@ class PubSub(Experiment):
         derive: Callable[[Sequence[Value]], list[Value]] | None = None,
     ) -> None:
         """`variants`: by setting and size."""
-        self.name = f"thesis-{item}"
-        self.item = item
-        self.title = title
-        self.about = about
-        self.settings = settings
-        self.sizes = sizes
-        self.full_sizes = full_sizes
-        self._reading = reading
+        super().__init__(
+            item, title, about, reading, sizes=sizes, full_sizes=full_sizes, settings=settings, derive=derive
+        )
         self._variants = variants
-        self._derive = derive
 
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:
         network = NETWORKS.get(setting, NETWORKS["peersim"])
@@ -83,12 +74,6 @@ class PubSub(Experiment):
             )
             for name, variant in self._variants(setting, nodes).items()
         }
-
-    def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
-        return self._reading(nodes, metrics)
-
-    def derive(self, values: Sequence[Value]) -> list[Value]:
-        return self._derive(values) if self._derive else []
 
 
 def latency(run: Metrics) -> float:

@@ -6,7 +6,6 @@ Spark tries it again, and then that run gets a row that says so while the others
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from antecede.spark.plan import Plan, make_plan
 from antecede.spark.results import tabulate, write_tables
 from antecede.spark.session import is_local
 from antecede.spark.ship import code_version
-from antecede.spark.task import Task, carry_out
+from antecede.spark.task import Task, carry_out, now, rows_of
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +68,7 @@ def sweep(
             seeds=list(seeds),
             full=full,
             trace=trace,
-            started=_now(),
+            started=now(),
             environment=environment(master),
         )
         write_asked(out, asked)
@@ -94,7 +93,7 @@ def sweep(
             lines = _write_results(out, experiments, cases, manifests)
             failed = _failed(cases, manifests)
             rows = sum(len({spec.key() for case in each for spec in case.runs.values()}) for each in cases.values())
-            write_asked(out, msgspec.structs.replace(asked, finished=_now(), runs=rows, failed=len(failed)))
+            write_asked(out, msgspec.structs.replace(asked, finished=now(), runs=rows, failed=len(failed)))
         return SweepResult(out=out, done=len(plan.tasks), complete=plan.complete, failed=failed, lines=lines)
 
 
@@ -138,30 +137,7 @@ def _carry_out_all(
         except WorkerDiedError as died:
             task = tried[died.task]
             if (task.experiments, task.spec.key()) in left:
-                arrived(_died(task, died.why))
-
-
-def _died(task: Task, why: str) -> list[RunRow]:
-    spec = task.spec
-    return [
-        RunRow(
-            experiment=name,
-            key=spec.key(),
-            code=task.code,
-            protocol=spec.protocol,
-            nodes=spec.nodes,
-            seed=spec.seed,
-            spec=msgspec.json.encode(spec, order="sorted").decode(),
-            metrics=None,
-            error=f"the worker died: {why}",
-            traceback=None,
-            command=spec.command(),
-            trace=None,
-            seconds=0.0,
-            finished=_now(),
-        )
-        for name in task.experiments
-    ]
+                arrived(rows_of(task, error=f"the worker died: {died.why}"))
 
 
 def _write_results(
@@ -189,7 +165,3 @@ def _failed(cases: Mapping[str, Sequence[Case]], manifests: Mapping[str, Manifes
         rows = [manifests[name].rows.get(key) for key in keys]
         failed += [row for row in rows if row is not None and row.error is not None]
     return failed
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -54,7 +54,19 @@ def carry_out(task: Task, experiments: Mapping[str, Experiment]) -> list[RunRow]
     except (Exception, SystemExit) as raised:
         error = f"{type(raised).__name__}: {raised}".splitlines()[0]
         where = traceback.format_exc()
-    seconds = time.monotonic() - began
+    return rows_of(task, metrics=metrics, error=error, traceback=where, trace=trace, seconds=time.monotonic() - began)
+
+
+def rows_of(
+    task: Task,
+    *,
+    metrics: str | None = None,
+    error: str | None = None,
+    traceback: str | None = None,
+    trace: str | None = None,
+    seconds: float = 0.0,
+) -> list[RunRow]:
+    """What came of a task, for each experiment that wants it."""
     spec = task.spec
     return [
         RunRow(
@@ -67,14 +79,18 @@ def carry_out(task: Task, experiments: Mapping[str, Experiment]) -> list[RunRow]
             spec=msgspec.json.encode(spec, order="sorted").decode(),
             metrics=metrics,
             error=error,
-            traceback=where,
+            traceback=traceback,
             command=spec.command(),
             trace=trace,
             seconds=seconds,
-            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            finished=now(),
         )
         for name in task.experiments
     ]
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def runs_as_simulated(experiment: Experiment) -> bool:
