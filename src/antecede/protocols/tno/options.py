@@ -45,7 +45,7 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
     retry: Annotated[float, Meta(gt=0)] = 4000.0
     #: How often something is asked in vain before it is left until somebody is back; 0: for ever.
     tries: Annotated[int, Meta(ge=0)] = 50
-    #: When an event that was numbered and not published is declared void; 0: never.
+    #: When an event that was numbered and not published is declared void, sooner if its publisher is down; 0: never.
     lease: Annotated[float, Meta(ge=0)] = 0.0
     #: Nodes that manage a topic together; a minority of them may crash.
     replicas: Annotated[int, Meta(ge=1)] = 1
