@@ -84,8 +84,8 @@ class Swaps(_Adapting):
         "other way, since f then rises from nearly nothing. With the nearest (nearest-from-0) there are hundreds. "
         "Counted at the paper's 1,000 topics, over 600 events. `simulated` is a run of 40 nodes and 150 topics: its "
         "swaps, seconds end to end and bytes of a timestamp over the last 100 events, and packets an event costs "
-        "besides those that make its timestamp, which is where swaps are paid. That α 0.5 and β 0.3 have no benefit "
-        "is not seen: all choices come down to about a quarter of the random order's latency."
+        "besides those that make its timestamp, which is where swaps are paid. That α 0.5 and β 0.3 have no benefit is "
+        "not seen: all choices come down to about a quarter of the random order's latency."
     )
     choices = ((0.1, 0.2), (0.3, 0.2), (0.5, 0.2), (0.1, 0.1), (0.1, 0.3))
 
@@ -118,19 +118,19 @@ class Adaptation(_Adapting):
     about = (
         "Seconds end to end and bytes of a timestamp, of each hundred events in turn (-100 to -600): under a random "
         "order that stays, one that adapts (α 0.1, β 0.2) and begins at the same random order, and the order of "
-        "popularity. As published, adapting comes down within some hundred events to a fraction of the random "
-        "order's. That it outperforms the best fixed order (Figure 18) is not confirmed: over the last 300 events its "
+        "popularity. As published, adapting comes down within some hundred events to a fraction of the random order's. "
+        "That it outperforms the best fixed order (Figure 18) is not confirmed: over the last 300 events its "
         "timestamps were longer in each of 7 runs (4 of 12 nodes, 3 of 40), its latency higher in 6 and lower in one, "
         "of 12 nodes; latency also depends on whose links are slow, which the order of popularity does not heed. In "
-        "bytes no other outcome is to be expected where each publication is drawn by itself: what was published "
-        "before tells nothing of what comes next, and where all topics are taken together no order has shorter "
-        "timestamps on the mean than that of popularity. Where popularity changes for good, adapting wins: after the "
-        "ranks are dealt anew at 300 s (-changed), the order that was best needs four to six times the bytes it did, "
-        "and the one that adapts a quarter to a half of that (Figure 20, 2 runs), though topics of the past keep the "
-        "highest places: their f is near 1. The steep increase of latency at the change is not seen when adapting, "
-        "because subscriptions stay as they were: what is popular then has few takers, and the service is quick. The "
-        "100 bytes to which timestamps come down (Figure 19) are not met with 1,000 topics, where the order of "
-        "popularity itself needs some 200; they are with 50 (fifty-topics, 97 expected)."
+        "bytes no other outcome is to be expected where each publication is drawn by itself: what was published before "
+        "tells nothing of what comes next, and where all topics are taken together no order has shorter timestamps on "
+        "the mean than that of popularity. Where popularity changes for good, adapting wins: after the ranks are dealt "
+        "anew at 300 s (-changed), the order that was best needs four to six times the bytes it did, and the one that "
+        "adapts a quarter to a half of that (Figure 20, 2 runs), though topics of the past keep the highest places: "
+        "their f is near 1. The steep increase of latency at the change is not seen when adapting, because "
+        "subscriptions stay as they were: what is popular then has few takers, and the service is quick. The 100 bytes "
+        "to which timestamps come down (Figure 19) are not met with 1,000 topics, where the order of popularity itself "
+        "needs some 200; they are with 50 (fifty-topics, 97 expected)."
     )
 
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:
