@@ -80,8 +80,8 @@ def trial_of(seed: int) -> Trial:
     rng = random.Random(f"{seed}/trial")
     f = rng.choice([1, 1, 2])
     calm = rng.random() < 0.1
-    changes = rng.choice([0, 0, 3])
-    return Trial(
+    changing = rng.choice([False, False, True])
+    trial = Trial(
         shape=rng.choice(["line", "star", "random", "random"]),
         nodes=rng.randrange(5, 13),
         f=f,
@@ -91,13 +91,13 @@ def trial_of(seed: int) -> Trial:
         answers=rng.choice([0.05, 0.15, 0.3]),
         time=rng.choice([1000.0, 3000.0, 6000.0]),
         crashes=0 if calm else rng.choice([1, 3, 6]),
-        stay_down=0.0 if calm or changes else rng.choice([0.0, 0.0, 0.5, 1.0]),
+        stay_down=0.0 if calm or changing else rng.choice([0.0, 0.0, 0.5, 1.0]),
         false_suspicions=0 if calm else rng.choice([0, 4, 12]),
         loss=rng.choice([0.0, 0.0, 0.1, 0.3]),
         duplication=rng.choice([0.0, 0.1]),
-        changes=changes,
         last_words=rng.random() < 0.5,
     )
+    return msgspec.structs.replace(trial, changes=rng.choice([3, 8, 16])) if changing else trial
 
 
 def graph_of(seed: int, trial: Trial) -> BaseGraph:

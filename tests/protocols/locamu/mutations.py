@@ -11,10 +11,11 @@ from antecede.experiments.search_locamu import TIMING, Make
 from antecede.overlay.extended import Extended
 from antecede.overlay.graph import BaseGraph
 from antecede.protocols.locamu import LoCaMu
-from antecede.protocols.locamu.identifiers import Ids, receiver_of, sender_of
+from antecede.protocols.locamu.identifiers import Ids, link, receiver_of, sender_of
 from antecede.protocols.locamu.log import Entry, Log, Names
 from antecede.protocols.locamu.packets import Data
 from antecede.protocols.locamu.records import Took
+from antecede.protocols.locamu.routing import Routing
 from antecede.protocols.locamu.state import State
 from antecede.protocols.options import MakeProcess
 
@@ -24,11 +25,13 @@ class Mutant(LoCaMu):
 
     state_type: ClassVar[type[State]] = State
     log_type: ClassVar[type[Log]] = Log
+    routing_type: ClassVar[type[Routing]] = Routing
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[arg-type]
         self.state.__class__ = self.state_type
         self.state.log.__class__ = self.log_type
+        self.state.routing.__class__ = self.routing_type
 
 
 # -- printed ----------------------------------------------------------------------------------------------------------
@@ -100,6 +103,16 @@ class DuplicatesRaiseThePast(Mutant):
     """L4: a duplicate does not wait, and its identifiers become past. Who has the third thus claims the first two."""
 
     state_type = _RaisesPast
+
+
+class DuplicatesWait(LoCaMu):
+    """L4, lines 33 and 38: a duplicate waits for its past like any copy, and that may be lost for ever."""
+
+    def _take(self, sender: int, data: Data) -> None:
+        if needs := self.state.column.needs(data.past):
+            self.state.column.hold(sender, data, needs)
+        else:
+            super()._take(sender, data)
 
 
 class _KeepsNames(State):
@@ -198,6 +211,32 @@ class BaseGraphOnly(LoCaMu):
 
     def _transmit(self, entry: Entry, to_whom: Collection[int]) -> None:
         super()._transmit(entry, [to for to in to_whom if to in self.around.neighbours])
+
+
+class TakesWhatIsLate(LoCaMu):
+    """A joiner is given whatever all those relays numbered for it that numbered it at all."""
+
+    def _is_of_our_time(self, sender: int, data: Data) -> bool:
+        relays = self.around.before(data.origin, self.node)[-self.around.number :]
+        numbered = set(map(sender_of, data.path)).intersection(relays)
+        return all(link(relay, self.node) in data.path for relay in numbered)
+
+
+class _SettlesWithNeighbours(Routing):
+    def _settled_towards(self, topic: str, version: int) -> dict[int, int]:
+        around = self._around
+        waits_for = [n for n in around.neighbours if not self._is_settled_by(n, around.me, topic, version)]
+        return {
+            neighbour: said.version
+            for neighbour in around.neighbours
+            if (said := self._heard.get((neighbour, topic))) is not None and waits_for in ([], [neighbour])
+        }
+
+
+class SettlesWithNeighbours(Mutant):
+    """A join waits until everybody knows in which direction it is, not until all who number for it know that."""
+
+    routing_type = _SettlesWithNeighbours
 
 
 def make_mutant(mutant: type[LoCaMu]) -> Make:

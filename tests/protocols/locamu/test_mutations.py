@@ -33,13 +33,26 @@ GONE = Trial(nodes=9, crashes=3, stay_down=1.0, false_suspicions=4, actions=20, 
 LAST_WORDS = Trial(
     nodes=10, f=2, crashes=3, stay_down=1.0, loss=0.2, actions=20, members=0.5, time=2000.0, last_words=True
 )
+#: Members come and go while nodes do.
+JOINS = Trial(changes=16, crashes=6, topics=3, actions=20, members=0.4, answers=0.3, time=6000.0)
+JOINS_AND_DOUBTS = Trial(
+    shape="line",
+    nodes=9,
+    topics=2,
+    members=0.3,
+    actions=20,
+    answers=0.3,
+    crashes=6,
+    false_suspicions=12,
+    changes=16,
+)
 
 FOUND = [
     Found(broken.Printed, CALM, 0, "complete"),
     Found(broken.CountsItself, CALM, 0, "blocked"),
     Found(broken.NotesFirst, CALM, 0, "complete"),
     Found(broken.WaitsForItself, CALM, 0, "blocked"),
-    Found(broken.DuplicatesRaiseThePast, FALSE, 12, "blocked"),
+    Found(broken.DuplicatesRaiseThePast, FALSE, 20, "blocked"),
     Found(broken.TellsNobody, FAULTS, 1, "agreement"),
     Found(broken.AnyWayIsSafe, DOUBTS, 2, "exactly-once"),
     Found(broken.WaitsForItsSenderOnly, DOUBTS, 18, "causal"),
@@ -51,6 +64,8 @@ FOUND = [
     Found(broken.KeepsNothing, BACK, 0, "complete"),
     Found(broken.NeverLooksAgain, BACK, 0, "blocked"),
     Found(broken.BaseGraphOnly, GONE, 7, "complete"),
+    Found(broken.TakesWhatIsLate, JOINS, 26, "causal"),
+    Found(broken.SettlesWithNeighbours, JOINS_AND_DOUBTS, 90, "complete"),
 ]
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from antecede.protocols.locamu import LoCaMu
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import Founders, GroupOptions, MakeProcess
-from tests.protocols.locamu.mutations import NumbersTooNear, make_mutant
+from tests.protocols.locamu.mutations import DuplicatesWait, NumbersTooNear, make_mutant
 from tests.protocols.locamu.scenario import LocamuScenario
 
 SCENARIOS = sorted(Path(__file__).with_name("scenarios").glob("*.txt"))
@@ -24,23 +25,36 @@ def test_scenario(path: Path) -> None:
     assert told == LocamuScenario(path).run(), "the same scenario must happen twice in the same way"
 
 
-class _TooNear(LocamuScenario):
-    """The same with numbers given f + 1 far only, as printed."""
+class _Mutated(LocamuScenario):
+    """The same with an error put back."""
+
+    def __init__(self, name: str, mutant: type[LoCaMu]) -> None:
+        super().__init__(Path(__file__).with_name("scenarios") / f"{name}.txt")
+        self._mutant = mutant
 
     def chosen(self) -> GroupOptions:
         chosen = super().chosen()
         assert isinstance(chosen, LoCaMuOptions)
-        return _TooNearOptions(**{name: getattr(chosen, name) for name in chosen.__struct_fields__})
+        values = {name: getattr(chosen, name) for name in chosen.__struct_fields__}
+        return _MutatedOptions(mutant=self._mutant, **values)
 
 
-class _TooNearOptions(LoCaMuOptions, frozen=True, kw_only=True):
+class _MutatedOptions(LoCaMuOptions, frozen=True, kw_only=True):
+    mutant: type[LoCaMu]
+
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         members = {topic: list(taken) for topic, taken in founders.items()}
-        return make_mutant(NumbersTooNear)(self.base_graph(nodes), members, self.f)
+        return make_mutant(self.mutant)(self.base_graph(nodes), members, self.f)
 
 
 def test_numbering_f_plus_one_far_is_not_enough() -> None:
     """L11: of the same run of three arms, the end is then another."""
-    told = _TooNear(Path(__file__).with_name("scenarios") / "numbered_four_far.txt").run()
+    told = _Mutated("numbered_four_far", NumbersTooNear).run()
     assert "node 6 delivered all/3.1" in told.splitlines()[-1]
     assert "before all/2.1" in told.splitlines()[-1]
+
+
+def test_a_duplicate_that_waits_does_so_for_ever() -> None:
+    """L4: which no seed of the search shows, whose doomed say their last words to everybody or to nobody."""
+    told = _Mutated("a_duplicate_does_not_wait", DuplicatesWait).run()
+    assert "held: {2: 1}" in told.splitlines()[-1]

@@ -12,7 +12,8 @@ from antecede.overlay.extended import Extended
 from antecede.overlay.graph import BaseGraph
 from antecede.overlay.graph_shapes import complete_tree, line
 from antecede.protocols.locamu import LoCaMu, Sizes
-from antecede.protocols.locamu.packets import Parcel
+from antecede.protocols.locamu.identifiers import Ids, link
+from antecede.protocols.locamu.packets import Data, Interest, Parcel
 from antecede.protocols.locamu.sizes import links_around
 from antecede.protocols.options import MakeProcess
 from antecede.sim.engine import Simulation
@@ -179,6 +180,26 @@ def test_a_publisher_delivers_its_own_and_nothing_goes_back() -> None:
     simulation.run()
     assert sorted(delivered) == [(0, 1), (1, 1), (2, 1), (3, 1)]
     assert sorted((node, to) for node, to, _ in sent) == [(1, 0), (1, 2), (2, 3)]
+
+
+def test_who_has_joined_is_not_given_what_it_was_overtaken_by() -> None:
+    """On the line 0-1-2-3, news/0.2 came past node 1 and said that news/0.1 had come before it. That one comes now."""
+    graph = Extended(line(4), 1)
+    process = LoCaMu(graph.around(3), {"news": graph.base.directions([0, 3])}, TIMING)
+    process.start()
+    process.state.routing.learn(Interest(1, "news", 1, (0, 1, 2)))  # somebody has come, so relays may have disagreed
+
+    def receive(sender: int, seq: int, message: int, path: Ids, past: Ids) -> list[int]:
+        data = Data(Message("news", 0, message, (), b""), 0, True, path, {}, past)
+        process.receive(sender, Parcel(1, seq, 0, 0, data))
+        delivered = [delivery.seq for delivery in process.out.deliveries]
+        process.out.clear()
+        return delivered
+
+    first, second = {link(0, 1): 1, link(0, 2): 1}, {link(0, 1): 2, link(0, 2): 2}
+    assert receive(2, 1, 2, {**second, link(2, 3): 1}, first) == [2]
+    assert receive(1, 1, 1, {**first, link(1, 3): 1}, {}) == []
+    assert not process.held
 
 
 def test_a_full_log_refuses_to_publish() -> None:

@@ -225,8 +225,9 @@ class LoCaMu(Process):
         targets = self._agreed(targets, upstream, data)
         past, me = state.past, self.node
         numbers = {at: past.get(at, 0) + 1 for at in (link(me, to) for to in targets)}
-        entry = state.take(Took(message, data.origin, data.whole, data.path, data.alias, data.past, numbers))
-        if sender is None or (message.topic in state.routing.joined and self._is_of_our_time(data)):
+        late = sender is not None and not self._is_of_our_time(sender, data)
+        entry = state.take(Took(message, data.origin, data.whole, data.path, data.alias, data.past, numbers, late))
+        if sender is None or (message.topic in state.routing.joined and not late):
             self.out.deliver(message)
         if sender is not None:
             entry.tell(sender, self._talks.number(sender), (*data.path, *data.alias))
@@ -249,16 +250,22 @@ class LoCaMu(Process):
         more = [to for to in around.numbered if to in named and around.first_step(to) != upstream]
         return (*targets, *more)
 
-    def _is_of_our_time(self, data: Data) -> bool:
-        """Did all relays before us know that this node takes the topic when they passed the message on?
+    def _is_of_our_time(self, sender: int, data: Data) -> bool:
+        """Did all relays before us know that it is for somebody here, when they passed the message on?
 
-        If not it was published before this node had joined, and may come after messages that depend on it.
+        If not it was published before that one had joined, and may come after messages that depend on it: it is
+        processed, for others may wait for its numbers, and delivered to nobody from here on. A relay's numbers that are
+        names only, not part of the way, were given late. And where the relays before us are not those by whom such a
+        message came, those who processed it before that are known by their numbers.
         """
-        if not self.state.routing.changes:
+        state, around = self.state, self.around
+        if not state.routing.changes:
             return True
-        relays = self.around.before(data.origin, self.node)[-self.around.number :]
-        numbered = set(map(sender_of, data.path))
-        return all(link(relay, self.node) in data.path for relay in relays if relay in numbered)
+        relays = around.before(data.origin, self.node)[-around.number :]
+        numbered = {sender, *map(sender_of, data.path)}.intersection(relays)
+        if not numbered or any(link(relay, self.node) not in data.path for relay in numbered):
+            return False
+        return not state.is_overtaken(data.path)
 
     def _settle(self) -> None:
         """The end of every input: what follows from it, until nothing does."""
@@ -313,7 +320,8 @@ class LoCaMu(Process):
                 and self._lacks_as_received(entry, to)
                 and self._is_safe(took, to, map(sender_of, took.path))
             ):
-                self._send(entry, to, took.path, {}, took.past)  # in the place of somebody before us
+                names = {at: number for at, number in entry.alias.items() if receiver_of(at) == to}
+                self._send(entry, to, took.path, names, took.past)  # in the place of somebody before us
 
     def _transmit_all(self, only: int | None = None) -> None:
         to_whom = self._active if only is None else [only] if only in self._active else []

@@ -44,7 +44,7 @@ class Interest(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_un
     topic: Topic
     version: Number
     towards: Annotated[tuple[Source, ...], Meta(max_length=LINK_COUNTERS_MAX)]
-    #: By neighbour: which version of what that one says is known to everybody on this side of it.
+    #: By node within `number`: which version of what that one says is known to all it concerns on this side of it.
     settled: Annotated[tuple[tuple[Source, Number], ...], Meta(max_length=LINK_COUNTERS_MAX)] = ()
 
 

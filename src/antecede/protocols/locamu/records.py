@@ -34,6 +34,8 @@ class Took(Record, frozen=True, gc=False, tag="lcm.took"):
     alias: Ids
     past: Ids
     numbers: Ids
+    #: It came too late to be of this node's time (`LoCaMu._is_of_our_time`), and so its numbers are late as well.
+    late: bool = False
 
 
 class Learned(Record, frozen=True, gc=False, tag="lcm.learned"):

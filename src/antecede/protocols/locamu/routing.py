@@ -5,9 +5,10 @@ follows whether anybody behind a node wants a message, also when the node itself
 it are asked too. To be told too much costs a packet in vain, too little a message; in doubt there is somebody.
 
 A subscription spreads as a wave: who hears news of a neighbour tells its other neighbours, and is *settled* towards
-that one when all those are settled towards itself. When all its neighbours are settled towards it, everybody knows of a
-new member, and only then has it joined: whatever is published from then on finds its way there. A neighbour that is
-down holds a join up until it is back.
+that one when all those are settled towards itself; and towards anybody within `number`, when all behind it who are
+within `number` of that one have heard as well. When all its neighbours are settled towards it, everybody knows of a new
+member in its direction, and all who number for it know that it is one. Only then has it joined: whatever is published
+from then on finds its way there. A neighbour that is down holds a join up until it is back.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -185,23 +186,37 @@ class Routing:
                 self._news[neighbour][me, topic] = None
 
     def _settled_towards(self, topic: str, version: int) -> dict[int, int]:
-        """The neighbours whose last word all others here, and everybody behind them, know; with its version."""
-        waits_for = [n for n in self._around.neighbours if not self._is_settled_by(n, topic, version)]
-        return {
-            neighbour: said.version
-            for neighbour in self._around.neighbours
-            if (said := self._heard.get((neighbour, topic))) is not None and waits_for in ([], [neighbour])
-        }
+        """The nodes whose last word is known to all whom it concerns on this side of them; with its version.
+
+        It concerns whoever may number a message for that node. What this node says because of a neighbour's word must
+        be known, too.
+        """
+        around = self._around
+        found = {}
+        for node in around.numbered:
+            said = self._heard.get((node, topic))
+            if said is None or not said.version:
+                continue  # as it was from the beginning, which everybody knows
+            step, far = around.first_step(node), around.distance[node]
+            if all(
+                (far == around.number or self._is_settled_by(other, node, topic, said.version))
+                and (far > 1 or self._is_settled_by(other, around.me, topic, version))
+                for other in around.neighbours
+                if other != step
+            ):
+                found[node] = said.version
+        return found
 
     def _is_settled(self, topic: str) -> bool:
-        known = self._heard.get((self._around.me, topic))
+        me = self._around.me
+        known = self._heard.get((me, topic))
         version = 0 if known is None else known.version
-        return all(self._is_settled_by(other, topic, version) for other in self._around.neighbours)
+        return all(self._is_settled_by(other, me, topic, version) for other in self._around.neighbours)
 
-    def _is_settled_by(self, neighbour: int, topic: str, version: int) -> bool:
-        """Does `neighbour`, and everybody behind it, know what this node said in `version`?"""
+    def _is_settled_by(self, neighbour: int, node: int, topic: str, version: int) -> bool:
+        """Does `neighbour`, and everybody behind it whom it concerns, know what `node` said in `version`?"""
         said = self._heard.get((neighbour, topic))
-        return version == 0 or (said is not None and dict(said.settled).get(self._around.me, 0) >= version)
+        return version == 0 or (said is not None and dict(said.settled).get(node, 0) >= version)
 
     def _spread(self, interest: Interest, sender: int) -> None:
         around = self._around

@@ -49,6 +49,11 @@ class State:
         has = self.column.has
         return any(has(at, number) for at, number in ids.items()) or self.log.find(ids) is not None
 
+    def is_overtaken(self, ids: Ids) -> bool:
+        """Has something been processed here that one of these identifiers' givers processed after what they denote?"""
+        past = self.past
+        return any(number <= past.get(at, 0) for at, number in ids.items())
+
     # -- events -------------------------------------------------------------------------------------------------
 
     def take(self, took: Took) -> Entry:
@@ -113,14 +118,18 @@ class State:
         safe = self.around.safe
         path = {at: number for at, number in took.path.items() if sender_of(at) in safe}
         others = {at: number for at, number in self._nearby(alias).items() if at not in path}
-        targets = frozenset(to for to in map(receiver_of, took.numbers) if to in self.log.near)
-        entry = Entry(took, path | took.numbers, past, targets)
+        if took.late:  # whoever gets it from here must see that it is
+            others |= took.numbers
+        else:
+            path |= took.numbers
+        given = {receiver_of(at) for at in (*path, *others) if sender_of(at) == self.around.me}
+        entry = Entry(took, path, past, self.log.near & given)
         entry.alias = others
         entry.numberers.update(map(sender_of, others))
         for ids in (took.path, alias):
             for at, number in ids.items():
                 self.column.note(at, number)
-        self.log.add(entry, {**path, **others, **took.numbers})
+        self.log.add(entry, {**path, **others})
         self.changed[entry] = None
         for at, number in entry.ids.items():
             self.column.known(at, number)
