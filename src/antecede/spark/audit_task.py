@@ -9,6 +9,7 @@ import msgspec
 
 from antecede.core import AntecedeError, UsageError
 from antecede.sim import simulate
+from antecede.spark.garbage import freeze_once
 from antecede.spark.judging.graph import Graph
 from antecede.spark.judging.ledger import Ledger
 from antecede.spark.judging.source import DirectorySource, Source, TableSource
@@ -24,7 +25,6 @@ from antecede.spark.judging.verdict import (
     survey_bucket,
 )
 from antecede.spark.subjects import Subject
-from antecede.spark.task import freeze_once
 from antecede.trace.files import read_trace
 
 #: What a task is to do: some of (number of the subject, subject, question, bucket or None for all of it).

@@ -4,12 +4,10 @@ Whatever goes wrong in a run becomes its row. A run's result is a function of it
 twice, here or elsewhere, writes the same files under the same names.
 """
 
-import gc
 import time
 import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from antecede.protocols.registry import PROTOCOLS
 from antecede.sim import RunSpec, simulate
 from antecede.sim.workloads import WORKLOADS
 from antecede.spark import layout
+from antecede.spark.garbage import freeze_once
 from antecede.spark.manifest import RunRow
 from antecede.spark.ship import code_version
 
@@ -115,10 +114,3 @@ def _execute(experiment: Experiment, task: Task) -> tuple[Any, str | None]:
     layout.write_directory(result.trace.table(task.spec.key()), path)
     measured = result.metrics if plain else experiment.execute(task.spec)
     return measured, str(path.relative_to(out))
-
-
-@cache
-def freeze_once() -> None:
-    """Spark's worker collects garbage after every task; without what was there before, that takes a quarter as long."""
-    gc.collect()
-    gc.freeze()

@@ -8,10 +8,8 @@ Spark's filter push-down for Python sources (`pushFilters`, tried with 4.3) keep
 over the same DataFrame: `df.where("position > 9").count()` and then `df.count()` gives the first count twice.
 """
 
-import gc
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -22,6 +20,7 @@ from antecede.core import UsageError
 from antecede.live.errors import GapError, JournalError
 from antecede.live.journal import Extent
 from antecede.live.journal.blocks import DamagedError
+from antecede.spark.garbage import freeze_once, no_collector
 from antecede.spark.topics.columns import Builder, any_of, check_schema
 from antecede.spark.topics.options import Place, SourceOptions
 from antecede.spark.topics.stores import Store, open_store
@@ -119,8 +118,9 @@ def read_range(options: SourceOptions, schema: StructType, partition: InputParti
     """In a task."""
     if not isinstance(partition, Range):  # Spark's stand-in for "there are none"
         return
+    freeze_once()
     build = Builder(schema, any_of(options.topics)).batch
-    with _no_collector(), open_store(options.where, options.topics) as store:
+    with no_collector(), open_store(options.where, options.topics) as store:
         check_node(options, store, partition.node)
         after = partition.after
         while after < partition.last:
@@ -134,18 +134,6 @@ def read_range(options: SourceOptions, schema: StructType, partition: InputParti
                 after = lost(options, after, min(gap.first - 1, partition.last))
             except DamagedError as error:
                 raise JournalError(str(options.where), f"cannot be read ({error})", "restore a copy") from None
-
-
-@contextmanager
-def _no_collector() -> Iterator[None]:
-    """Rows are made by the hundred thousand, none of them in a cycle: looking for cycles costs a fifth of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def check_node(options: SourceOptions, store: Store, node: int) -> None:
