@@ -6,7 +6,8 @@ immediate predecessors and a colour a broker have one. Here each is counted for 
   predecessors   the list gossip-context sends: 6 bytes an entry of another topic, 4 of the same, and a clock of 4
   graph          all ancestors, 6 bytes each; `graph_recent`: only those a store still has (stale ones removed)
   vectors        one vector a group with an entry of 4 bytes a broker
-  rounds         the list gossip-rounds sends: an epoch of a byte, and a colour for the message and for each broker
+  rounds         what gossip-rounds sends: an epoch of a byte, a colour for the message and for each broker, and the
+                 number of the notice, of 4
 """
 
 from collections.abc import Mapping
@@ -68,13 +69,12 @@ class Lists(Spreading):
             self.bytes["graph_recent"].append((_SIZES.topic + _SIZES.entry) * self._recent[place])
 
     def lists(self) -> dict[str, float]:
-        colours = 2 * self._young
-        bits = (colours - 1).bit_length() * (1 + self._brokers)
+        rounds = Sizes(colours=2 * self._young)
         return {
             "entries": fmean(self.entries),
             **{name: fmean(values) for name, values in self.bytes.items()},
             "vectors": float(GROUPS * self._brokers * _SIZES.entry),
-            "rounds": float(1 + -(-bits // 8)),
+            "rounds": float(rounds.clock + rounds.ages(self._brokers)),
         }
 
 

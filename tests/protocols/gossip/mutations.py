@@ -12,9 +12,12 @@ from antecede.core.clocks import DomainFrontier
 from antecede.experiments.search_gossip import Trial, founders_of, options_of
 from antecede.protocols.gossip import rounds
 from antecede.protocols.gossip.broker import Broker
+from antecede.protocols.gossip.edge import Edge
 from antecede.protocols.gossip.order import Order
-from antecede.protocols.gossip.packets import Attach, Rumour
-from antecede.protocols.gossip.rounds import Plan, RoundReader, RoundsBroker
+from antecede.protocols.gossip.packets import Attach, Copy, Rumour, Standing
+from antecede.protocols.gossip.plan import Plan
+from antecede.protocols.gossip.round_reader import RoundReader
+from antecede.protocols.gossip.rounds import RoundsBroker
 from antecede.protocols.gossip.subscriber import NumberReader, Subscriber
 from antecede.protocols.options import MakeProcess
 
@@ -67,25 +70,51 @@ def waits_for_foreign(process: Any) -> None:
         process.order = Order(lambda topic: True, held_max=1000, clock=process.clock)
 
 
+# -- rounds as printed: ages alone decide, and 0 is taken for "none" --------
+
+
+class Printed(RoundReader):
+    """No chain, no claims: nobody vouches for what is older than colours tell."""
+
+    def _follow(self) -> bool:
+        return False
+
+    def _settle(self) -> bool:
+        self._claims.clear()
+        return False
+
+    def _judge_by_ages(self, copy: Copy, received: Any) -> None:
+        needs = [
+            (stream, received.round - age)
+            for stream, age in zip(self._plan.streams, copy.ages, strict=True)
+            if age and self._takes(stream[0])
+        ]
+        message = received.message
+        self._gate.offer(received, (((message.topic, message.source), received.round),), needs)
+
+
+def reads(process: Any, reader: type[RoundReader]) -> None:
+    if isinstance(process, rounds.RoundsSubscriber):
+        process.reader = reader(process.takes_topic, process._plan, held_max=1000, pull=True)
+
+
+def trusts_0(process: Any) -> None:
+    reads(process, Printed)
+
+
 # -- G3: a broker's messages are one round apart --------
 
 
-class OneLess(RoundReader):
+class OneLess(Printed):
     """GT_s[i] = GT_m[i] − 1."""
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._gate = Gate(contiguous=True)
 
-    def give_up(self, since: int, now: int) -> list[Message]:
-        if any(came <= since for _, _, came in self._held.values()):
-            self.changed()  # it would wait for ever: forget it, so that the run ends
-        return []
-
 
 def one_less(process: Any) -> None:
-    if isinstance(process, rounds.RoundsSubscriber):
-        process.reader = OneLess(process, process._plan, held_max=1000)
+    reads(process, OneLess)
 
 
 # -- G4: colours without an epoch --------
@@ -110,13 +139,14 @@ def no_epoch(process: Any) -> None:
         process.plan = NoEpoch(process.plan.streams, process.plan.colours)
     elif isinstance(process, rounds.RoundsSubscriber):
         process._plan = NoEpoch(process._plan.streams, process._plan.colours)
-        process.reader = process._make_reader()
+        reads(process, Printed)
 
 
 # -- G5: published in the middle of a round, with what has come by then --------
 
 
 def in_mid_round(process: Any) -> None:
+    reads(process, Printed)
     if isinstance(process, RoundsBroker):
         publish, note = RoundsBroker._publish, RoundsBroker._note
 
@@ -164,6 +194,42 @@ def joins_anywhere(process: Any) -> None:
         process.edge.attach = at_once  # type: ignore[method-assign]
 
 
+def does_not_break_the_chain(process: Any) -> None:
+    """A broker goes on without something, and its count does not say so."""
+    if isinstance(process, RoundsBroker):
+        process.edge._break_chain = lambda: None  # type: ignore[method-assign]
+
+
+def claims_too_soon(process: Any) -> None:
+    """A broker says how far it is in a group before it has what lies before that in others."""
+    if isinstance(process, RoundsBroker):
+        standing = Edge.standing
+
+        def at_once(groups: frozenset[str]) -> Standing:
+            edge = process.edge
+            plain = standing(edge, groups)
+            return msgspec.structs.replace(plain, groups=tuple(sorted(groups)), session=edge.session, upto=edge._count)
+
+        process.edge.standing = at_once  # type: ignore[method-assign]
+
+
+def delivers_what_it_received(process: Any) -> None:
+    """What was received out of turn is delivered as soon as its turn in its own stream has come."""
+    if isinstance(process, rounds.RoundsSubscriber):
+
+        class Eager(RoundReader):
+            def _settle(self) -> bool:
+                self._claims.clear()
+                ready = [
+                    one for one in sorted(self._waiting.values()) if one.name.seq == self.reached(one.name[:2]) + 1
+                ]
+                for one in ready:
+                    self._deliver(one)
+                return bool(ready)
+
+        reads(process, Eager)
+
+
 def never_asks(process: Any) -> None:
     process.habits = msgspec.structs.replace(process.habits, pull=False)
 
@@ -197,14 +263,22 @@ CRASHES = Trial(groups=3, brokers=6, crashes=3, patience=2, loss=0.2, answers=0.
 JOINS = Trial(groups=3, overlap=0.3, changes=30, moves=12, answers=0.3, loss=0.2, fanout=1, window_of_time=1500.0)
 LOSSY = Trial(groups=2, loss=0.2)
 
+SLOW = msgspec.structs.replace(FEW_COLOURS, loss=0.2)
+JOINS_ROUNDS = msgspec.structs.replace(JOINS, version="rounds", colours=4)
+CRASHES_ROUNDS = msgspec.structs.replace(CRASHES, version="rounds", colours=4, subscribers=12, moves=12)
+
 FOUND: list[Found] = [
     Found(ignores_foreign, OVERLAP, 0, "causal"),
     Found(waits_for_foreign, OVERLAP, 0, "gave-up"),
+    Found(trusts_0, SLOW, 0, "causal"),
     Found(one_less, ROUNDS, 0, "gave-up"),
     Found(no_epoch, FEW_COLOURS, 0, "causal"),
     Found(in_mid_round, ROUNDS, 0, "causal"),
     Found(skips_only, CRASHES, 0, "causal"),
     Found(joins_anywhere, JOINS, 3, "causal"),
+    Found(does_not_break_the_chain, CRASHES_ROUNDS, 2, "causal"),
+    Found(claims_too_soon, JOINS_ROUNDS, 12, "causal"),
+    Found(delivers_what_it_received, SLOW, 0, "causal"),
     Found(never_asks, LOSSY, 0, "gave-up"),
     Found(forgets_where_it_was, JOINS, 0, "exactly-once"),
 ]

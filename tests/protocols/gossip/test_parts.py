@@ -12,7 +12,7 @@ from antecede.protocols.gossip.broker import bundled
 from antecede.protocols.gossip.edge import projected
 from antecede.protocols.gossip.order import Order
 from antecede.protocols.gossip.packets import BUNDLE_MAX, Peer, Rumour
-from antecede.protocols.gossip.rounds import EPOCHS, Plan
+from antecede.protocols.gossip.plan import EPOCHS, Plan
 from antecede.protocols.gossip.store import Store
 from antecede.protocols.gossip.views import Views
 

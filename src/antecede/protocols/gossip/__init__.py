@@ -7,7 +7,8 @@
     order        the gate over overlapping groups, and when to give up
     broker       rounds, push, digests, pull; `edge` is its side of subscribers, `entrance` of groups that come later
     subscriber   home broker, pull, moving
-    rounds       what gossip-rounds does otherwise: group vectors, one colour a broker, epochs
+    rounds       what gossip-rounds does otherwise: group vectors, one colour a broker, epochs (`plan`);
+                 `round_reader` is a subscriber's order by them
     options      who is broker, who subscribes where; how many, how often, how long
 
 The printed rules are wrong in ways that SPEC 3.3 lists (G1 … G9); each file says what it does instead, and

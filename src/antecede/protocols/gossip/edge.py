@@ -13,7 +13,6 @@ import msgspec
 
 from antecede.core import Message
 from antecede.protocols.gossip.groups import groups_of
-from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import (
     BUNDLE_MAX,
     Attach,
@@ -35,7 +34,7 @@ _ALTERNATES: Final = 4
 
 
 class Edge:
-    """Of gossip-context. Positions are numbers of messages."""
+    """Of gossip-context."""
 
     def __init__(self, broker: "Broker", subscribers: Mapping[int, frozenset[str]]) -> None:
         self._broker = broker
@@ -53,14 +52,6 @@ class Edge:
     def copy(self, rumour: Rumour, groups: frozenset[str]) -> Copy | None:
         """The message for somebody who takes `groups`. None: it is of no use to him any more."""
         return Copy(projected(rumour.message, groups), rumour.clock)
-
-    def place(self, rumour: Rumour) -> int:
-        """Its position in its stream."""
-        return rumour.message.seq
-
-    def level(self, stream: StreamName) -> int:
-        """How far this broker is in a stream."""
-        return self._broker.order.reached(stream)
 
     # -- what subscribers say ----------------------------------------------------------------------------------------
 
@@ -102,7 +93,7 @@ class Edge:
         store = self._broker.store
         found: list[Rumour] = []
         for topic, source, after, upto in packet.wants:
-            found += [one for one in store.stream(topic, source) if after < self.place(one) <= upto and self._had(one)]
+            found += [one for one in store.stream(topic, source) if after < one.message.seq <= upto and self._had(one)]
         self._send(node, found[: self._broker.habits.burst], frozenset(packet.groups))
 
     # -- what subscribers get ----------------------------------------------------------------------------------------
@@ -117,9 +108,12 @@ class Edge:
     def compare(self) -> None:
         """Tell everybody how far we are."""
         for groups, nodes in self._by_groups.items():
-            standing = Standing(self._levels(groups), self._broker.time)
+            standing = self.standing(groups)
             for node in nodes:
                 self._broker.out.send(node, standing)
+
+    def standing(self, groups: frozenset[str]) -> Standing:
+        return Standing(self._levels(groups), self._broker.time)
 
     def _send(self, node: int, rumours: list[Rumour], groups: frozenset[str]) -> None:
         for notice in self._notices(rumours, groups):
@@ -145,7 +139,7 @@ class Edge:
             for topic, source in store.streams()
             if not (groups - fresh).isdisjoint(groups_of(topic))
             for rumour in store.stream(topic, source)
-            if self.place(rumour) > seen.get((topic, source), 0) and self._had(rumour)
+            if rumour.message.seq > seen.get((topic, source), 0) and self._had(rumour)
         ]
         if not fresh:
             self._send(node, found[: self._broker.habits.burst], groups)
@@ -160,15 +154,16 @@ class Edge:
     def _levels(self, groups: frozenset[str]) -> tuple[Level, ...]:
         return tuple(
             [
-                (*stream, self.level(stream))
-                for stream in self._broker.order.levels()
+                (*stream, reached)
+                for stream, reached in self._broker.order.levels().items()
                 if not groups.isdisjoint(groups_of(stream[0]))
             ]
         )
 
     def _covers(self, past: tuple[Level, ...]) -> bool:
         """Has this broker delivered whatever the subscriber has? Then also what lies before that, in every group."""
-        return all(self.level((topic, source)) >= position for topic, source, position in past)
+        reached = self._broker.order.reached
+        return all(reached((topic, source)) >= position for topic, source, position in past)
 
     def _set(self, node: int, version: int, groups: frozenset[str]) -> None:
         self.gone(node)

@@ -13,7 +13,8 @@ from antecede.protocols.gossip.broker import Broker
 from antecede.protocols.gossip.groups import SEPARATOR, groups_of, together
 from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.packets import Peer
-from antecede.protocols.gossip.rounds import Plan, RoundsBroker, RoundsSubscriber
+from antecede.protocols.gossip.plan import Plan
+from antecede.protocols.gossip.rounds import RoundsBroker, RoundsSubscriber
 from antecede.protocols.gossip.subscriber import Subscriber
 from antecede.protocols.options import TICKS, ChanceOptions, Founders, MakeProcess
 
@@ -61,7 +62,7 @@ class GossipOptions(ChanceOptions, frozen=True, kw_only=True):
     @property
     def promises(self) -> tuple[str, ...]:
         """Order always. Nobody can promise that all agree on what a broker told its subscribers before it crashed."""
-        return _ORDER
+        return (*_ORDER, "complete") if self.pull else _ORDER
 
     def build_chance(self, nodes: int, founders: Founders, chance: MakeChance) -> MakeProcess:
         brokers = self.brokers or nodes
@@ -138,10 +139,6 @@ MakeBroker = Callable[[int, Chance, set[str], list[Peer], dict[int, frozenset[st
 class ContextOptions(GossipOptions, frozen=True, kw_only=True):
     """Gossip with immediate predecessors."""
 
-    @property
-    def promises(self) -> tuple[str, ...]:
-        return (*_ORDER, "complete") if self.pull else _ORDER
-
     def _broker_maker(self, relays: dict[int, frozenset[str]], habits: Habits) -> MakeBroker:
         return lambda node, chance, takes, peers, subscribers, brokers: Broker(
             node,
@@ -168,15 +165,15 @@ class ContextOptions(GossipOptions, frozen=True, kw_only=True):
 
 
 class RoundsOptions(GossipOptions, frozen=True, kw_only=True):
-    """Gossip with one colour a broker. Each message goes to all groups its broker has at the beginning.
+    """Gossip with one colour a broker. Each message goes to all groups its broker has at the beginning."""
 
-    What does not come within as many rounds as there are colours is refused, so completeness is not promised.
-    """
-
-    #: How many rounds back an entry may name a message; 0: twice the rounds a message is young.
+    #: How many rounds back an age may name a message; 0: twice the rounds a message is young. With fewer than a message
+    #: takes to reach everybody, more messages wait until their broker says how far it is; without pull, more are lost.
     colours: Annotated[int, Meta(ge=0, le=255)] = 0
 
     def _plan(self, relays: dict[int, frozenset[str]], habits: Habits) -> Plan:
+        if self.colours == 1:
+            raise UsageError("colours", 1, "one colour tells no rounds apart", "choose 0, or 2 … 255")
         streams = tuple([(together(groups), node) for node, groups in relays.items() if groups])
         return Plan(streams, self.colours or 2 * habits.young)
 

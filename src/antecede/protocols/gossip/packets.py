@@ -1,8 +1,7 @@
 """What brokers say to each other, and what they and subscribers do.
 
 Between brokers a message travels whole (`Rumour`), with its dependencies on every group; numbers are the message's own.
-To a subscriber goes a `Copy`: the same message with only what this subscriber can wait for. Positions between broker
-and subscriber are in the unit of the version: numbers of messages (gossip-context) or rounds (gossip-rounds).
+To a subscriber goes a `Copy`: the same message with only what this subscriber can wait for.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -115,11 +114,15 @@ class Copy(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknow
 class Notice(Packet, frozen=True, gc=False, tag="gossip.notice"):
     """Messages for a subscriber of just these groups: of others they name nothing, so for another they say too little.
 
-    On a wire the groups would be a number the two agreed on.
+    On a wire the groups would be a number the two agreed on. With rounds, where it is no answer: what the broker has
+    delivered between its counts `after` and `upto`, for these groups.
     """
 
     groups: Groups
     copies: Annotated[tuple[Copy, ...], Meta(max_length=BUNDLE_MAX)]
+    session: Position = 0
+    after: Position = 0
+    upto: Position = 0
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -155,10 +158,13 @@ class Detach(Packet, frozen=True, gc=False, tag="gossip.detach"):
 
 
 class Standing(Packet, frozen=True, gc=False, tag="gossip.standing"):
-    """How far a broker has come, for a subscriber of it."""
+    """How far a broker has come, for a subscriber of it. With rounds: for one of just these groups, at which count."""
 
     levels: Levels
     clock: Position
+    groups: Groups = ()
+    session: Position = 0
+    upto: Position = 0
 
 
 #: What travels between brokers.

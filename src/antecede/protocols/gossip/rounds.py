@@ -1,16 +1,16 @@
 """gossip-rounds: for pre-planned networks of sensors, where a subscriber gets one colour for each broker.
 
-All brokers and their groups are known beforehand (the *plan*). Among brokers a message carries the vectors of all
-groups (`core.clocks.GroupVectors`, Birman et al. 1991) and passes the same gate as in the other version. A subscriber
-gets the round of the message, and for each broker of the plan the *age* of that one's last message in its past: how
-many rounds before. A vector clock in the unit of rounds, of ⌈log2 C⌉ bits an entry (Kim & Ahn 2.2, SPEC 3.2).
+All brokers and their groups are known beforehand (`plan`). Among brokers a message carries the vectors of all groups
+(`core.clocks.GroupVectors`, Birman et al. 1991) and passes the same gate as in the other version. A subscriber gets the
+round of the message, and for each broker of the plan the *age* of that one's last message in its past: how many rounds
+before. A vector clock in the unit of rounds, of ⌈log2 C⌉ bits an entry (Kim & Ahn 2.2, SPEC 3.2).
 
 What the paper leaves out or gets wrong, and what is done here (SPEC 3.3):
 * G3 A broker may skip a round, so its messages are not one round apart: a subscriber waits for what the entry of the
   message's own broker names, not for "one less".
-* G4 C colours say a round only up to C; so ages reach back C − 1 rounds, 0 stands for "none, or older", and whoever has
-  heard of round r refuses what is C rounds older: late, counted, never slipped in. An epoch of a byte goes with the
-  colour, and is read as the one nearest to the present.
+* G4 C colours say a round only up to C; so ages reach back C − 1 rounds, and 0 stands for "none, or older". An epoch of
+  a byte goes with the colour, and is read as the one nearest to the present. For what is older the subscriber's broker
+  vouches: it numbers its notices, and says now and then how far it is (`round_reader`).
 * G5 Messages of one round are independent only if each was made with the vector its broker had when the round began. A
   broker publishes at the beginning of a round, at most one message, and what it has delivered has a lower round:
   whoever hears of a later round is in that round. Brokers that share no group tell each other the round (`Beat`), so
@@ -24,75 +24,120 @@ from typing import Final
 
 import msgspec
 
-from antecede.core import Gate, LimitError, Message, MessageId, Packet, UsageError, Verdict
+from antecede.core import LimitError, Message, MessageId, Packet, UsageError
 from antecede.core.chance import Chance
 from antecede.core.clocks import GroupVectors
-from antecede.core.gate import Need
 from antecede.protocols.gossip.broker import Broker
 from antecede.protocols.gossip.edge import Edge
-from antecede.protocols.gossip.groups import groups_of
 from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.order import StreamName
-from antecede.protocols.gossip.packets import Beat, Copy, Peer, Rumour
+from antecede.protocols.gossip.packets import Attach, Beat, Copy, Peer, Pull, Rumour, Standing
+from antecede.protocols.gossip.plan import EPOCHS, Plan
+from antecede.protocols.gossip.round_reader import RoundReader
 from antecede.protocols.gossip.sizes import Sizes
 from antecede.protocols.gossip.subscriber import Reader, Subscriber
 
-#: Epochs that are told apart: a byte.
-EPOCHS: Final = 256
 #: Publications that may wait for their round.
 _QUEUE_MAX: Final = 65_536
-
-
-class Plan(msgspec.Struct, frozen=True):
-    """What everybody knows beforehand: the topic of each broker, and how many colours there are."""
-
-    #: By broker: the topic that names all its groups. The order of the entries in a vector.
-    streams: tuple[StreamName, ...]
-    colours: int
-
-    def code(self, round_: int) -> int:
-        """Epoch and colour of a round."""
-        return round_ % (EPOCHS * self.colours)
-
-    def round(self, code: int, now: int) -> int:
-        """The round with this code that is nearest to the present one."""
-        turn = EPOCHS * self.colours
-        found = now - now % turn + code
-        return min((found - turn, found, found + turn), key=lambda round_: (abs(round_ - now), round_))
-
-    def ages(self, round_: int, rounds: Mapping[StreamName, int]) -> bytes:
-        """By broker: how many rounds before `round_`; 0 where there is none, or it is older than colours tell."""
-        found = bytearray()
-        for stream in self.streams:
-            age = round_ - rounds[stream] if rounds.get(stream, 0) else 0
-            found.append(age if 0 < age < self.colours else 0)
-        return bytes(found)
+#: Copies for subscribers that need not be made again.
+_COPIES_MAX: Final = 1024
+_NONE: Final[dict[int, int]] = {}
 
 
 class RoundsEdge(Edge):
-    """Positions are rounds, and predecessors are ages."""
+    """Predecessors are ages, the same for everybody; notices are numbered, and standings are claims (`round_reader`).
+
+    The count is of this broker's deliveries. What it goes on without counts, too, and no notice tells of it: somebody
+    else may have it, so the chain is broken there until the next claim. Nothing is refused for want of colours, but
+    what is 64 times as many rounds old as there are colours cannot be told.
+    """
 
     _broker: "RoundsBroker"
 
+    def __init__(self, broker: "RoundsBroker", subscribers: Mapping[int, frozenset[str]]) -> None:
+        #: How many records this broker came back with: after a crash it counts anew.
+        self.session = 0
+        self._count = 1
+        # By groups: up to which count those who take them were told.
+        self._told: dict[frozenset[str], int] = {}
+        self._refusals = 0
+        self._copies: dict[MessageId, Copy] = {}
+        super().__init__(broker, subscribers)
+
     def copy(self, rumour: Rumour, groups: frozenset[str]) -> Copy | None:
-        broker = self._broker
-        if rumour.clock <= broker.time - 2 * broker.plan.colours:
-            return None  # everybody who is near the present refuses it
-        bare = msgspec.structs.replace(rumour.message, deps=(), across=())
-        rounds = broker.rounds_before(rumour, groups)
-        if rounds is None:
+        broker, plan = self._broker, self._broker.plan
+        if self._is_ancient(rumour):
             return None
-        return Copy(bare, broker.plan.code(rumour.clock), broker.plan.ages(rumour.clock, rounds))
+        name = rumour.message.id
+        copy = self._copies.get(name)
+        if copy is None:
+            bare = msgspec.structs.replace(rumour.message, deps=(), across=())
+            copy = Copy(bare, plan.code(rumour.clock), plan.ages(rumour.clock, broker.rounds_before(rumour)))
+            if len(self._copies) >= _COPIES_MAX:
+                self._copies.clear()
+            self._copies[name] = copy
+        return copy
 
-    def place(self, rumour: Rumour) -> int:
-        return rumour.clock
+    def announce(self, rumours: list[Rumour]) -> None:
+        order = self._broker.order
+        if order.late + order.given_up != self._refusals or any(map(self._is_ancient, rumours)):
+            self._refusals = order.late + order.given_up
+            self._break_chain()
+        before = self._count
+        self._count += len(rumours)
+        for groups, nodes in self._by_groups.items():
+            notices = self._notices(rumours, groups)
+            for number, notice in enumerate(notices, 1):
+                upto = self._count if number == len(notices) else before + number
+                chained = msgspec.structs.replace(notice, session=self.session, after=self._told[groups], upto=upto)
+                self._told[groups] = upto
+                for node in nodes:
+                    self._broker.out.send(node, chained)
 
-    def level(self, stream: StreamName) -> int:
-        return self._broker.times.get(stream, 0)
+    def _is_ancient(self, rumour: Rumour) -> bool:
+        """Epochs do not tell its round any more: no subscriber gets it."""
+        return rumour.clock <= self._broker.time - EPOCHS * self._broker.plan.colours // 4
+
+    def _break_chain(self) -> None:
+        self._count += 1
+        for groups in self._told:
+            self._told[groups] = self._count
+
+    def attach(self, node: int, packet: Attach) -> None:
+        super().attach(node, packet)
+        self._claim(node)
+
+    def pulled(self, node: int, packet: Pull) -> None:
+        super().pulled(node, packet)
+        if not packet.wants:
+            self._claim(node)
+
+    def standing(self, groups: frozenset[str]) -> Standing:
+        plain = super().standing(groups)
+        if not self._broker.entrance.closed:
+            return plain
+        return msgspec.structs.replace(plain, groups=tuple(sorted(groups)), session=self.session, upto=self._count)
+
+    def gone(self, node: int) -> None:
+        known = self._subscribers.get(node)
+        super().gone(node)
+        if known is not None and known[1] not in self._by_groups:
+            del self._told[known[1]]
+
+    def _claim(self, node: int) -> None:
+        known = self._subscribers.get(node)
+        if known is not None:
+            self._broker.out.send(node, self.standing(known[1]))
+
+    def _set(self, node: int, version: int, groups: frozenset[str]) -> None:
+        super()._set(node, version, groups)
+        self._told.setdefault(groups, self._count)
 
 
 class RoundsBroker(Broker):
     """A broker that publishes at the beginning of a round."""
+
+    edge: RoundsEdge
 
     def __init__(
         self,
@@ -120,8 +165,8 @@ class RoundsBroker(Broker):
         self.plan = plan
         self._sizes = Sizes(colours=plan.colours)
         self._queue: deque[tuple[str, bytes]] = deque()
-        # By stream: numbers and rounds of its messages, ascending, as far back as a vector may need them.
-        self._rounds: dict[StreamName, list[tuple[int, int]]] = {}
+        # By stream: the rounds of its messages by number, as far back as ages may need them.
+        self._rounds: dict[StreamName, dict[int, int]] = {}
 
     def may_publish(self) -> list[str]:
         return [topic for topic, source in self.plan.streams if source == self.node]
@@ -165,141 +210,26 @@ class RoundsBroker(Broker):
         self._note_round((topic, source), seq, time)
 
     def _note_round(self, stream: StreamName, seq: int, round_: int) -> None:
-        known = self._rounds.setdefault(stream, [])
-        known.append((seq, round_))
-        while len(known) > 1 and known[1][1] <= self.time - 4 * self.plan.colours:
-            known.pop(0)
+        known = self._rounds.setdefault(stream, {})
+        known[seq] = round_
+        oldest = next(iter(known))
+        if known[oldest] <= self.time - 4 * self.plan.colours and oldest != seq:
+            del known[oldest]
 
-    def rounds_before(self, rumour: Rumour, groups: frozenset[str]) -> dict[StreamName, int] | None:
-        """By stream: the round of its last message in the past of `rumour`, where that is not too old to matter.
-
-        Only streams that somebody who takes `groups` sees. None: this broker has come too late to know.
-        """
+    def rounds_before(self, rumour: Rumour) -> dict[StreamName, int]:
+        """By stream: the round of its last message in the past of `rumour`, where this broker knows it."""
         message, found = rumour.message, {}
         own = (message.topic, message.source, message.seq - 1)
         for topic, source, seq in (own, *[(message.topic, *dep) for dep in message.deps], *message.across):
-            if not seq or groups.isdisjoint(groups_of(topic)):
-                continue
-            # Exactly this message, or one behind it, which is at least as young.
-            noted = next((entry for entry in self._rounds.get((topic, source), ()) if entry[0] >= seq), None)
-            if noted is None or (noted[0] > seq and noted[1] > rumour.clock - self.plan.colours):
-                return None
-            found[topic, source] = noted[1]
+            round_ = self._rounds.get((topic, source), _NONE).get(seq)
+            if round_ is not None:
+                found[topic, source] = round_
         return found
 
-
-class RoundReader:
-    """A subscriber's order by rounds. Positions jump; what is older than the colours reach is given up."""
-
-    def __init__(self, subscriber: "RoundsSubscriber", plan: Plan, *, held_max: int) -> None:
-        self._takes = subscriber.takes_topic
-        self._plan = plan
-        self._held_max = held_max
-        self._gate: Gate[tuple[Message, int]] = Gate(contiguous=False, held_max=held_max)
-        #: By stream and round: a message that waits, what it waits for, and since when.
-        self._held: dict[tuple[StreamName, int], tuple[Message, list[Need], int]] = {}
-        #: The latest round heard of; everything up to the horizon that was not delivered is late.
-        self.now = 0
-        self.horizon = 0
-        self.delivered = 0
-        self.late = 0
-        self.given_up = 0
-
-    def offer(self, copy: Copy, now: int) -> list[Message]:
-        message = copy.message
-        stream = (message.topic, message.source)
-        round_ = self._plan.round(copy.clock, self.now)
-        if round_ <= self._gate.reached(stream) or (stream, round_) in self._held:
-            return []
-        if round_ <= self.horizon:
-            self.late += 1
-            return []
-        out = self.heard(round_)
-        needs = self._needs(copy.ages, round_)
-        verdict = self._gate.offer((message, round_), ((stream, round_),), needs)
-        if verdict is Verdict.READY:
-            return [*out, *self._drain()]
-        if verdict is Verdict.WAITING:
-            self._held[stream, round_] = (message, needs, now)
-        return out
-
-    def heard(self, clock: int) -> list[Message]:
-        """Somebody is in this round. What is too old by now is given up, and what waited for it goes on, in order."""
-        self.now = max(self.now, clock)
-        out: list[Message] = []
-        if self.now - self._plan.colours > self.horizon:
-            self.horizon = self.now - self._plan.colours
-            out = self._pass()
-        return out
-
-    def floors(self, levels: Iterable[tuple[str, int, int]]) -> list[Message]:
-        for topic, source, position in levels:
-            self._gate.floor((topic, source), position)
-        return self._drain()
-
-    def changed(self) -> None:
-        fresh: Gate[tuple[Message, int]] = Gate(contiguous=False, held_max=self._held_max)
-        for stream, level in self._gate.levels().items():
-            fresh.floor(stream, level)
-        self._gate = fresh
-        self._held.clear()
-
-    def give_up(self, since: int, now: int) -> list[Message]:
-        """Rounds may stand still, and what waits must go on all the same: a round is a Lamport clock (see `order`)."""
-        out: list[Message] = []
-        while any(came <= since for _, _, came in self._held.values()):
-            first = min(round_ for _, round_ in self._held)
-            self.horizon = max(self.horizon, first - 1)
-            out += self._pass()
-        return out
-
-    def resign(self) -> None:
-        self.given_up += 1
-        self.horizon = max(self.horizon, self.delivered)
-
-    def reached(self, stream: StreamName) -> int:
-        return self._gate.reached(stream)
-
-    def missing(self) -> dict[StreamName, int]:
-        return self._gate.missing()  # type: ignore[return-value]
-
-    def levels(self) -> dict[StreamName, int]:
-        return self._gate.levels()  # type: ignore[return-value]
-
-    def holding(self) -> list[MessageId]:
-        return [held[0].id for held in self._held.values()]
-
-    @property
-    def held(self) -> int:
-        return len(self._held)
-
-    def _needs(self, ages: bytes, round_: int) -> list[Need]:
-        return [
-            (stream, round_ - age)
-            for stream, age in zip(self._plan.streams, ages, strict=True)
-            if age and round_ - age > self.horizon and self._takes(stream[0])
-        ]
-
-    def _pass(self) -> list[Message]:
-        """Nobody waits for what is behind the horizon. By rounds, so that what is held keeps its turn."""
-        out: list[Message] = []
-        for stream, round_ in sorted(self._held, key=lambda held: (held[1], held[0])):
-            held = self._held.get((stream, round_))
-            if held is not None:
-                for other, n in held[1]:
-                    if n <= self.horizon and self._gate.reached(other) < n:
-                        self.given_up += 1
-                        self._gate.skip(other, n)
-                out += self._drain()
-        return out
-
-    def _drain(self) -> list[Message]:
-        out = []
-        for message, round_ in self._gate.drain():
-            self._held.pop(((message.topic, message.source), round_), None)
-            self.delivered = max(self.delivered, round_)
-            out.append(message)
-        return out
+    def restore(self, records_kept: Iterable[object]) -> None:
+        kept = list(records_kept)
+        super().restore(kept)
+        self.edge.session = len(kept)
 
 
 class RoundsSubscriber(Subscriber):
@@ -320,4 +250,5 @@ class RoundsSubscriber(Subscriber):
         super().__init__(node, home, alternates, habits, chance, takes=takes, sizes=Sizes(colours=plan.colours))
 
     def _make_reader(self) -> Reader:
-        return RoundReader(self, self._plan, held_max=self.habits.held_max)
+        habits = self.habits
+        return RoundReader(self.takes_topic, self._plan, held_max=habits.held_max, pull=habits.pull)

@@ -37,7 +37,7 @@ class Sizes(msgspec.Struct, frozen=True):
             case Spread():
                 size = sum([self.rumour(rumour) for rumour in packet.rumours]) + self._peers(packet.peers)
             case Notice():
-                size = self.topic + sum([self.copy(copy) for copy in packet.copies])
+                size = self.topic + self._count() + sum([self.copy(copy) for copy in packet.copies])
             case Digest():
                 size = self._levels(len(packet.levels)) + self._peers(packet.peers)
             case Pull():
@@ -53,7 +53,7 @@ class Sizes(msgspec.Struct, frozen=True):
             case Attached():
                 size = self._levels(len(packet.floors)) + self.clock + self.node * len(packet.alternates)
             case Standing():
-                size = self._levels(len(packet.levels)) + self.clock
+                size = self._levels(len(packet.levels)) + self.clock + self._count()
             case _:
                 size = self.entry
         return self.header + size
@@ -66,13 +66,21 @@ class Sizes(msgspec.Struct, frozen=True):
         return self._plain(rumour.message) + self.clock + self.causal(rumour.message)
 
     def copy(self, copy: Copy) -> int:
-        if self.colours:  # the round takes the place of the number: an epoch of a byte, and a colour
-            bits = (self.colours - 1).bit_length()
-            return self._plain(copy.message) - self.entry + self.node + 1 + -(-bits * (1 + len(copy.ages)) // 8)
+        if self.colours:
+            return self._plain(copy.message) + self.ages(len(copy.ages))
         return self._plain(copy.message) + self.clock + self.causal(copy.message)
+
+    def ages(self, brokers: int) -> int:
+        """A round, of which the epoch takes a byte, and the ages."""
+        bits = (self.colours - 1).bit_length()
+        return 1 + -(-bits * (1 + brokers) // 8)
 
     def _plain(self, message: Message) -> int:
         return self.topic + self.entry + len(message.payload)
+
+    def _count(self) -> int:
+        """With rounds: the broker's count in two bytes, how many that is more than before, and a session."""
+        return self.clock if self.colours else 0
 
     def _levels(self, count: int) -> int:
         return (self.topic + self.entry) * count

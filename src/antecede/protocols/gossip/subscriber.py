@@ -25,7 +25,6 @@ from antecede.protocols.gossip.order import Order, StreamName
 from antecede.protocols.gossip.packets import (
     Attach,
     Attached,
-    Copy,
     Detach,
     Notice,
     Pull,
@@ -41,13 +40,16 @@ _ATTEMPTS_MAX: Final = 12
 
 
 class Reader(Protocol):
-    """How a subscriber orders: by numbers (`NumberReader`) or by rounds (`rounds.RoundReader`)."""
+    """How a subscriber orders: by predecessors (`NumberReader`) or by rounds (`round_reader.RoundReader`)."""
 
-    def offer(self, copy: Copy, now: int) -> list[Message]: ...
+    def take(self, notice: Notice, now: int, *, home: bool) -> list[Message]: ...
+    def claim(self, standing: Standing) -> list[Message]: ...
     def floors(self, levels: Iterable[tuple[str, int, int]]) -> list[Message]: ...
+    def forgo(self, stream: StreamName, upto: int) -> list[Message]: ...
     def changed(self) -> None: ...
+    def moved(self) -> None: ...
     def give_up(self, since: int, now: int) -> list[Message]: ...
-    def heard(self, clock: int) -> list[Message]: ...
+    def heard(self, clock: int) -> None: ...
     def resign(self) -> None: ...
     def reached(self, stream: StreamName) -> int: ...
     def missing(self) -> dict[StreamName, int]: ...
@@ -62,7 +64,7 @@ class Reader(Protocol):
 
 
 class NumberReader:
-    """Positions are numbers of messages, predecessors are named: the order brokers keep, without a clock to stamp."""
+    """Predecessors are named: the order brokers keep, without a clock to stamp."""
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -71,20 +73,30 @@ class NumberReader:
         self.levels = order.levels
         self.holding = order.holding
 
-    def offer(self, copy: Copy, now: int) -> list[Message]:
-        return _messages(self._order.offer(Rumour(copy.message, copy.clock), now))
+    def take(self, notice: Notice, now: int, *, home: bool) -> list[Message]:
+        offer = self._order.offer
+        return [ready.message for copy in notice.copies for ready in offer(Rumour(copy.message, copy.clock), now)]
+
+    def claim(self, standing: Standing) -> list[Message]:
+        return []  # gaps show by number, and what is asked for is `Subscriber`'s business
 
     def floors(self, levels: Iterable[tuple[str, int, int]]) -> list[Message]:
         return _messages(self._order.floors(levels))
 
+    def forgo(self, stream: StreamName, upto: int) -> list[Message]:
+        return []  # who waits for it gives up in his turn
+
     def changed(self) -> None:
         self._order.changed(again=False)
+
+    def moved(self) -> None:
+        """It is all the same whom a message comes from."""
 
     def give_up(self, since: int, now: int) -> list[Message]:
         return _messages(self._order.give_up(since, now))
 
-    def heard(self, clock: int) -> list[Message]:
-        return []  # clocks are only compared, never waited for
+    def heard(self, clock: int) -> None:
+        """Clocks are only compared with each other."""
 
     def resign(self) -> None:
         self._order.resign(self._order.clock_reached)
@@ -174,11 +186,11 @@ class Subscriber(Process):
             case Notice():
                 self._disown(sender)
                 if not self.fresh and self.takes_groups == set(packet.groups):
-                    for copy in packet.copies:
-                        self._deliver(self.reader.offer(copy, self.round))
+                    self._deliver(self.reader.take(packet, self.round, home=sender == self.home))
             case Standing():
                 self._disown(sender)
-                self._deliver(self.reader.heard(packet.clock))
+                if sender == self.home and not self.fresh and self.takes_groups == set(packet.groups):
+                    self._deliver(self.reader.claim(packet))
                 for topic, source, position in packet.levels:
                     stream = (topic, source)
                     if self.takes_topic(topic) and position > self.reader.reached(stream):
@@ -209,6 +221,7 @@ class Subscriber(Process):
         self._version += 1
         self._attached = False
         self._attempts = 0
+        self.reader.moved()
         self._say()
         self._arm()
 
@@ -241,7 +254,7 @@ class Subscriber(Process):
             for topic, source, position in packet.floors:
                 if position > self.reader.reached((topic, source)):
                     self._heard[topic, source] = (position, self.round)
-        self._deliver(self.reader.heard(packet.clock))
+        self.reader.heard(packet.clock)
 
     def _move(self) -> None:
         left = [broker for broker in self.alternates if broker not in self._down]
@@ -301,6 +314,7 @@ class Subscriber(Process):
             elif self.round - since >= self.habits.patience:
                 self.forgone += 1
                 del self._heard[stream]
+                self._deliver(self.reader.forgo(stream, upto))
         missing = self.reader.missing()
         for stream, (upto, _) in self._heard.items():
             missing[stream] = max(upto, missing.get(stream, 0))
@@ -308,9 +322,9 @@ class Subscriber(Process):
             reached = self.reader.reached((topic, source))
             if upto > reached:
                 wants.append((topic, source, reached, upto))
-        if wants:
+        if wants or self.reader.held:
             others = [broker for broker in self.alternates if broker not in self._down]
-            elsewhere = others and (self.home in self._down or self.round % 3 == 2)
+            elsewhere = wants and others and (self.home in self._down or self.round % 3 == 2)
             target = self.chance.choice(others) if elsewhere else self.home
             self.out.send(target, Pull(tuple(wants), tuple(sorted(self.takes_groups))))
 
