@@ -77,6 +77,9 @@ TRAPS = {
 }
 
 
+OWN = seal("a", b"body", time_us=1)
+
+
 def messages(payloads: st.SearchStrategy[bytes]) -> st.SearchStrategy[Message]:
     sources, seqs = st.integers(0, 2**16 - 1), NUMBERS.map(lambda number: max(1, number))
     return st.builds(
@@ -153,6 +156,13 @@ def test_nearly_what_we_write(trap: str) -> None:
     for after in range(3):
         check(Chunk([Piece(1, 5, block)], after, 2, 2), some=False)
         check(Chunk([Piece(1, 5, block), Piece(4, 6, block)], after, 6, 6), some=False)
+
+
+@pytest.mark.parametrize("count", [15, 16, 1999, 2001, 4096])
+def test_many_dependencies(count: int) -> None:
+    deps = tuple((number % 7, number + 1) for number in range(count))
+    sent = [Message("main", 0, 1, deps, OWN), Message("main", 0, 2, (), OWN), Message("main", 0, 3, deps[:20], OWN)]
+    check(Chunk([Piece(1, 5, encode_deliveries(sent, {}))], 0, 3, 3), some=False)
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])

@@ -152,6 +152,9 @@ _TEXT: Final = _kind(range(0xA0, 0xC0), {0xD9: 1, 0xDA: 2, 0xDB: 4})
 _BYTES: Final = _kind(range(0), {0xC4: 1, 0xC5: 2, 0xC6: 4})
 _NO_HEADERS: Final = 0x80
 
+#: Dependencies of one message, above which going message by message is quicker than so many steps for the sake of one.
+_STEPS_MAX: Final = 2000
+
 
 class _Bytes:
     """The bytes of a chunk, to be read in many places at once."""
@@ -244,6 +247,8 @@ def _messages(data: _Bytes, span: _Spans) -> _Messages:
 def _pairs(walk: _Walk) -> _Deps:
     """An array of pairs of numbers: the first pairs of all rows that have one, the second of those that have two, …"""
     count = walk.read(_ARRAY)
+    if count.max(initial=0) > _STEPS_MAX:
+        raise Unusual
     first = np.cumsum(count) - count
     source, seq = np.zeros(int(count.sum()), np.int64), np.zeros(int(count.sum()), np.int64)
     left = np.flatnonzero(count)
