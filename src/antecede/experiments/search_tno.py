@@ -60,6 +60,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     #: Timestamps a publisher asks for at a time.
     window: int = 64
     replicas: int = 1
+    #: When an event that is numbered and not published is declared void, in u.t.; where nobody crashes, never.
+    lease: float = 30_000.0
     #: Swaps: how much more popular a topic must be, 0 for an order that stays; how soon popularity saturates; and of
     #: how many recent events it is counted, 0 for all.
     beta: float = 0.0
@@ -122,6 +124,7 @@ def trial_of(seed: int) -> Trial:
         ttl=0.0 if strict else rng.choice([500.0, 20_000.0] if crashes else [0.0, 500.0, 20_000.0]),
         window=rng.choice([1, 4, 64]),
         replicas=replicas,
+        lease=random.Random(f"{seed}/lease").choice([1000.0, 30_000.0]),
         beta=0.0 if strict else rng.choice([0.0, 0.0, 0.02, 0.1]),
         alpha=rng.choice([0.1, 1.0]),
         recent=rng.choice([0, 10]),
@@ -185,7 +188,7 @@ def options_of(trial: Trial) -> TnoOptions:
         recent=trial.recent,
         retry=2000.0,
         tries=0,
-        lease=30_000.0 if trial.crashes else 0.0,
+        lease=trial.lease if trial.crashes else 0.0,
     )
 
 

@@ -128,6 +128,22 @@ def test_a_lone_node_stamps_publishes_and_notifies() -> None:
     assert node.out.out_of_order == []
 
 
+def test_numbers_of_a_publisher_rise_though_its_manager_lost_patience() -> None:
+    """The second has its first timestamp already when the first is numbered anew: that one would stand before it."""
+    node = module(managers=lambda topic: (1,))
+    for _ in range(2):
+        node.publish("a", b"")
+    node.receive(1, Stamp("a", 0, 2, 0, 2, (), ()))
+    node.out.clear()
+    node.receive(1, Stamp("a", 0, 1, 0, 3, (), ()))
+    assert [decode_event("a", call.data).number for call in node.out.ens] == [3]
+    assert [packet for _, packet in node.out.sends] == [Create("a", 0, 2)]
+    node.receive(1, Stamp("a", 0, 2, 0, 2, (), ()))
+    node.receive(1, Stamp("a", 0, 2, 0, 4, (), ()))
+    events = [decode_event("a", call.data) for call in node.out.ens]
+    assert [(event.message.seq, event.number) for event in events] == [(1, 3), (2, 4)]
+
+
 def test_replicas_must_be_there() -> None:
     with pytest.raises(UsageError, match="replicas 5: 4 of 4 nodes manage topics"):
         simulate(RunSpec(protocol="tno", nodes=4, options={"replicas": 5}, workload="overlapping"))

@@ -262,7 +262,7 @@ class Manager(Machine):
         for last in sorted(lasts - {""}):
             channel = self._state.channels.setdefault(last, Channel())
             channel.places += 1
-            packet = Free(self.topic, last, channel.places, self.topic, source, seq)
+            packet = Free(self.topic, last, channel.places, self.topic, source, seq, self._state.count)
             channel.queue.append(packet)
             out.append((last, packet))
         return out
@@ -321,7 +321,8 @@ class Manager(Machine):
 
     def _free(self, free: Free) -> None:
         of_topic = self._state.finished.get(free.topic, {})
-        kept = {seq: stamp for seq, stamp in of_topic.pop(free.source, {}).items() if seq > free.seq}
+        stamps = of_topic.pop(free.source, {}).items()
+        kept = {seq: stamp for seq, stamp in stamps if seq > free.seq or stamp.number > free.number}
         if kept:
             of_topic[free.source] = kept
 

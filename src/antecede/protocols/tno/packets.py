@@ -61,7 +61,8 @@ class Fill(Packet, frozen=True, gc=False, tag="tno.fill"):
 
 
 class Free(Packet, frozen=True, gc=False, tag="tno.free"):
-    """Manager to manager: the publisher has the timestamps of its events up to `seq`, they need not be kept."""
+    """Manager to manager: the timestamps of a publisher's events up to `seq` need not be kept, unless they have numbers
+    above `number`: those were given since, and came by another way."""
 
     sender: Topic
     to: Topic
@@ -69,6 +70,8 @@ class Free(Packet, frozen=True, gc=False, tag="tno.free"):
     topic: Topic
     source: Source
     seq: Seq
+    #: Journals of before it was said have none.
+    number: Seq = (1 << 63) - 1
 
 
 class Got(Packet, frozen=True, gc=False, tag="tno.got"):

@@ -2,7 +2,8 @@
 
 An event is named by its topic, its publisher and its number there from the moment it is published, so a request can be
 repeated for ever and a second timestamp for it is recognised. Timestamps may come in any order; the events of a topic
-go to the service in the order in which they were published.
+go to the service in the order in which they were published, and with numbers that rise. A timestamp of before its
+manager lost patience (`leases`) may have a lower number than an event before it got then: that one is asked for again.
 
 At most `window` requests are under way. With a window of 1 an event's timestamp is begun after that of the event before
 was complete, on whatever topic, and then order is causal across topics too (SPEC part 4, 2.8), at the price of a way up
@@ -40,6 +41,8 @@ class _Topic:
     def __init__(self) -> None:
         #: Published by the application; given to the service; known to be with it.
         self.asked = self.given = self.out = 0
+        #: The number of the last that was given to the service.
+        self.number = 0
         self.messages: dict[int, Message] = {}
         self.stamps: dict[int, Stamp] = {}
         #: Out, and the manager is not known to know: with the number it has.
@@ -95,7 +98,11 @@ class Publisher:
         on.stamps[stamp.seq] = stamp
         self._open.pop((stamp.topic, stamp.seq), None)
         while (due := on.stamps.pop(on.given + 1, None)) is not None:
+            if due.number < on.number:
+                self._ask(stamp.topic, due.seq)
+                break
             on.given += 1
+            on.number = due.number
             message = on.messages.pop(on.given)
             on.unconfirmed[on.given] = due.number
             self._out.ens_publish(stamp.topic, encode_event(message, due.epoch, due.number, due.above, due.below))
@@ -170,9 +177,12 @@ class Publisher:
             on = self._on(message.topic)
             if message.seq not in on.messages or message.seq in on.stamps:
                 continue  # an answer to a request of before a crash came first
-            self._open[message.topic, message.seq] = self._ticks
-            self._post(message.topic, Create(message.topic, self._node, message.seq))
+            self._ask(message.topic, message.seq)
         self._tick_later()
+
+    def _ask(self, topic: str, seq: int) -> None:
+        self._open[topic, seq] = self._ticks
+        self._post(topic, Create(topic, self._node, seq))
 
     def _tell(self, topic: str) -> None:
         untold = self._on(topic).untold
@@ -203,6 +213,7 @@ class Publisher:
         else:
             on = self._on(record.topic)
             on.given = on.out = record.seq
+            on.number = record.number
             on.untold[record.seq] = record.number
             on.messages.pop(record.seq, None)
 
