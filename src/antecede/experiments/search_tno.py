@@ -16,7 +16,7 @@ take one way, nothing may be tagged.
 import random
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -26,7 +26,7 @@ from antecede.experiments.rough_links import rough_links
 from antecede.experiments.searching import Verdict
 from antecede.experiments.straight_service import straight_service
 from antecede.protocols.options import MakeProcess
-from antecede.protocols.tno import Manager, OrderingModule, SubscriptionClock, TotalOrder
+from antecede.protocols.tno import Manager, OrderingModule, Publisher, SubscriptionClock, TotalOrder
 from antecede.protocols.tno.options import SERVICES, TnoOptions
 from antecede.sim.engine import Simulation
 from antecede.sim.network import Network, fixed_per_link
@@ -148,19 +148,17 @@ def search(
     *,
     manager: Callable[..., Manager] = Manager,
     clock: Callable[..., SubscriptionClock] = SubscriptionClock,
+    publisher: Callable[..., Publisher] = Publisher,
 ) -> ScheduleVerdict:
-    """One run, judged. `manager` and `clock` put others in the place of TNO's: for mutations."""
+    """One run, judged. `manager`, `clock` and `publisher` put others in the place of TNO's: for mutations."""
     trial = trial or trial_of(seed)
     founders = founders_of(seed, trial)
-    return _Run(seed, trial, founders, maker(trial, founders, manager, clock)).judge()
+    parts = {"make_manager": manager, "make_clock": clock, "make_publisher": publisher}
+    return _Run(seed, trial, founders, maker(trial, founders, parts)).judge()
 
 
-def maker(
-    trial: Trial,
-    founders: dict[str, list[int]],
-    manager: Callable[..., Manager],
-    clock: Callable[..., SubscriptionClock],
-) -> MakeProcess:
+def maker(trial: Trial, founders: dict[str, list[int]], parts: dict[str, Callable[..., Any]]) -> MakeProcess:
+    """`parts` of the ordering module."""
     settings = options_of(trial).settings(trial.nodes, founders)
     if trial.ens == "straight":
         service = straight_service(founders)
@@ -168,7 +166,7 @@ def maker(
         service = SERVICES[trial.ens](2000.0).build_groups(trial.nodes, founders)
 
     def make(node: int) -> Process:
-        return TotalOrder(OrderingModule(node, settings, make_manager=manager, make_clock=clock), service(node))
+        return TotalOrder(OrderingModule(node, settings, **parts), service(node))
 
     return make
 

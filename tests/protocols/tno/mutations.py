@@ -1,16 +1,16 @@
 """The errors of the printed algorithm put back, one at a time (SPEC part 4, 2.6).
 
-Each undoes one repair of the clock or of the managers. The search that finds nothing in ours must find every one of
-these; otherwise it proves nothing.
+Each undoes one repair of the clock, of the managers or of the publishers. The search that finds nothing in ours must
+find every one of these; otherwise it proves nothing.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from antecede.protocols.tno import Event, Manager, SubscriptionClock
+from antecede.protocols.tno import Event, Manager, Publisher, SubscriptionClock
 from antecede.protocols.tno.event import Entry, TopicId
 from antecede.protocols.tno.machine import Judgement, Out
-from antecede.protocols.tno.packets import Fill, NewOrder, Request
+from antecede.protocols.tno.packets import Fill, NewOrder, Request, Stamp
 
 
 class StrictAnywhere(SubscriptionClock):
@@ -103,6 +103,13 @@ class InfersTheOrder(Manager):
         return super()._fill(fill)
 
 
+class TakesAnyNumber(Publisher):
+    """Ours: publishes with a number of before its manager lost patience, though an earlier event has a later one."""
+
+    def _is_old(self, stamp: Stamp, last: int) -> bool:
+        return False
+
+
 CLOCKS: tuple[type[SubscriptionClock], ...] = (
     StrictAnywhere,
     ResetsTheClock,
@@ -112,3 +119,4 @@ CLOCKS: tuple[type[SubscriptionClock], ...] = (
     ForgetsItsTags,
 )
 MANAGERS: tuple[type[Manager], ...] = (NeedsTwo, InfersTheOrder)
+PUBLISHERS: tuple[type[Publisher], ...] = (TakesAnyNumber,)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from antecede.experiments.search_tno import ScheduleVerdict, Trial, search
-from antecede.protocols.tno import Manager, SubscriptionClock
+from antecede.protocols.tno import Manager, Publisher, SubscriptionClock
 from tests.protocols.tno import mutations
 from tests.protocols.tno.scenario import Scenario
 
@@ -17,7 +17,7 @@ from tests.protocols.tno.scenario import Scenario
 class Found(NamedTuple):
     """An error, the trial in which it shows, the first seed that shows it, and what is violated then."""
 
-    mutant: type[SubscriptionClock] | type[Manager]
+    mutant: type[SubscriptionClock] | type[Manager] | type[Publisher]
     trial: Trial
     seed: int
     rule: str = "total"
@@ -25,6 +25,8 @@ class Found(NamedTuple):
     def search(self, seed: int) -> ScheduleVerdict:
         if issubclass(self.mutant, Manager):
             return search(seed, self.trial, manager=self.mutant)
+        if issubclass(self.mutant, Publisher):
+            return search(seed, self.trial, publisher=self.mutant)
         return search(seed, self.trial, clock=self.mutant)
 
 
@@ -91,6 +93,12 @@ FOUND = [
         _trial(fixed=True, topics=3, buffer=0, churn=0.0, beta=0.02, window_of_time=3000.0, actions=80, founders=APART),
         28,
     ),
+    Found(
+        mutations.TakesAnyNumber,
+        Trial(nodes=5, topics=2, crashes=2, lease=1000.0, loss=0.2, churn=0.0, window_of_time=6000.0, founders=0.8),
+        3,
+        "fifo",
+    ),
 ]
 
 
@@ -113,7 +121,11 @@ def test_the_search_finds_the_error(found: Found) -> None:
 
 
 def test_every_error_is_looked_for() -> None:
-    assert {found.mutant for found in FOUND} == {*mutations.CLOCKS, *mutations.MANAGERS}
+    assert {found.mutant for found in FOUND} == {
+        *mutations.CLOCKS,
+        *mutations.MANAGERS,
+        *mutations.PUBLISHERS,
+    }
 
 
 def test_strictness_anywhere_in_the_schedule_of_the_specification() -> None:

@@ -13,6 +13,7 @@ from antecede.protocols.tno.order import popularity
 from antecede.protocols.tno.outbox import EnsCall, ModuleOutbox
 from antecede.protocols.tno.packets import PACKETS
 from antecede.protocols.tno.process import TotalOrder
+from antecede.protocols.tno.publisher import Publisher
 from antecede.protocols.tno.records import RECORDS
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Manager",
     "ModuleOutbox",
     "OrderingModule",
+    "Publisher",
     "Rules",
     "Settings",
     "SubscriptionClock",

@@ -109,8 +109,9 @@ class OrderingModule:
         *,
         make_manager: Callable[..., Manager] = Manager,
         make_clock: Callable[..., SubscriptionClock] = SubscriptionClock,
+        make_publisher: Callable[..., Publisher] = Publisher,
     ) -> None:
-        """`make_manager` and `make_clock` put others in the place of ours: for mutations."""
+        """`make_manager`, `make_clock` and `make_publisher` put others in the place of ours: for mutations."""
         self.node = node
         self._out = ModuleOutbox()
         self.retry_us = settings.retry_us
@@ -126,7 +127,7 @@ class OrderingModule:
         # What it gave to the service before it fell may take a while to be passed on by others: two retries.
         self._leases = Leases(self.out, self.suspects, lease_us=settings.lease_us, grace_us=2 * settings.retry_us)
         self._clock = make_clock(printed=settings.printed)
-        self._publisher = Publisher(
+        self._publisher = make_publisher(
             node,
             self.out,
             self.post,

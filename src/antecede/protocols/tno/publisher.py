@@ -98,7 +98,7 @@ class Publisher:
         on.stamps[stamp.seq] = stamp
         self._open.pop((stamp.topic, stamp.seq), None)
         while (due := on.stamps.pop(on.given + 1, None)) is not None:
-            if due.number < on.number:
+            if self._is_old(due, on.number):
                 self._ask(stamp.topic, due.seq)
                 break
             on.given += 1
@@ -179,6 +179,10 @@ class Publisher:
                 continue  # an answer to a request of before a crash came first
             self._ask(message.topic, message.seq)
         self._tick_later()
+
+    def _is_old(self, stamp: Stamp, last: int) -> bool:
+        """Was it given before the event that has number `last`, and comes before it, was numbered anew?"""
+        return stamp.number < last
 
     def _ask(self, topic: str, seq: int) -> None:
         self._open[topic, seq] = self._ticks
