@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 
 from antecede.core import UsageError
 from antecede.spark import causal_sort
+from antecede.spark.causal import sorting
 from antecede.spark.causal.naming import Naming
-from antecede.spark.causal.sorting import _placed
 from tests.spark.logs import Id, Said, conversation, ids, large, table
 
 NAMING = Naming(key=("room",), source=("author",), seq="n", deps="after", first=1)
@@ -26,7 +26,7 @@ def placed(rows: list[Said]) -> dict[Id, tuple[int, Any, Any]]:
     """Without Spark: what one task does with one key."""
     columns = table(rows)
     by = columns.append_column("antecede_by", columns.column("rating"))
-    out = _placed(by, NAMING, ["room", "author", "n"], holes=False)
+    out = sorting._placed(by, NAMING, ["room", "author", "n"], holes=False)
     rest = zip(*(out.column(name).to_pylist() for name in ("position", "missing", "circle")), strict=True)
     return dict(zip(ids(out), rest, strict=True))
 
@@ -50,6 +50,20 @@ def test_every_dependency_first_and_the_same_whatever_the_order_of_arrival(seed:
         assert all(first[need][0] < position for need in one.needs() if need in first)
         absent = {need for need in one.needs() if need not in first}
         assert {(entry["author"], entry["n"]) for entry in missing or ()} == absent
+
+
+NAMES: st.SearchStrategy[list[tuple[int, int]]] = st.lists(
+    st.tuples(st.integers(0, 4), st.integers(1, 12) | st.just(10**9)), max_size=30
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(NAMES.filter(bool), NAMES)
+def test_names_are_found_in_a_table_as_by_search(there: list[tuple[int, int]], asked: list[tuple[int, int]]) -> None:
+    there = list(dict.fromkeys(there))
+    source, number = np.array(there, np.int64).T
+    found = sorting._Index(source, number).find(*np.array(asked, np.int64).reshape(-1, 2).T)
+    assert found.tolist() == [there.index(name) if name in there else -1 for name in asked]
 
 
 def test_what_depends_on_itself_or_on_what_is_not_there() -> None:

@@ -36,7 +36,7 @@ def _in_order(count: int, src: Ints, dst: Ints) -> Ints:
     """All that can be ordered: short of `count` where there are circles."""
     by_source = np.argsort(src, kind="stable")
     heads = dst[by_source].tolist()
-    starts = np.searchsorted(src[by_source], np.arange(count + 1)).tolist()
+    starts = [0, *np.cumsum(np.bincount(src, minlength=count)).tolist()]
     missing = np.bincount(dst, minlength=count)
     free = np.flatnonzero(missing == 0).tolist()
     heapify(free)

@@ -29,6 +29,8 @@ from antecede.spark.judging.columns import Ints
 
 _ADDED: Final = ("position", "missing", "circle")
 _BY: Final = "antecede_by"
+#: How many names there may be for each that is there or asked for, to keep a table of them.
+_WIDE: Final = 4
 
 
 def causal_sort(
@@ -158,6 +160,12 @@ class _Index:
     def find(self, source: Ints, number: Ints) -> Ints:
         """The message of that name; −1 where there is none."""
         names = np.where(number < self._span, source * self._span + number, -1)
+        width = int(max(self._source.max(initial=-1), source.max(initial=-1)) + 1) * self._span
+        if width <= _WIDE * (len(self._names) + len(names)):
+            # Numbers hardly have holes: a place for each name there could be is quicker to look at than to search.
+            table = np.full(width + 1, -1, np.int64)  # the last for what has no name
+            table[self._names] = self._order
+            return table[names]
         at = np.minimum(np.searchsorted(self._names, names), len(self._names) - 1)
         return np.where(self._names[at] == names, self._order[at], -1)
 
