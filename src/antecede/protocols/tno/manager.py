@@ -89,7 +89,8 @@ class Manager(Machine):
             case Create():
                 return self._judge_create(request)
             case Fill() | Free():
-                return _in_turn(request.place, state.come.get(request.sender, 0))
+                ahead = request.place - state.come.get(request.sender, 0)
+                return "old" if ahead <= 0 else "now" if ahead == 1 else "early"
             case Got():
                 channel = state.channels.get(request.to)
                 return "now" if channel and channel.queue and channel.queue[0].place <= request.place else "old"
@@ -396,7 +397,3 @@ class Manager(Machine):
     def _sequencing(self, subscriptions: Collection[tuple[str, ...]]) -> frozenset[str]:
         """The topics somebody takes together with this one."""
         return frozenset().union(*set(subscriptions)) - {self.topic}  # mostly there are few different ones
-
-
-def _in_turn(place: int, reached: int) -> Judgement:
-    return "old" if place <= reached else "now" if place == reached + 1 else "early"
