@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,10 @@ def test_experiments_list_names_every_figure_of_chapter_4() -> None:
         assert f"thesis-{item}" in done.stdout
 
 
+def test_it_says_its_version() -> None:
+    assert antecede("--version").stdout == f"antecede {metadata.version('antecede')}\n"
+
+
 def test_demo_shows_both_sides() -> None:
     done = antecede("demo", "--quick")
     assert done.returncode == 0, done.stderr
@@ -101,6 +106,7 @@ def test_demo_shows_both_sides() -> None:
         (("simulate", "causal-aggregation", "--network", "matrix:file=/nowhere"), "cannot be read"),
         (("simulate", "causal-aggregation", "--option", "wait"), "is not key=value"),
         (("explain", "tree", "--down", "a"), "is not a list of node numbers"),
+        (("metrics", "/nowhere"), "path '/nowhere': there is no such file or directory"),
         (("explain", "tree", "--root", "2", "--down", "2"), "does not take part"),
         (("explain", "tree", "--nodes", "8", "--down", "9"), "there is no such node"),
     ],

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +95,19 @@ def test_nobody_there_is_one_line() -> None:
     told = antecede("pub", "a", "x", "--url", "antecede://127.0.0.1:1", code=2)
     assert "cannot be reached" in told
     assert len(told.strip().splitlines()) == 1
+
+
+def test_a_cluster_that_cannot_start_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for words, said in (
+        (("--nodes", "5000"), "--nodes 5000: is out of range; use 1 … 256"),
+        (("--nodes", "1", "--port", "99999"), "port 99999: is out of range"),
+        (("--nodes", "2", "--overlay", "flood"), "overlay 'flood': is not known"),
+    ):
+        told = antecede("cluster", *words, code=2)
+        assert said in told
+        assert len(told.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_setting_that_is_none_is_named(tmp_path: Path) -> None:

@@ -150,6 +150,32 @@ async def test_mistakes_are_said_before_anything_is_sent() -> None:
             bus.subscribe("a", since="yesterday")
         with pytest.raises(antecede.LimitError, match="body"):
             await bus.publish("a", bytes(600_000))
+        for topic in (5, b"a"):
+            with pytest.raises(antecede.UsageError, match="is not text"):
+                await bus.publish(topic, b"")  # type: ignore[arg-type]
+        with pytest.raises(antecede.UsageError, match="is not a dict"):
+            await bus.publish("a", b"", headers=[("lang", "en")])  # type: ignore[arg-type]
+        for after in (["0.1"], "0.1", [1]):
+            with pytest.raises(antecede.UsageError, match="is not a message"):
+                await bus.publish("a", b"", after=after)  # type: ignore[arg-type]
+        with pytest.raises(antecede.UsageError, match="cursor 5"):
+            bus.subscribe("a", since=5)  # type: ignore[arg-type]
+        assert (await bus.publish("a", b"")).seq == 1  # and the connection is none the worse
+
+
+@awaited
+async def test_a_feed_is_read_when_it_is_open_and_by_one_reader() -> None:
+    async with antecede.connect("memory://") as bus:
+        feed = bus.subscribe("t")
+        with pytest.raises(antecede.UsageError, match="is not open"):
+            await anext(feed)
+        async with feed:
+            first = asyncio.create_task(anext(feed))
+            await asyncio.sleep(0)
+            with pytest.raises(antecede.UsageError, match="has a reader that waits"):
+                await anext(feed)
+            await bus.publish("t", b"1")
+            assert (await first).payload == b"1"
 
 
 @awaited
@@ -172,9 +198,9 @@ async def test_nobody_there_and_bad_urls() -> None:
     with pytest.raises(antecede.UnreachableError):
         async with antecede.connect("antecede://127.0.0.1:1", timeout_s=2):
             pass
-    for url in ("nats://x", "antecede://", "antecede://h:port"):
+    for url in ("nats://x", "antecede://", "antecede://h:port", None):
         with pytest.raises(antecede.UsageError):
-            antecede.connect(url)
+            antecede.connect(url)  # type: ignore[arg-type]
     async with Node(port=0) as node:
         with pytest.raises(antecede.RefusedError, match="another cluster"):
             async with antecede.connect(node.url, cluster="other"):
@@ -242,6 +268,11 @@ def test_scripts_without_asyncio() -> None:
         bus.publish("t", b"2")
         assert next(iter(feed)).payload == b"2"
         assert bus.status()["position"] == 2
+    for work in (lambda: bus.publish("t", b"3"), bus.status, feed.__enter__):
+        with pytest.raises(antecede.StoppedError, match="memory:// is closed"):
+            work()
+    with pytest.raises(antecede.UsageError, match="inside `with`"):
+        antecede.connect_sync("memory://").publish("t", b"")
 
 
 async def _fill(bus: Bus, count: int) -> None:

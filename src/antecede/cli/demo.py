@@ -22,7 +22,9 @@ def demo_command(
         _side_by_side(console)
         return
     from antecede.cli.demo_live import live_story  # noqa: PLC0415 - Spark and the live system take a second to import
+    from antecede.spark.java import check_java  # noqa: PLC0415
 
+    check_java()  # not half a minute later
     out.mkdir(parents=True, exist_ok=True)
     console.rule("1. A live cluster", align="left")
     clean = live_story(console, out)

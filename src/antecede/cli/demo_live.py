@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.console import Console
 
+from antecede.cli.progress import start_spark
 from antecede.core import AntecedeError, UsageError
 from antecede.live.client.connect import connect
 from antecede.live.journal import export_rows, export_trace
@@ -19,7 +20,6 @@ from antecede.report.contents import AuditRow, Picture
 from antecede.report.files import PAGE_MARK, write_own
 from antecede.spark.audit import RunVerdict, judge
 from antecede.spark.judging.verdict import Question
-from antecede.spark.session import spark_session
 from antecede.spark.subjects import find_subjects
 from antecede.trace import Row
 
@@ -44,7 +44,7 @@ def live_story(console: Console, out: Path) -> bool:
     console.print(
         f"{acknowledged} messages acknowledged; {len(rows)} rows in {NODES} journals. Judging them on Spark …"
     )
-    (verdict,) = judge(spark_session(None, short=True), find_subjects([trace]), Question())
+    (verdict,) = judge(start_spark(None, short=True), find_subjects([trace]), Question())
     _write_page(target, rows, verdict, acknowledged)
     report = verdict.outcome.report
     delivered = 0 if report is None else report.deliveries

@@ -18,6 +18,7 @@ from antecede.live.client.message import Message, MessageId
 from antecede.live.node.config import PORT_DEFAULT, NodeConfig, load_config, make_config
 from antecede.live.node.node import Node
 from antecede.live.node.run import run_node
+from antecede.live.topics import check_topic
 
 Url = Annotated[
     str,
@@ -129,6 +130,7 @@ def pub_command(
 
         tail -f log | antecede pub logs/web -
     """
+    check_topic(topic)
     parse_durability(durability)
     headers = dict(_pair(text) for text in header or [])
     follows = [MessageId.parse(text) for text in after or []] or None

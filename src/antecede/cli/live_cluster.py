@@ -16,7 +16,7 @@ from antecede.cli.live_tables import cluster_table
 from antecede.core import AntecedeError, UsageError
 from antecede.live.client.connect import connect
 from antecede.live.node.config import PORT_DEFAULT, make_config
-from antecede.live.node.local import LocalCluster
+from antecede.live.node.local import NODES_MAX, LocalCluster
 
 
 def cluster_command(
@@ -45,12 +45,12 @@ def cluster_command(
     The first node listens where `pub` and `sub` look first, the others on the ports behind it. Kill a node
     (`kill -9 <pid>`) and see the others notice.
     """
-    if nodes < 1:
-        raise UsageError("--nodes", nodes, "is too few", "use at least 1")
-    where = directory or Path(tempfile.mkdtemp(prefix="antecede-"))
+    if not 1 <= nodes <= NODES_MAX:
+        raise UsageError("--nodes", nodes, "is out of range", f"use 1 … {NODES_MAX}")
     settings = {"overlay": overlay, "managers": managers}
-    make_config(settings | {"slots": nodes})  # says what is wrong with them before anything starts
-    asyncio.run(_run(where, nodes, port, seconds, settings))
+    # Says what is wrong with them before anything starts.
+    make_config(settings | {"slots": nodes, "port": port})
+    asyncio.run(_run(directory or Path(tempfile.mkdtemp(prefix="antecede-")), nodes, port, seconds, settings))
 
 
 async def _run(directory: Path, nodes: int, port: int, seconds: float, settings: dict[str, Any]) -> None:
@@ -59,8 +59,10 @@ async def _run(directory: Path, nodes: int, port: int, seconds: float, settings:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, asked.set)
-    console.print(f"starting {nodes} nodes, journals and logs in {directory}")
-    async with LocalCluster(directory, nodes=nodes, first_port=port, http=True, **settings) as cluster:
+    local = LocalCluster(directory, nodes=nodes, first_port=port, http=True, **settings)
+    starting = f"starting {nodes} node{'s' if nodes > 1 else ''}, journals and logs in {directory}"
+    console.print(starting, highlight=False, soft_wrap=True)
+    async with local as cluster:
         for node in range(nodes):
             console.print(f"  n{node}  pid {cluster.processes[node].pid}  {cluster.url(node)}", highlight=False)
         console.print(f"look at n0: {cluster.page}", highlight=False)
@@ -72,7 +74,7 @@ async def _run(directory: Path, nodes: int, port: int, seconds: float, settings:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(asked.wait(), 1.0)
         console.print("stopping")
-    console.print(f"stopped; journals are in {directory}")
+    console.print(f"stopped; journals are in {directory}", highlight=False, soft_wrap=True)
 
 
 class _Table:

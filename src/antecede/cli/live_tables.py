@@ -20,7 +20,7 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
         held += f", {counts['held_us'] / counts['held'] / 1000:.2f} ms each"
     facts.add_row("held", held)
     lag = f", {status['behind']} behind, the last by {status['lag_max']:,}" if status["behind"] else ""
-    facts.add_row("clients", f"{status['clients']}, feeds {status['feeds']}{lag}")
+    facts.add_row("clients", f"{status['clients'] - 1} beside this one, feeds {status['feeds']}{lag}")
     facts.add_row(
         "published", f"{counts['published']:,}" + (f", dropped {counts['dropped']:,}" if counts["dropped"] else "")
     )
@@ -54,7 +54,7 @@ def cluster_table(rows: list[tuple[str, dict[str, Any] | None]], rates: dict[str
             f"{status['position']:,}",
             f"{rates.get(name, 0):,.0f}",
             f"{status['held']:,}",
-            str(status["clients"]),
+            str(status["clients"] - 1),  # who asks is one of them
             f"{status['lag_max']:,}",
             f"{up} of {len(status['members'])}",
             str(max(0, status["incarnation"] - 1)),

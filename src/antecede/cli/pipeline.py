@@ -51,14 +51,13 @@ def run_command(
 
         antecede experiments run all --seeds 30 --out results --resume --master spark://host:7077
     """
-    from antecede.cli.progress import SweepProgress  # noqa: PLC0415
+    from antecede.cli.progress import SweepProgress, start_spark  # noqa: PLC0415
     from antecede.spark.place import check_place  # noqa: PLC0415
-    from antecede.spark.session import spark_session  # noqa: PLC0415
     from antecede.spark.sweep import sweep  # noqa: PLC0415
 
     experiments = _experiments(names)
     check_place(out, resume=resume)  # before Spark starts, which takes a while
-    session = spark_session(master, short=True)
+    session = start_spark(master, short=True, quiet=as_json)
     command = _command(names, out, seeds, trace=trace, full=full, master=master)
     try:
         with SweepProgress(quiet=as_json) as progress:
@@ -75,7 +74,9 @@ def run_command(
                 on_row=progress.row,
             )
     except KeyboardInterrupt:
-        Console(stderr=True, soft_wrap=True).print(f"stopped; to go on: {command} --resume", markup=False)
+        Console(stderr=True, soft_wrap=True).print(
+            f"stopped; to go on: {command} --resume", markup=False, highlight=False
+        )
         raise typer.Exit(130) from None
     if as_json:
         typer.echo(msgspec.json.encode({"lines": result.lines, "failed": result.failed, "done": result.done}))
@@ -112,17 +113,16 @@ def audit_command(
 
         antecede audit run.parquet --rule total --rule causal
     """
-    from antecede.cli.progress import AuditProgress  # noqa: PLC0415
+    from antecede.cli.progress import AuditProgress, start_spark  # noqa: PLC0415
     from antecede.spark.audit import judge, verdict_table  # noqa: PLC0415
     from antecede.spark.judging.verdict import Question  # noqa: PLC0415
     from antecede.spark.layout import is_sweep, write_table, write_whole  # noqa: PLC0415
-    from antecede.spark.session import spark_session  # noqa: PLC0415
     from antecede.spark.subjects import find_subjects  # noqa: PLC0415
 
     asked = Question(across_topics=within_topics is not True, rules=tuple(rule) if rule else DEFAULT_RULES)
     asked.check()
     subjects = find_subjects(paths)
-    session = spark_session(master, short=True)
+    session = start_spark(master, short=True, quiet=as_json)
     with AuditProgress(len(subjects), quiet=as_json) as progress:
         across = None if within_topics is None else not within_topics
         verdicts = judge(session, subjects, asked, across_topics=across, on_done=progress.done)
@@ -154,16 +154,19 @@ def metrics_command(
 
         antecede metrics run.parquet --metric delivery-latency
     """
+    from antecede.cli.progress import start_spark, waiting  # noqa: PLC0415
     from antecede.spark.frames import read_traces  # noqa: PLC0415
     from antecede.spark.metrics import METRICS  # noqa: PLC0415
-    from antecede.spark.session import spark_session  # noqa: PLC0415
     from antecede.spark.trouble import reading  # noqa: PLC0415
 
     measure = METRICS.get(metric)
     if measure is None:
         raise UsageError("--metric", metric, "is not known", f"choose one of {', '.join(METRICS)}")
-    session = spark_session(master)
-    with reading():
+    for path in paths:
+        if not path.exists():  # before Spark starts, which takes a while
+            raise UsageError("path", str(path), "there is no such file or directory", "check the path")
+    session = start_spark(master, quiet=as_json)
+    with waiting("measuring", quiet=as_json), reading():
         rows = [row.asDict(recursive=True) for row in measure(read_traces(session, *paths)).collect()]
     if as_json:
         typer.echo(json.dumps(rows, indent=2))

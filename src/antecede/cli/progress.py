@@ -1,15 +1,47 @@
 """Progress on a terminal: how many are done, how many failed, how fast, how long still. Silent elsewhere."""
 
+import contextlib
+from collections.abc import Iterator
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
-from antecede.spark.manifest import RunRow
-from antecede.spark.plan import Plan
-from antecede.spark.search import SearchResult
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from antecede.spark.manifest import RunRow
+    from antecede.spark.plan import Plan
+    from antecede.spark.search import SearchResult
+
+
+@contextlib.contextmanager
+def waiting(words: str, *, quiet: bool = False) -> Iterator[None]:
+    """Something of unknown length goes on: what, and for how long already."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
+        progress.add_task(words, total=None)
+        yield
+
+
+def start_spark(master: str | None, *, short: bool = False, quiet: bool = False) -> "SparkSession":
+    """A session, whose start takes some seconds and says so."""
+    from antecede.spark.session import spark_session  # noqa: PLC0415 - PySpark is slow to load
+
+    with waiting("starting Spark", quiet=quiet):
+        return spark_session(master, short=short)
 
 
 class _Rate(ProgressColumn):
@@ -51,11 +83,11 @@ class SweepProgress(_Bar):
         super().__init__(quiet=quiet)
         self._done = self._failed = 0
 
-    def planned(self, plan: Plan) -> None:
+    def planned(self, plan: "Plan") -> None:
         runs = sum(len(task.experiments) for task in plan.tasks)
         self._progress.update(self._task, total=sum(task.cost for task in plan.tasks) or 1, runs=runs)
 
-    def row(self, row: RunRow, cost: float) -> None:
+    def row(self, row: "RunRow", cost: float) -> None:
         self._done += 1
         self._failed += row.error is not None
         self._progress.update(self._task, advance=cost, done=self._done, failed=self._failed)
@@ -82,7 +114,7 @@ class SearchProgress(_Bar):
         self._done = self._failed = 0
         self._progress.update(self._task, total=runs, runs=runs)
 
-    def part(self, part: SearchResult) -> None:
+    def part(self, part: "SearchResult") -> None:
         self._done += part.runs
         self._failed += part.failed
         self._progress.update(self._task, advance=part.runs, done=self._done, failed=self._failed)

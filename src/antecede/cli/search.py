@@ -14,7 +14,9 @@ def search_command(
     name: Annotated[str | None, typer.Argument(help="Which search; left out: list them.")] = None,
     runs: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 1000,
     first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
-    seed: Annotated[int | None, typer.Option(help="Only this one, here and without Spark: replays a finding.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Only this one, here and without Spark: replays a finding.")
+    ] = None,
     master: MASTER = None,
     as_json: AS_JSON = False,
 ) -> None:
@@ -29,10 +31,9 @@ def search_command(
 
         antecede search vcube-ps --seed 4711
     """
-    from antecede.cli.progress import SearchProgress  # noqa: PLC0415
+    from antecede.cli.progress import SearchProgress, start_spark, waiting  # noqa: PLC0415
     from antecede.experiments.searches import SEARCHES, find_search  # noqa: PLC0415
     from antecede.spark.search import search_here, search_on_spark  # noqa: PLC0415
-    from antecede.spark.session import spark_session  # noqa: PLC0415
 
     if name is None:
         table = Table(box=None, pad_edge=False)
@@ -44,9 +45,10 @@ def search_command(
         return
     find_search(name)
     if seed is not None:
-        result = search_here(name, range(seed, seed + 1))
+        with waiting(f"seed {seed}", quiet=as_json):
+            result = search_here(name, range(seed, seed + 1))
     else:
-        session = spark_session(master, short=True)
+        session = start_spark(master, short=True, quiet=as_json)
         with SearchProgress(runs, quiet=as_json) as progress:
             result = search_on_spark(session, name, range(first, first + runs), progress.part)
     if as_json:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from antecede.audit import audit
+from antecede.cli.progress import waiting
 from antecede.core import UsageError
 from antecede.overlay.vcube import VCube
 from antecede.protocols.registry import PROTOCOLS
@@ -65,9 +66,11 @@ def simulate_command(
     )
     if trace is not None and trace.exists():
         raise UsageError("--trace", str(trace), "already exists", "choose another name or remove it")
-    result = simulate(spec, trace=True)
+    with waiting(f"simulating {nodes} nodes", quiet=as_json):
+        result = simulate(spec, trace=True)
     assert result.trace is not None
-    report = audit(result.trace.rows(), across_topics=promises_across_topics(spec), rules=promised_rules(spec))
+    with waiting("judging", quiet=as_json):
+        report = audit(result.trace.rows(), across_topics=promises_across_topics(spec), rules=promised_rules(spec))
     if trace is not None:
         write_trace(result.trace.table(spec.key()), trace)
     if as_json:

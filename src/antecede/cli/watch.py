@@ -76,12 +76,12 @@ def watch_command(
     places = [{**common, **access, "url": one} for one in url or []]
     places += [{**common, "journal": str(one)} for one in journal or []]
 
-    from antecede.spark.session import spark_session  # noqa: PLC0415
+    from antecede.cli.progress import start_spark  # noqa: PLC0415
     from antecede.spark.watching.places import Watch, name_places  # noqa: PLC0415
 
     named = name_places(places)
     show = _Lines() if as_json else _Screen()
-    session = spark_session(master, short=True)
+    session = start_spark(master, short=True, quiet=as_json)
     until = time.monotonic() + seconds if seconds > 0 else math.inf
     with Watch(
         session,

@@ -135,6 +135,8 @@ def mark_of(payload: bytes) -> tuple[int, int] | None:
 
 
 def _check_headers(headers: dict[str, str]) -> None:
+    if not isinstance(headers, dict):
+        raise UsageError("headers", type(headers).__name__, "is not a dict", 'write for example {"lang": "en"}')
     if len(headers) > HEADERS_MAX:
         raise LimitError("the number of headers", len(headers), HEADERS_MAX, "put the rest into the body")
     for word in (*headers, *headers.values()):

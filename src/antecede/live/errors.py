@@ -1,6 +1,15 @@
 """What the live system raises beyond `core.errors`. Same root, same rule: what, with which value, what to do."""
 
+from typing import Final
+
 from antecede.core.errors import AntecedeError
+
+#: What to do about a refusal, by its reason (`transport.Reason`), where that is not for the node alone to know.
+_REMEDIES: Final = {
+    "untrusted": "show a token or certificate it knows",
+    "cluster": "name the cluster it belongs to",
+    "version": "use the same release at both ends",
+}
 
 
 class RefusedError(AntecedeError):
@@ -10,7 +19,8 @@ class RefusedError(AntecedeError):
         self.who = who
         self.reason = reason
         self.detail = detail
-        super().__init__(f"{who} refused the connection: {reason}{f' ({detail})' if detail else ''}")
+        said = f"{who} refused the connection: {reason}{f' ({detail})' if detail else ''}"
+        super().__init__(f"{said}; {_REMEDIES[reason]}" if reason in _REMEDIES else said)
 
 
 class UnreachableError(AntecedeError):

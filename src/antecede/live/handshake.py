@@ -99,7 +99,9 @@ class _Caller:
         """A hello is small."""
 
     def closed(self, connection: FrameConnection) -> None:
-        self._fail(UnreachableError(self._who, "it closed the connection without an answer"))
+        self._fail(
+            UnreachableError(self._who, "it closed the connection without an answer, as a node that asks for TLS does")
+        )
 
     def _fail(self, error: Exception) -> None:
         if not self.welcomed.done():

@@ -49,6 +49,8 @@ def check_filter(pattern: str) -> str:
 
 
 def _check(what: str, text: str) -> None:
+    if not isinstance(text, str):
+        raise UsageError(what, text, "is not text", "levels are joined by /, for example rooms/42/chat")
     if not text:
         raise UsageError(what, text, "is empty", "give at least one level")
     if "\0" in text:

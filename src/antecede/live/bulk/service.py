@@ -128,7 +128,7 @@ class BulkSession:
         except GapError as error:
             answer = Failed("gap", str(error), error.after, error.first)
         except DeniedError as error:
-            answer = Failed("denied", str(error))
+            answer = Failed("denied", error.problem)
         except Waiting as error:
             answer = Failed("waiting", str(error))
         except AntecedeError as error:

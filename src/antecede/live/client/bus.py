@@ -163,14 +163,12 @@ class Bus:
         if len(self._pending) >= PENDING_MAX:
             raise LimitError("unacknowledged publications", len(self._pending), PENDING_MAX, "await some of them")
         level = -1 if durability is None else parse_durability(durability)
+        predecessors: tuple[tuple[int, int], ...] = () if after is None else _named(after)
         payload = seal(topic, payload, time_us=time.time_ns() // 1000, headers=headers)
         future: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
         self._numbers = number = self._numbers + 1
         self._pending[number] = future
-        predecessors: tuple[tuple[int, int], ...] = ()
-        if after is not None:
-            predecessors = _named(after)
-        elif self._frontier:
+        if after is None and self._frontier:
             assert self._info is not None
             predecessors = self._frontier.stamp_for(self._info.node)
             if predecessors:
@@ -438,7 +436,11 @@ def parse_durability(durability: str | None) -> int:
 
 
 def _named(after: Iterable[MessageId | Message]) -> tuple[tuple[int, int], ...]:
-    return tuple([tuple(one.id if isinstance(one, Message) else one) for one in after])  # type: ignore[misc]
+    named = [one.id if isinstance(one, Message) else one for one in after]
+    for one in named:
+        if not (isinstance(one, tuple) and len(one) == 2):
+            raise UsageError("after", one, "is not a message", 'name messages or their ids: [MessageId.parse("3.17")]')
+    return tuple([(source, seq) for source, seq in named])
 
 
 def _failure(record: Failed) -> AntecedeError:

@@ -34,6 +34,8 @@ def connect(
     made by `antecede cert init`, or a context of one's own. `timeout_s`: for the first answer. `patience_s`: how long a
     broken connection is dialled again before feeds and publications fail.
     """
+    if not isinstance(url, str):
+        raise UsageError("url", url, "is not text", "write antecede://host:port, or memory://")
     scheme, _, rest = url.partition("://")
     if scheme == "memory":
         return Bus(_shared(rest, name, token, timeout_s))

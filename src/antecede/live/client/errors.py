@@ -19,6 +19,10 @@ class PublishError(AntecedeError):
 class DeniedError(AntecedeError):
     """The node knows this client and does not let it do that. Nothing was done."""
 
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        super().__init__(f"{problem}; its token does not grant it (`antecede token --help`)")
+
 
 class SlowReaderError(AntecedeError):
     """The feed was opened with policy "disconnect", and its reader fell behind."""

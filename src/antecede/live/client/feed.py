@@ -86,6 +86,10 @@ class Feed:
     async def __anext__(self) -> Message:
         if self._queue:
             return self._next()
+        if self._begun is None:
+            raise UsageError("feed", list(self._filters), "is not open", "read it inside `async with`")
+        if self._waiter is not None:
+            raise UsageError("feed", list(self._filters), "has a reader that waits", "subscribe once for each reader")
         while not self._queue:
             if self._error is not None:
                 raise self._error

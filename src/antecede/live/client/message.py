@@ -90,7 +90,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 def parse_cursor(cursor: str) -> tuple[int, int]:
     """Node and position. A node of −1 stands for whichever node is asked: "0" is everything it still has."""
-    found = re.fullmatch(r"(?:(\d{1,5}):)?(\d{1,19})", cursor)
+    found = re.fullmatch(r"(?:(\d{1,5}):)?(\d{1,19})", cursor) if isinstance(cursor, str) else None
     if found is None:
         raise UsageError("cursor", cursor, "is not one", 'use message.cursor, or "0" for everything the node still has')
     return (-1 if found[1] is None else int(found[1])), int(found[2])

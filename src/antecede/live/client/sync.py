@@ -16,11 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from antecede.core import UsageError
 from antecede.live.client.bus import QUEUE_MESSAGES, Bus
 from antecede.live.client.connect import connect
 from antecede.live.client.feed import Feed
 from antecede.live.client.message import Message, MessageId
 from antecede.live.client.records import Order, Policy
+from antecede.live.errors import StoppedError
 
 T = TypeVar("T")
 
@@ -93,8 +95,7 @@ class SyncBus:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            assert self._bus is not None
-            self._run(self._bus.close())
+            self._run(self._opened().close())
         finally:
             self._stop()
 
@@ -108,8 +109,7 @@ class SyncBus:
         durability: str | None = None,
     ) -> MessageId:
         """See `Bus.publish`."""
-        assert self._bus is not None
-        return self._run(self._bus.publish(topic, payload, headers=headers, after=after, durability=durability))
+        return self._run(self._opened().publish(topic, payload, headers=headers, after=after, durability=durability))
 
     def subscribe(
         self,
@@ -120,15 +120,22 @@ class SyncBus:
         queue: int = QUEUE_MESSAGES,
     ) -> SyncFeed:
         """See `Bus.subscribe`."""
-        assert self._bus is not None
-        return SyncFeed(self, self._bus.subscribe(*filters, since=since, order=order, policy=policy, queue=queue))
+        return SyncFeed(self, self._opened().subscribe(*filters, since=since, order=order, policy=policy, queue=queue))
 
     def status(self) -> dict[str, Any]:
-        assert self._bus is not None
-        return self._run(self._bus.status())
+        """See `Bus.status`."""
+        return self._run(self._opened().status())
+
+    def _opened(self) -> Bus:
+        if self._bus is None:
+            raise UsageError("bus", self._url, "is not open", "use it inside `with`")
+        return self._bus
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None
+        if self._loop.is_closed():
+            work.close()
+            raise StoppedError(f"this connection to {self._url} is closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()

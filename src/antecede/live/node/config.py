@@ -4,7 +4,9 @@ import os
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
+
+import msgspec
 
 from antecede.core import UsageError
 from antecede.live.listener import is_loopback
@@ -81,6 +83,9 @@ class NodeConfig:
     weather_from: float = 0.0
 
     def __post_init__(self) -> None:
+        for name, port in (("port", self.port), ("http_port", self.http_port)):
+            if port is not None and not 0 <= port < 1 << 16:
+                raise UsageError(name, port, "is out of range", "use 0 (any that is free) … 65535")
         if not 1 <= self.slots <= 1 << 16:
             raise UsageError("slots", self.slots, "is out of range", "use 1 … 65536")
         if not 0 < self.timeout_s < self.round_s:
@@ -123,10 +128,10 @@ def load_config(path: Path, **overrides: Any) -> NodeConfig:
     `overrides` replace what the file says, except where they are None.
     """
     try:
-        found = tomllib.loads(path.read_text())
+        found = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise UsageError("config", str(path), f"cannot be read ({error.strerror})", "check the path") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError("config", str(path), f"is not TOML ({error})", "correct it") from None
     known = {one.name for one in fields(NodeConfig)}
     for name in found:
@@ -139,13 +144,22 @@ def load_config(path: Path, **overrides: Any) -> NodeConfig:
 def make_config(found: dict[str, Any], base: Path | None = None) -> NodeConfig:
     """Settings as plain values. Paths count from `base`."""
     values = dict(found)
-    for name in ("directory", "tls", "tokens"):
-        if values.get(name) is not None:
+    defaults = {one.name: one.default for one in fields(NodeConfig)}
+    for name, hint in get_type_hints(NodeConfig).items():
+        if values.get(name) is None:
+            continue
+        if name in ("directory", "tls", "tokens"):
+            if not isinstance(values[name], str | Path):
+                raise UsageError(name, values[name], "is not a path", 'write for example "n0"')
             path = Path(os.path.expanduser(values[name]))
             values[name] = path if base is None else base / path
-    for name in ("seeds", "weather"):
-        if name in values:
-            values[name] = tuple(values[name])
+            continue
+        try:
+            values[name] = msgspec.convert(values[name], hint)
+        except msgspec.ValidationError as error:
+            if name != "overlay":  # which the class itself knows better how to refuse
+                problem = f"does not fit ({error})"
+                raise UsageError(name, values[name], problem, f"by default it is {defaults[name]!r}") from None
     try:
         return NodeConfig(**values)
     except TypeError as error:

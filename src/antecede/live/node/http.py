@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from antecede.core import UsageError
+
 if TYPE_CHECKING:
     from antecede.live.node.node import Node
 
@@ -30,7 +32,11 @@ class HttpServer:
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        self._server = await asyncio.start_server(self._serve, host, port, limit=_REQUEST_BYTES_MAX)
+        try:
+            self._server = await asyncio.start_server(self._serve, host, port, limit=_REQUEST_BYTES_MAX)
+        except OSError as error:
+            problem = f"cannot be listened on at {host} ({error})"
+            raise UsageError("http_port", port, problem, "choose another, or 0 for any that is free") from None
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:

@@ -12,13 +12,20 @@ import socket
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
 
 from antecede.core import UsageError
 from antecede.live.errors import UnreachableError
 
+#: Processes on one machine.
+NODES_MAX: Final = 256
+
 _START_S: Final = 60.0
 _STOP_S: Final = 15.0
+
+_Port: TypeAlias = Annotated[int, msgspec.Meta(ge=1, lt=1 << 16)]
 
 
 class LocalCluster:
@@ -38,8 +45,10 @@ class LocalCluster:
         """`settings` as in `NodeConfig`, the same for all nodes. `memory`: without journals. `first_port`: the port of
         the first node, the others behind it, each where it is free; 0: any. `http`: the first node serves its page.
         """
-        if not 1 <= nodes <= 256:
-            raise UsageError("nodes", nodes, "is out of range", "use 1 … 256")
+        if not 1 <= nodes <= NODES_MAX:
+            raise UsageError("nodes", nodes, "is out of range", f"use 1 … {NODES_MAX}")
+        if not 0 <= first_port <= (1 << 16) - nodes:
+            raise UsageError("port", first_port, "is out of range", f"use 0 (any that is free) … {(1 << 16) - nodes}")
         self.directory = directory
         self.cluster = cluster
         self.processes: dict[int, asyncio.subprocess.Process] = {}
@@ -163,11 +172,18 @@ class LocalCluster:
         """The ports of earlier times where the directory knows them, so that nodes find each other again."""
         remembered = self.directory / "ports.json"
         ports: list[int] = []
-        if remembered.exists():
-            ports = [int(port) for port in json.loads(remembered.read_text())][:count]
-        ports += _free_ports([first + node if first else 0 for node in range(len(ports), count)])
-        self.directory.mkdir(parents=True, exist_ok=True)
-        remembered.write_text(json.dumps(ports))
+        try:
+            if remembered.exists():
+                ports = msgspec.json.decode(remembered.read_bytes(), type=list[_Port])[:count]
+            ports += _free_ports([first + node if first else 0 for node in range(len(ports), count)])
+            self.directory.mkdir(parents=True, exist_ok=True)
+            remembered.write_text(json.dumps(ports))
+        except OSError as error:
+            problem = f"cannot be written ({error.strerror})"
+            raise UsageError("directory", str(self.directory), problem, "choose another place") from None
+        except msgspec.DecodeError as error:
+            problem = f"is not a list of ports ({error})"
+            raise UsageError("file", str(remembered), problem, "restore it, or remove it") from None
         return ports
 
 

@@ -374,8 +374,9 @@ class Node:
         if level < 0:
             level = 0 if self.journal is None else 1
         if level >= 1 and self.journal is None:
+            asked = "disk" if level == 1 else f"replicated({level - 1})"
             raise UsageError(
-                "durability", "disk", "the node has no journal", 'start it with a directory, or use "memory"'
+                "durability", asked, "the node has no journal", 'start it with a directory, or use "memory"'
             )
         if level > self.config.slots:
             raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")

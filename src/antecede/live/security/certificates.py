@@ -7,11 +7,12 @@ A certificate says in a name of its own (`antecede:node:NAME`, `antecede:client:
 certificate does not make a node, whoever signed it. Keys are elliptic (P-256): small, quick, and known to every TLS.
 """
 
+import contextlib
 import datetime
 import ipaddress
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -63,7 +64,8 @@ def init_certificates(
         _check_name(name)
     if len({*nodes, *clients}) < len(nodes) + len(clients):
         raise UsageError("names", [*nodes, *clients], "are not all different", "each holder needs its own")
-    directory.mkdir(parents=True, exist_ok=True)
+    with _writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
     authority = directory / "authority.pem"
     if authority.exists():
         raise UsageError("directory", str(directory), "has an authority already", "use `issue`, or another directory")
@@ -169,11 +171,20 @@ def _general_name(host: str) -> x509.GeneralName:
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> Path:
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     # Made with its permissions, not given them later: nobody gets to read it in between.
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+    with _writing(path), os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(pem)
     return path
 
 
 def _write(path: Path, certificate: x509.Certificate) -> Path:
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    with _writing(path):
+        path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     return path
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError("path", str(path), f"cannot be written ({error.strerror})", "choose another place") from None

@@ -104,9 +104,13 @@ def new_token(
     client = Client(name=name, token_sha256=digest, publish=publish, subscribe=subscribe, status=status)
     data = msgspec.json.format(msgspec.json.encode(_File((*clients, client))), indent=2)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data + b"\n")
-    temporary.replace(path)  # a node that reads the file sees the old one or the new one
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data + b"\n")
+        temporary.replace(path)  # a node that reads the file sees the old one or the new one
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror})"
+        raise UsageError("token file", str(path), problem, "choose another place") from None
     return token
 
 

@@ -1,0 +1,77 @@
+"""What is wrong with a node's settings is said by name, value and remedy, wherever they come from."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import antecede
+from antecede.live.node.config import load_config, make_config
+from antecede.live.node.local import LocalCluster
+from antecede.live.security import init_certificates, new_token
+from tests.client.running import awaited
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"port": "x"}, "port"),
+        ({"port": 99_999}, "port"),
+        ({"port": True}, "port"),
+        ({"http_port": -1}, "http_port"),
+        ({"slots": 2.5}, "slots"),
+        ({"seeds": "127.0.0.1:7400"}, "seeds"),  # a text is not a list of its letters
+        ({"seeds": [7400]}, "seeds"),
+        ({"round_s": "1"}, "round_s"),
+        ({"directory": 5}, "directory"),
+        ({"durability": "always"}, "durability"),
+        ({"overlay": "flood"}, "overlay"),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_named(settings: dict[str, Any], field: str) -> None:
+    with pytest.raises(antecede.UsageError) as told:
+        make_config(settings)
+    assert told.value.field == field
+
+
+def test_settings_that_fit_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "node.toml").write_text('port = 7401\nseeds = ["h:1"]\nround_s = 2\ndirectory = "n1"\nretain_s = 60\n')
+    config = load_config(tmp_path / "node.toml", port=7402)
+    assert (config.port, config.seeds, config.round_s, config.directory) == (7402, ("h:1",), 2.0, tmp_path / "n1")
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "node.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(antecede.UsageError, match="is not TOML"):
+        load_config(tmp_path / "node.toml")
+
+
+@awaited
+async def test_a_page_whose_port_is_taken_says_so() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(antecede.UsageError, match=f"http_port {port}: cannot be listened on"):
+            async with antecede.Node(port=0, http_port=port):
+                pass
+
+
+def test_a_cluster_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(antecede.UsageError, match="cannot be written"):
+            LocalCluster(place, nodes=1)
+    with pytest.raises(antecede.UsageError, match="port 65535: is out of range"):
+        LocalCluster(tmp_path / "new", nodes=2, first_port=65_535)
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+    (tmp_path / "ports.json").write_text("[7400, ")
+    with pytest.raises(antecede.UsageError, match=r"ports\.json.*is not a list of ports"):
+        LocalCluster(tmp_path, nodes=1)
+
+
+def test_certificates_and_tokens_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(antecede.UsageError, match="cannot be written"):
+        init_certificates(tmp_path / "file" / "certs", cluster="antecede")
+    with pytest.raises(antecede.UsageError, match="cannot be written"):
+        new_token(tmp_path / "nowhere" / "tokens.json", "carol")
