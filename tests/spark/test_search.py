@@ -11,8 +11,8 @@ def _made_up(seed: int) -> Verdict:
     """Every third seed violates something, every tenth raises."""
     if seed % 10 == 9:
         raise ArithmeticError(f"at {seed}")
-    violated = ("causal", "complete") if seed % 3 == 0 else ()
-    return Verdict(seed=seed, violated=violated, words=f"words of {seed}", messages=seed, deliveries=2, packets=3)
+    offences = {"causal": f"words of {seed}", "complete": "one is missing"} if seed % 3 == 0 else {}
+    return Verdict(seed=seed, offences=offences, messages=seed, deliveries=2, packets=3)
 
 
 def test_the_same_runs_here_and_there(spark) -> None:
@@ -34,4 +34,4 @@ def test_findings_are_counted_and_carry_their_seeds(monkeypatch: pytest.MonkeyPa
     assert found.failed == 40
     assert len(found.failures) == FAILURES_SHOWN
     assert [failure.seed for failure in found.failures[:5]] == [0, 3, 6, 9, 12]
-    assert found.failures[3].words == "ArithmeticError: at 9"
+    assert found.failures[3].words == "raised: ArithmeticError: at 9"

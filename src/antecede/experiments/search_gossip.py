@@ -26,7 +26,7 @@ from antecede.audit import audit
 from antecede.core import Message, Packet
 from antecede.experiments.rough_links import rough_links
 from antecede.experiments.search_vcube_ps import holding, unfinished
-from antecede.experiments.searching import Verdict
+from antecede.experiments.searching import Verdict, offences, run_to_rest
 from antecede.protocols.gossip import Broker, Subscriber, groups_of, together
 from antecede.protocols.gossip.options import GossipOptions
 from antecede.protocols.options import Founders, MakeProcess
@@ -309,29 +309,19 @@ class _Run:
 
     def judge(self) -> Verdict:
         simulation, trial = self.simulation, self.trial
-        step = ticks(trial.window_of_time)
-        while simulation.pending and simulation.steps < EVENTS_MAX:
-            simulation.run(until=simulation.now + step)
+        run_to_rest(simulation, trial.window_of_time, EVENTS_MAX)
         given_up = self.lost_counts + sum(refused(process) for process in simulation.processes.values())
         rules = _ORDER if given_up else (*_ORDER, "complete")
         if not given_up and not trial.crashes:
             rules = (*rules, "agreement")
         report = audit(self.recorder.rows(), rules=rules)
-        words = [f"{rule.name}: {rule.example.words}" for rule in report.rules if rule.example is not None]
-        violated = list(report.violated)
-        if simulation.pending:
-            violated.append("restless")
-            words.append(f"restless: {simulation.pending} events pending")
-        elif blocked := self._blocked():
-            violated.append("blocked")
-            words.append(f"blocked: {'; '.join(blocked)}")
-        if given_up and trial.patient:
-            violated.append("gave-up")
-            words.append(f"gave-up: {given_up} messages, though everything could be had")
+        more = {
+            "blocked": [] if simulation.pending else self._blocked(),
+            "gave-up": [f"{given_up} messages, though everything could be had"] if given_up and trial.patient else [],
+        }
         return Verdict(
             seed=self.seed,
-            violated=tuple(violated),
-            words="\n".join(words),
+            offences=offences(report, simulation, more),
             messages=report.messages,
             deliveries=report.deliveries,
             packets=simulation.packets,

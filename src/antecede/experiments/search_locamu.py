@@ -24,7 +24,7 @@ import msgspec
 from antecede.audit import audit
 from antecede.core import Message, Packet
 from antecede.experiments.rough_links import rough_links
-from antecede.experiments.searching import Verdict
+from antecede.experiments.searching import Verdict, offences, run_to_rest
 from antecede.overlay.extended import Extended
 from antecede.overlay.graph import BaseGraph
 from antecede.overlay.graph_shapes import line, random_tree, star
@@ -32,7 +32,7 @@ from antecede.protocols.locamu import LoCaMu, Timing
 from antecede.protocols.options import MakeProcess
 from antecede.sim.engine import Simulation
 from antecede.sim.tracing import Tracer
-from antecede.sim.units import TICKS, ticks
+from antecede.sim.units import ticks
 from antecede.trace import Recorder
 
 #: A run that still moves after so many events, hundreds of times what it needs, never comes to rest.
@@ -256,34 +256,18 @@ class _Run:
 
     def judge(self) -> TrialVerdict:
         simulation = self.simulation
-        restless = not self._run_to_rest()
+        run_to_rest(simulation, self.trial.time, EVENTS_MAX)
         report = audit(list(self.recorder.rows()), rules=_RULES, across_topics=True)
-        words = [f"{rule.name}: {rule.example.words}" for rule in report.rules if rule.example is not None]
-        violated = list(report.violated)
-        if restless:
-            violated.append("restless")
-            words.append(f"restless: {simulation.pending} events pending at {simulation.now / TICKS:.0f} u.t.")
-        for rule, found in (("blocked", self._blocked()), ("leaked", [] if self.down else self._leaked())):
-            if found:
-                violated.append(rule)
-                words.append(f"{rule}: {'; '.join(found)}")
+        more = {"blocked": self._blocked(), "leaked": [] if self.down else self._leaked()}
         return TrialVerdict(
             seed=self.seed,
             trial=self.trial,
-            violated=tuple(violated),
-            words="\n".join(words),
+            offences=offences(report, simulation, more),
             messages=report.messages,
             deliveries=report.deliveries,
             packets=simulation.packets,
             crashed=self.crashed,
         )
-
-    def _run_to_rest(self) -> bool:
-        simulation = self.simulation
-        step = ticks(self.trial.time)
-        while simulation.pending and simulation.steps < EVENTS_MAX:
-            simulation.run(until=simulation.now + step)
-        return not simulation.pending
 
     def _blocked(self) -> list[str]:
         """Who waits for ever."""

@@ -23,7 +23,7 @@ import msgspec
 from antecede.audit import audit
 from antecede.core import Message, Packet, Process
 from antecede.experiments.rough_links import rough_links
-from antecede.experiments.searching import Verdict
+from antecede.experiments.searching import Verdict, offences, run_to_rest
 from antecede.experiments.straight_service import straight_service
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.tno import Manager, OrderingModule, Publisher, SubscriptionClock, TotalOrder
@@ -31,7 +31,7 @@ from antecede.protocols.tno.options import SERVICES, TnoOptions
 from antecede.sim.engine import Simulation
 from antecede.sim.network import Network, fixed_per_link
 from antecede.sim.tracing import Tracer
-from antecede.sim.units import TICKS, ticks
+from antecede.sim.units import ticks
 from antecede.trace import Event, Recorder
 
 #: A run that still moves after so many events, hundreds of times what it needs, never comes to rest.
@@ -323,24 +323,19 @@ class _Run:
 
     def judge(self) -> ScheduleVerdict:
         simulation, trial = self.simulation, self.trial
-        while simulation.pending and simulation.steps < EVENTS_MAX:
-            simulation.run(until=simulation.now + ticks(trial.window_of_time))
+        run_to_rest(simulation, trial.window_of_time, EVENTS_MAX)
         rows = list(self.recorder.rows())
         across = trial.window == 1 and not trial.beta
         report = audit(rows, rules=_RULES, across_topics=across)
-        words = {rule.name: rule.example.words for rule in report.rules if rule.example is not None}
-        if simulation.pending:
-            words["restless"] = f"{simulation.pending} events pending at {simulation.now / TICKS:.0f} u.t."
-        blocked = self._blocked(report.messages)
-        if blocked:
-            words["blocked"] = "; ".join(blocked)
-        if trial.tags_nothing and report.tagged:
-            words["tagged"] = f"{report.tagged} notifications are tagged, though everything could be in order"
+        tagged = f"{report.tagged} notifications are tagged, though everything could be in order"
+        more = {
+            "blocked": self._blocked(report.messages),
+            "tagged": [tagged] if trial.tags_nothing and report.tagged else [],
+        }
         return ScheduleVerdict(
             seed=self.seed,
             trial=trial,
-            violated=tuple(words),
-            words="\n".join(f"{rule}: {what}" for rule, what in words.items()),
+            offences=offences(report, simulation, more),
             messages=report.messages,
             deliveries=report.deliveries,
             packets=simulation.packets,

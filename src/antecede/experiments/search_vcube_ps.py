@@ -23,12 +23,12 @@ import msgspec
 from antecede.audit import audit
 from antecede.core import Message, MessageId, Process
 from antecede.experiments.rough_links import rough_links
-from antecede.experiments.searching import Verdict
+from antecede.experiments.searching import Verdict, offences, run_to_rest
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.sim.engine import Simulation
 from antecede.sim.tracing import Tracer
-from antecede.sim.units import TICKS, ticks
+from antecede.sim.units import ticks
 from antecede.trace import Event, Recorder, Row
 
 #: A run that still moves after so many events, thousands of times what it needs, never comes to rest.
@@ -256,37 +256,19 @@ class _Run:
 
     def judge(self) -> ScheduleVerdict:
         simulation, trial = self.simulation, self.trial
-        restless = not self._run_to_rest()
+        run_to_rest(simulation, trial.window_of_time, EVENTS_MAX)
         rows = list(self.recorder.rows())
         report = audit(rows, rules=_RULES, across_topics=trial.domain == "all")
-        words = [f"{rule.name}: {rule.example.words}" for rule in report.rules if rule.example is not None]
-        violated = list(report.violated)
-        if restless:
-            violated.append("restless")
-            words.append(f"restless: {simulation.pending} events pending at {simulation.now / TICKS:.0f} u.t.")
-        blocked = self._blocked(rows, report.messages)
-        if blocked:
-            violated.append("blocked")
-            words.append(f"blocked: {'; '.join(blocked)}")
         return ScheduleVerdict(
             seed=self.seed,
             trial=trial,
-            violated=tuple(violated),
-            words="\n".join(words),
+            offences=offences(report, simulation, {"blocked": self._blocked(rows, report.messages)}),
             messages=report.messages,
             deliveries=report.deliveries,
             joins=sum(row.event is Event.SUBSCRIBE for row in rows),
             broken=self.tracer.broken,
             packets=simulation.packets,
         )
-
-    def _run_to_rest(self) -> bool:
-        """Run until nothing is left to happen; false when that does not come."""
-        simulation = self.simulation
-        step = ticks(self.trial.window_of_time)
-        while simulation.pending and simulation.steps < EVENTS_MAX:
-            simulation.run(until=simulation.now + step)
-        return not simulation.pending
 
     def _blocked(self, rows: list[Row], published: int) -> list[str]:
         """Who waits for ever, though it need not."""

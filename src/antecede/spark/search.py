@@ -104,8 +104,8 @@ def _judged(run: Callable[[int], Verdict], seed: int) -> Verdict:
     try:
         return run(seed)
     except Exception as error:
-        words = f"{type(error).__name__}: {error}"
-        return Verdict(seed=seed, violated=("raised",), words=words, messages=0, deliveries=0, packets=0)
+        raised = {"raised": f"{type(error).__name__}: {error}"}
+        return Verdict(seed=seed, offences=raised, messages=0, deliveries=0, packets=0)
 
 
 def _of(name: str, verdict: Verdict) -> SearchResult:
