@@ -61,8 +61,7 @@ def search_command(
         )
         for failure in result.failures:
             console.print(
-                f"seed {failure.seed}: {', '.join(failure.violated)}: {failure.words}\n"
-                f"  antecede search {name} --seed {failure.seed}",
+                f"seed {failure.seed}: {failure.words}\n  antecede search {name} --seed {failure.seed}",
                 markup=False,
             )
         console.print(f"[bold red]{result.failed:,} went wrong" if result.failed else "[bold green]none went wrong")
