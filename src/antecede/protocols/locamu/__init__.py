@@ -6,7 +6,8 @@ column         what was processed here, and the copies that wait for more
 log            what this node still answers for, and names of what it has not
 routing        who takes what, and in which direction that is
 state          how each event changes all that; `records` keep the events
-node           the process
+relay          what a node does for others
+node           the process: what comes in
 """
 
 from antecede.protocols.locamu.conversations import Timing

@@ -1,0 +1,235 @@
+"""What a node of LoCaMu does for others: passes messages on, stands in for relays, tells names, forgets what is done.
+
+The log answers for a message until it is stable and complete (`log`). It is looked through again whenever something may
+have made a difference: a name learned (ways may have become safe, targets may lack the name), a suspicion, a neighbour
+that came back. A node also stands in for others: where an active connection is no target of its own, because somebody
+before it on the way should have sent and is down, it passes the copy on as that one would have (*proxy*).
+
+Whatever a past mentions must be recoverable by whoever hears of it: with each message go the names of all messages this
+node has numbered and some neighbour has not acknowledged (*records*).
+"""
+
+from collections.abc import Collection, Iterable
+
+from antecede.core import Process
+from antecede.overlay.extended import Surroundings
+from antecede.protocols.locamu.conversations import Conversations, Timing
+from antecede.protocols.locamu.identifiers import Ids, receiver_of, sender_of
+from antecede.protocols.locamu.log import Entry, Names
+from antecede.protocols.locamu.packets import Data, Parcel
+from antecede.protocols.locamu.records import Took
+from antecede.protocols.locamu.routing import Founding
+from antecede.protocols.locamu.state import State
+
+
+class Relay(Process):
+    """The half of a node that its neighbours see; what comes in is `node`'s."""
+
+    def __init__(self, around: Surroundings, founding: Founding, timing: Timing, *, records: bool) -> None:
+        super().__init__(around.me)
+        self.around = around
+        self.state = State(around, founding, self.out.keep)
+        self._timing = timing
+        self._records = records
+        self._talks = Conversations(self.out, 1, timing)
+        self._suspected: set[int] = set()
+        self._active = around.active(())
+        #: Neighbours whose progress is not known in this life: they are about to say it.
+        self._unsure: set[int] = set()
+        #: By neighbour: names to be told with the next message.
+        self._untold: dict[int, dict[Names, None]] = {peer: {} for peer in around.linked}
+        #: Names that changed since the last look at who lacks them, and since the look before.
+        self._fresh: dict[Names, None] = {}
+        self._aging: dict[Names, None] = {}
+        self._windows: dict[int, frozenset[int]] = {}
+        self._armed: set[str] = set()
+
+    def _changes(self) -> None:
+        """Messages and names of which there is something new: pass on what should be, forget what can be."""
+        changed, self.state.changed = self.state.changed, {}
+        if self._records:
+            self._fresh.update(changed)
+            for untold in self._untold.values():
+                untold.update(changed)
+        for names in changed:
+            if isinstance(names, Entry):
+                self._transmit(names, self._active)
+            self._collect(names)
+
+    # -- passing on ---------------------------------------------------------------------------------------------
+
+    def _transmit(self, entry: Entry, to_whom: Collection[int]) -> None:
+        took = entry.took
+        for to in to_whom:
+            if to in self._unsure:
+                continue
+            if to in entry.targets:
+                if entry.lacks(to) and self._is_safe(took, to, entry.numberers):
+                    self._send(entry, to, entry.path, entry.alias, entry.past)
+            elif (
+                to not in entry.numberers
+                and self._lacks_as_received(entry, to)
+                and self._is_safe(took, to, map(sender_of, took.path))
+            ):
+                names = {at: number for at, number in entry.alias.items() if receiver_of(at) == to}
+                self._send(entry, to, took.path, names, took.past)  # in the place of somebody before us
+
+    def _transmit_all(self, only: int | None = None) -> None:
+        to_whom = self._active if only is None else [only] if only in self._active else []
+        if to_whom:
+            for entry in tuple(self.state.log.entries):
+                self._transmit(entry, to_whom)
+
+    def _is_safe(self, took: Took, to: int, numberers: Iterable[int]) -> bool:
+        return self.around.is_safe(took.origin, took.whole, to, numberers)
+
+    def _lacks_as_received(self, entry: Entry, to: int) -> bool:
+        """Is there a name for `to` among those this node got with the message, which it has not acknowledged?"""
+        acked = self.state.log.acked
+        return any(
+            receiver_of(at) == to and not acked(at, number)
+            for ids in (entry.took.path, entry.alias)
+            for at, number in ids.items()
+        )
+
+    def _send(self, entry: Entry, to: int, path: Ids, alias: Ids, past: Ids) -> None:
+        self._open(to)
+        talk = self._talks.number(to)
+        if entry.sent.get(to) == talk and not self._is_news(entry, to, path.keys() | alias.keys()):
+            return  # said in this conversation: it will be heard
+        entry.sent[to] = talk
+        entry.tell(to, talk, (*path, *alias))
+        took = entry.took
+        origin = self.around.before(took.origin, to)[0]
+        window = self._window_of(to)  # names given farther away mean nothing there
+        path, alias = ({at: n for at, n in ids.items() if sender_of(at) in window} for ids in (path, alias))
+        data = Data(took.message, origin, took.whole and origin == took.origin, path, alias, past)
+        self._talks.say(to, data=data, records=self._records_for(to))
+
+    def _is_news(self, entry: Entry, to: int, links: Collection[int]) -> bool:
+        """Is there a name among these that `to` was not told, for itself or for somebody behind it?
+
+        Others mean nothing to it: whoever may make its own ways safe has numbered the message for it, too.
+        """
+        around = self.around
+        return any(
+            at in links and receiver_of(at) in around.distance and to in around.path(self.node, receiver_of(at))
+            for at in entry.untold(to, self._talks.number(to))
+        )
+
+    def _window_of(self, peer: int) -> frozenset[int]:
+        """The safe neighbourhood of a neighbour, as far as it is known here."""
+        window = self._windows.get(peer)
+        if window is None:
+            around = self.around
+            near = (node for node in around.distance if around.apart(node, peer) <= around.window)
+            window = self._windows[peer] = frozenset(near)
+        return window
+
+    def _records_for(self, peer: int) -> tuple[Ids, ...]:
+        """The names that must go to `peer` with a message: of what is open, as far as it was not told."""
+        untold = self._untold[peer]
+        told = []
+        for names in untold:
+            if not isinstance(names, Entry) or any(sender_of(at) == self.node for at in names.unacked):
+                ids = names.record(self.node, peer, self._talks.number(peer))
+                if ids:
+                    told.append(ids)
+        untold.clear()
+        return tuple(told)
+
+    def _look(self) -> None:
+        """Names that changed a while ago and somebody lacks all the same are told to it."""
+        old, self._aging, self._fresh = self._aging, self._fresh, {}
+        for peer in self.around.linked:
+            if peer in self._suspected or peer in self._unsure:
+                continue
+            talk = self._talks.number(peer)
+            told = tuple(ids for names in old if (ids := self._late_word(names, peer, talk)))
+            if told:
+                self._open(peer)
+                self._talks.say(peer, records=told)
+        if self._aging:
+            self._arm("look", self._timing.retry_us)
+
+    def _late_word(self, names: Names, peer: int, talk: int) -> Ids:
+        """What `peer` is told of it: names it lacks; or, if we lack its number, all there are, which is a question.
+
+        Where members come and go the question is asked though `peer` knows every name: it may have told us them itself,
+        and have forgotten the message without a number for us (`State._late_answer`).
+        """
+        log = self.state.log
+        if names.lacks(peer):
+            return names.record(self.node, peer, talk)
+        if not isinstance(names, Entry) or names.unacked or peer not in log.silent(names):
+            return {}
+        if not log.unsettled:
+            return names.record(self.node, peer, talk)
+        names.tell(peer, talk, names.ids)
+        return names.ids.copy()
+
+    # -- conversations ------------------------------------------------------------------------------------------
+
+    def _open(self, peer: int) -> None:
+        """Before anything is said. In a first life there is nothing to say before it."""
+        if not self._talks.is_open(peer):
+            if self.state.life > 1 or self.state.column.counters:
+                self._greet(peer)
+            else:
+                self._talks.begin(peer)
+
+    def _greet(self, peer: int) -> None:
+        """Begin a conversation: how far this node is, who takes what, and every name anew."""
+        state = self.state
+        self._talks.begin(peer)
+        state.routing.tell_all(peer)
+        if self._records:
+            names = dict.fromkeys((*state.log.entries, *state.log.foreign))
+            self._untold[peer] = names
+            self._fresh.update(names)
+        self._talks.say(peer, columns=state.column.all_progress())
+
+    def _acknowledged(self, peer: int, parcel: Parcel) -> None:
+        if parcel.columns:
+            for names in self.state.log.acknowledge(peer, parcel.columns):
+                self._collect(names)
+        if peer in self._unsure:
+            self._unsure.discard(peer)
+            self._transmit_all(peer)
+
+    def _acknowledge(self) -> None:
+        """Tell everybody how far this node is."""
+        column = self.state.column
+        if column.moved:
+            columns = {sender: column.progress(sender) for sender in sorted(column.moved)}
+            column.moved.clear()
+            for peer in self.around.linked:
+                if peer not in self._suspected:
+                    if self._talks.is_open(peer):
+                        self._talks.say(peer, columns=columns)
+                    else:
+                        self._greet(peer)
+        self._talks.acknowledge()
+
+    def _collect(self, names: Names) -> None:
+        """Forget it, if nobody can need it any more."""
+        log = self.state.log
+        if isinstance(names, Entry):
+            if names not in log.entries or names.unacked:
+                return
+            if not log.is_complete(names):
+                if self._records:
+                    self._fresh[names] = None
+                return
+        elif names not in log.foreign or names.unacked:
+            return
+        self.state.forget(names)
+        self._fresh.pop(names, None)
+        self._aging.pop(names, None)
+        for untold in self._untold.values():
+            untold.pop(names, None)
+
+    def _arm(self, what: str, delay_us: int) -> None:
+        if what not in self._armed:
+            self._armed.add(what)
+            self.out.wake_after(delay_us, (what,))
