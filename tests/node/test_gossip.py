@@ -1,5 +1,7 @@
 """`overlay = "gossip"`: the broker the simulator runs, between real nodes."""
 
+import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from antecede.protocols.gossip.packets import Rumour
 from antecede.protocols.gossip.records import Began, Delivered, Published
 from tests.client.running import awaited, take
 from tests.node.clusters import cluster, restart, until_all_have
+from tests.node.kill import KillRun, kill_run
 
 GOSSIP: dict[str, Any] = {"overlay": "gossip", "slots": 4, "gossip_round_s": 0.02}
 
@@ -42,6 +45,27 @@ async def test_a_node_is_killed_and_comes_back_and_nobody_misses_anything(tmp_pa
     assert report.ok, str(report)
     assert report.deliveries == 4 * 71
     assert next(rule for rule in report.rules if rule.name == "complete").checked
+
+
+def _check(run: KillRun) -> None:
+    print(run)
+    assert run.killed
+    assert len(run.load.acknowledged) > len(set(run.killed))
+    assert run.load.acknowledged <= run.everywhere, "acknowledged and lost"
+    assert run.report.ok, str(run.report)
+
+
+def test_processes_are_killed_under_load_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    _check(asyncio.run(kill_run(tmp_path, nodes=3, kills=2, pause_s=1.5, overlay="gossip")))
+
+
+@pytest.mark.slow
+def test_six_processes_a_kill_a_second_on_links_that_lose(tmp_path: Path) -> None:
+    weather = ["heavy-tailed:mean=0.01,shape=1.5,t_pc=0,t_t=0", "loss:share=0.05", "duplication:share=0.02,spread=0.05"]
+    running = kill_run(
+        tmp_path, nodes=6, kills=30, pause_s=1.0, overlay="gossip", weather=weather, weather_from=time.time()
+    )
+    _check(asyncio.run(asyncio.wait_for(running, 400)))
 
 
 @awaited
