@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from antecede import cli
+from antecede.cli.commands import COMMANDS, make_app
+
 
 def antecede(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -88,6 +91,34 @@ def test_experiments_list_names_every_figure_of_chapter_4() -> None:
 
 def test_it_says_its_version() -> None:
     assert antecede("--version").stdout == f"antecede {metadata.version('antecede')}\n"
+
+
+def test_every_command_is_found_alone_as_among_all() -> None:
+    everything = make_app()
+    assert len(everything.registered_commands) + len(everything.registered_groups) == len(COMMANDS)
+    for name in COMMANDS:
+        alone = make_app(name)
+        assert [one.name for one in (*alone.registered_commands, *alone.registered_groups)] == [name]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "stopped\n"),
+        (OSError(28, "No space left on device", "/n0"), 1, "error: /n0: No space left on device\n"),
+    ],
+)
+def test_what_nobody_foresaw_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, said: str
+) -> None:
+    def fail(only: str) -> None:
+        raise error
+
+    monkeypatch.setattr("antecede.cli.commands.make_app", fail)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == code
+    assert capsys.readouterr().err == said
 
 
 def test_demo_shows_both_sides() -> None:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 import antecede
-from antecede.cli import app
+from antecede.cli.commands import make_app
 from antecede.core import AntecedeError, Message, UsageError
 from antecede.live.envelope import seal
 from antecede.live.journal import Journal
@@ -50,7 +50,9 @@ BAD: list[Said] = [(2, 1, ((1, 1),)), (1, 1, ()), (1, 3, ()), (1, 3, ())]
 
 
 def watch(*arguments: object) -> tuple[int, list[dict[str, Any]]]:
-    result = CliRunner().invoke(app, ["watch", "--json", "--once", "--since", "earliest", *map(str, arguments)])
+    result = CliRunner().invoke(
+        make_app("watch"), ["watch", "--json", "--once", "--since", "earliest", *map(str, arguments)]
+    )
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
@@ -99,7 +101,7 @@ def test_where_nothing_is_wrong_the_exit_code_is_zero_and_state_is_kept(spark: S
 def test_for_people_and_under_a_filter(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "n1", 1, BAD)
     arguments = ["watch", "--once", "--since", "earliest", "--topics", "t/#", "--journal", str(tmp_path / "n1")]
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(make_app("watch"), arguments)
     assert result.exit_code == 1
     assert "causal violated: node 1 delivered 2.1 (position 1) before 1.1" in result.stdout
     assert "without 1.2" not in result.stdout  # a hole says nothing when not everything is read
