@@ -18,9 +18,8 @@ import numpy as np
 
 from antecede.core import Message, Packet
 from antecede.sim.engine import Simulation
-from antecede.sim.meter import histogram, spread
+from antecede.sim.group_figures import GroupFigures, QueueFigures
 from antecede.sim.peersim import StepQueues
-from antecede.sim.units import TICKS
 
 _NOT_YET = 255
 
@@ -157,35 +156,27 @@ class GroupMeter:
         for (topic, source, _), (_, crossed) in self._known.items():
             if crossed[source] == 0 and source in self._takes[topic]:
                 hops[0] += 1
-        receptions = len(self._reception)
-        waits = np.frombuffer(self._waits, np.int64) if self._waits else np.zeros(0, np.int64)
-        metrics: dict[str, object] = {
-            "published": len(self._known),
-            "sent": dict(zip(self._names, self._sent, strict=True)),
-            "bytes": dict(zip(self._names, self._bytes, strict=True)),
-            "dropped_packets": self._dropped,
-            "subscriptions": self._changes["subscribe"],
-            "unsubscriptions": self._changes["unsubscribe"],
-            "receptions": receptions,
-            "deliveries": len(self._delivery),
-            "out_of_order": self._out_of_order,
-            "duplicates": self._duplicates,
-            "relayed": self._relayed,
-            "relayed_share": self._relayed / max(1, self._relayed + receptions),
-            "turn": sum(self._turn.values()) / max(1, len(self._known)) / TICKS,
-            "latency_from_request": (sum(self._reception) + self._turns) / max(1, receptions) / TICKS,
-            "reception_latency": _mean_and_more(self._reception),
-            "delivery_latency": _mean_and_more(self._delivery),
-            "wait": _mean_and_more(self._waits),
-            "waited_share": float((waits > 0).mean()) if len(waits) else 0.0,
-            "waits": _whole_units(waits),
-            "hops": histogram(hops),
-            "hops_mean": sum(value * count for value, count in hops.items()) / max(1, hops.total()),
-            "dependencies": histogram(self._dependencies),
-        }
+        figures = GroupFigures(
+            published=len(self._known),
+            sent=dict(zip(self._names, self._sent, strict=True)),
+            bytes_sent=dict(zip(self._names, self._bytes, strict=True)),
+            dropped_packets=self._dropped,
+            subscriptions=self._changes["subscribe"],
+            unsubscriptions=self._changes["unsubscribe"],
+            reception=np.frombuffer(self._reception, np.int64),
+            delivery=np.frombuffer(self._delivery, np.int64),
+            waits=np.frombuffer(self._waits, np.int64),
+            out_of_order=self._out_of_order,
+            duplicates=self._duplicates,
+            relayed=self._relayed,
+            turns=sum(self._turn.values()),
+            turns_received=self._turns,
+            hops=hops,
+            dependencies=self._dependencies,
+        )
         if isinstance(wire, StepQueues):
-            metrics.update(self._queues(wire))
-        return metrics
+            return figures.metrics() | self._queues(wire).metrics()
+        return figures.metrics()
 
     def _keep_fresh(self) -> None:
         """What came last and was not delivered at once waits from then on."""
@@ -194,8 +185,7 @@ class GroupMeter:
             self._came[node, message.topic, message.source, message.seq] = now
         self._fresh.clear()
 
-    def _queues(self, wire: StepQueues) -> dict[str, object]:
-        """Places and delays by sort of packet, and how many nodes had which mean place (thesis Table 5.1)."""
+    def _queues(self, wire: StepQueues) -> QueueFigures:
         sorts = np.frombuffer(self._sort_of, np.uint8)
         senders = np.frombuffer(self._sender_of, np.uint16)
         places = np.frombuffer(wire.places, np.uint32)
@@ -203,42 +193,17 @@ class GroupMeter:
         queued = places > 0
         # A publisher's own packet to a root is no part of the load a tree puts on a node.
         routed = queued & (sorts != self._names.index("post")) if "post" in self._names else queued
-        total = np.bincount(senders[routed], weights=places[routed], minlength=self._nodes)
-        count = np.bincount(senders[routed], minlength=self._nodes)
-        by_node = total / np.maximum(count, 1)
-        most = np.zeros(self._nodes)
-        np.maximum.at(most, senders, places)
-        return {
-            "place_mean": float(places[queued].mean()) if queued.any() else 0.0,
-            "place_mean_by_kind": {name: float(places[sorts == sort].mean()) for sort, name in enumerate(self._names)},
-            "delay_mean_by_kind": {
-                name: float(delays[sorts == sort].mean()) / TICKS for sort, name in enumerate(self._names)
-            },
-            "place_mean_by_node": _bins(by_node),
-            "place_mean_worst_node": float(by_node.max()),
-            "place_max_worst_node": float(most.max()),
-        }
-
-
-def _mean_and_more(values: "array[int]") -> dict[str, float]:
-    return spread(np.frombuffer(values, np.int64) if values else np.zeros(0, np.int64))
-
-
-def _whole_units(ticks: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> dict[str, int]:
-    """How many waited how long, rounded up to whole units of time."""
-    values, counts = np.unique(-(-ticks // TICKS), return_counts=True)
-    return {str(value): int(count) for value, count in zip(values, counts, strict=True)}
-
-
-def _bins(means: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> dict[str, int]:
-    """Nodes by the power of two up to which their mean reaches: "8" counts those above 4 and up to 8; "0" exactly 0."""
-    found: Counter[int] = Counter()
-    for mean in means.tolist():
-        limit = 0 if mean == 0 else 2
-        while mean > limit:
-            limit *= 2
-        found[limit] += 1
-    return histogram(found)
+        highest = np.zeros(self._nodes, np.int64)
+        np.maximum.at(highest, senders, places)
+        return QueueFigures(
+            packets=dict(zip(self._names, self._sent, strict=True)),
+            places={name: int(places[sorts == sort].sum()) for sort, name in enumerate(self._names)},
+            delays={name: int(delays[sorts == sort].sum()) for sort, name in enumerate(self._names)},
+            queued=int(queued.sum()),
+            packets_by_node=np.bincount(senders[routed], minlength=self._nodes),
+            places_by_node=np.bincount(senders[routed], weights=places[routed], minlength=self._nodes).astype(np.int64),
+            highest_by_node=highest,
+        )
 
 
 class GroupSimulation(Simulation):

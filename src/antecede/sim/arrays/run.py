@@ -1,0 +1,208 @@
+"""One run by arrays: which specs it takes, and its metrics, by the names and meanings of `sim.simulate`."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from antecede.core import Message, UsageError
+from antecede.core.choices import parse
+from antecede.core.limits import CUBE_DIMENSION_MAX
+from antecede.protocols.registry import options
+from antecede.protocols.vcube_options import VCubePsOptions
+from antecede.protocols.vcube_ps import Sizes
+from antecede.protocols.vcube_ps.packets import Ack, Pub
+from antecede.sim.arrays.flow import NEVER, Asked, Flow, Sent
+from antecede.sim.arrays.order import Order
+from antecede.sim.arrays.queues import ArrayQueues
+from antecede.sim.arrays.words import TwisterWords
+from antecede.sim.engine import Simulation
+from antecede.sim.group_figures import GroupFigures, QueueFigures
+from antecede.sim.networks import NETWORKS, PeerSim
+from antecede.sim.run import RunResult, RunSpec
+from antecede.sim.units import TICKS
+from antecede.sim.workload import TOPIC, Members, WorkloadChoice
+from antecede.sim.workloads import WORKLOADS, Exponential, One, Poisson, Rate, Uniform
+
+#: Messages times nodes. Each takes 12 bytes while packets flow and some 60 while figures are made: 8 GB.
+CELLS_MAX: Final = 1 << 27
+
+#: They say beforehand who publishes when, and all on one topic.
+_PLANNED = (Uniform, Exponential, Poisson, One, Rate)
+_USE = "use simulate"
+_ACK_BYTES = Sizes().packet(Ack(TOPIC, 0, 1, 0))
+
+
+def simulate_arrays(spec: RunSpec) -> RunResult:
+    """What `simulate(spec)` gives, for specs it takes; raises `UsageError` for others."""
+    tally = _Tally(spec.nodes)
+    run = compute(spec, tally)
+    metrics = _figures(run, tally).metrics() | tally.figures().metrics()
+    metrics["finished"] = run.flow.times[-1] / TICKS
+    metrics["events"] = run.flow.events
+    held = (run.flow.came != NEVER) & (run.order.delivered == NEVER)
+    metrics["still_held"] = int(held[:, list(run.members)].sum())
+    return RunResult(spec=spec, metrics=metrics, trace=None)
+
+
+class ArrayRun(NamedTuple):
+    """A run that has come to its end."""
+
+    members: Sequence[int]
+    payload: int
+    flow: Flow
+    order: Order
+
+
+def compute(spec: RunSpec, hear: Callable[[Sent], None]) -> ArrayRun:
+    """Run to the end; `hear` is told of every packet."""
+    protocol, network, workload = _checked(spec)
+    taken = workload.members(spec.nodes, random.Random(f"{spec.seed}/members"))
+    asked = _plan(workload, taken, random.Random(f"{spec.seed}/workload"))
+    if len(asked) * spec.nodes > CELLS_MAX:
+        raise UsageError(
+            "workload", spec.workload, f"{len(asked)} messages to {spec.nodes} nodes are too many at once", _USE
+        )
+    words = TwisterWords(random.Random(f"{spec.seed}/network"))
+    queues = ArrayQueues(words, spec.nodes, propagation=network.delay)
+    bypass = network.express >= _ACK_BYTES
+    flow = Flow(spec.nodes, taken[TOPIC], asked, queues, acks_bypass=bypass, hear=hear)
+    flow.run()
+    order = Order(flow.messages, flow.came, prune=protocol.prune)
+    return ArrayRun(taken[TOPIC], workload.payload, flow, order)
+
+
+def _checked(spec: RunSpec) -> tuple[VCubePsOptions, PeerSim, WorkloadChoice]:
+    """The parts of a run that is one for arrays."""
+    protocol = options(spec.protocol, spec.options)
+    if not isinstance(protocol, VCubePsOptions):
+        raise UsageError("protocol", spec.protocol, "only VCube-PS runs by arrays", _USE)
+    if protocol.mode != "faithful" or protocol.across_topics or protocol.diagnosis or protocol.aggregate:
+        raise UsageError(
+            "options", spec.options, "only the thesis's mode runs by arrays", f"set mode=faithful, or {_USE}"
+        )
+    if spec.faults:
+        raise UsageError("fault", spec.faults, "nothing fails in a run by arrays", _USE)
+    if not 1 <= spec.nodes <= 1 << CUBE_DIMENSION_MAX:
+        raise UsageError("nodes", spec.nodes, "is out of range", f"choose 1 … {1 << CUBE_DIMENSION_MAX}")
+    network = parse("network", spec.network, NETWORKS)
+    if not isinstance(network, PeerSim):
+        raise UsageError("network", spec.network, "a run by arrays goes in steps", f"choose peersim, or {_USE}")
+    workload = parse("workload", spec.workload, WORKLOADS)
+    if not isinstance(workload, _PLANNED):
+        raise UsageError("workload", spec.workload, "it is not known beforehand who publishes when", _USE)
+    smallest = Sizes().packet(Pub((Message(TOPIC, 0, 1, (), bytes(workload.payload)),)))
+    if network.express >= smallest:
+        raise UsageError("express", network.express, "messages would bypass the queues", f"stay below {smallest}")
+    return protocol, network, workload
+
+
+class _Planned(Simulation):
+    """In the place of an engine: notes what a workload would have it do."""
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self._time = 0
+
+    def at(self, time: int, action: Callable[[], None]) -> None:
+        self._time = time
+        action()
+
+    def publish(self, node: int, topic: str, payload: bytes) -> None:
+        self.asked.append(Asked(self._time, node))
+
+
+def _plan(workload: WorkloadChoice, members: Members, rng: random.Random) -> list[Asked]:
+    planned = _Planned()
+    workload.start(planned, members, rng)
+    return planned.asked
+
+
+class _Tally:
+    """Adds up what is sent. By sort of packet: PUB first, then ACK."""
+
+    def __init__(self, nodes: int) -> None:
+        self.packets = [0, 0]
+        self._places = [0, 0]
+        self._delays = [0, 0]
+        self._queued = 0
+        self._packets_by_node = np.zeros(nodes, np.int64)
+        self._places_by_node = np.zeros(nodes, np.int64)
+        self._highest = np.zeros(nodes, np.int64)
+
+    def __call__(self, sent: Sent) -> None:
+        delays = sent.arrival * TICKS - sent.now
+        acks, places, waited = int(sent.is_ack.sum()), int(sent.place.sum()), int(delays.sum())
+        of_acks = int(sent.place[sent.is_ack].sum()), int(delays[sent.is_ack].sum())
+        for sort, (count, place, delay) in enumerate(
+            [(len(sent.to) - acks, places - of_acks[0], waited - of_acks[1]), (acks, *of_acks)]
+        ):
+            self.packets[sort] += count
+            self._places[sort] += place
+            self._delays[sort] += delay
+        queued = sent.place > 0
+        self._queued += int(queued.sum())
+        np.add.at(self._packets_by_node, sent.sender, queued)
+        np.add.at(self._places_by_node, sent.sender, sent.place)
+        np.maximum.at(self._highest, sent.sender, sent.place)
+
+    def figures(self) -> QueueFigures:
+        return QueueFigures(
+            packets=self.by_kind(self.packets),
+            places=self.by_kind(self._places),
+            delays=self.by_kind(self._delays),
+            queued=self._queued,
+            packets_by_node=self._packets_by_node,
+            places_by_node=self._places_by_node,
+            highest_by_node=self._highest,
+        )
+
+    def by_kind(self, values: Sequence[int]) -> dict[str, int]:
+        """Sorts of which nothing was sent are not named."""
+        return {kind: value for kind, value, count in zip(("pub", "ack"), values, self.packets, strict=True) if count}
+
+
+def _figures(run: ArrayRun, tally: _Tally) -> GroupFigures:
+    flow, order, messages = run.flow, run.order, run.flow.messages
+    others = np.zeros(flow.came.shape, np.bool_)
+    others[:, list(run.members)] = True
+    others[np.arange(len(messages)), [message.source for message in messages]] = False
+    reached = others.sum(axis=1)
+    times, firsts = np.array(flow.times, np.int64), np.array(flow.firsts, np.int64)
+
+    def when(events: NDArray[np.int32]) -> NDArray[np.int64]:
+        return times[np.searchsorted(firsts, events[others], side="right") - 1]
+
+    reception, delivery = when(flow.came), when(order.delivered)
+    waits = delivery - reception
+    published = np.repeat(np.array([message.time for message in messages], np.int64), reached)
+    reception -= published
+    delivery -= published
+    turns = np.array([message.time - message.asked for message in messages], np.int64)
+    hops = Counter(dict(enumerate(np.bincount(flow.hops[others]).tolist()))) + Counter({0: len(messages)})
+    return GroupFigures(
+        published=len(messages),
+        sent=tally.by_kind(tally.packets),
+        bytes_sent=tally.by_kind([int((_sizes(run) * reached).sum()), _ACK_BYTES * tally.packets[1]]),
+        subscriptions=len(run.members),
+        reception=reception,
+        delivery=delivery,
+        waits=waits,
+        turns=int(turns.sum()),
+        turns_received=int((turns * reached).sum()),
+        hops=hops,
+        dependencies=Counter(map(len, order.dependencies)),
+    )
+
+
+def _sizes(run: ArrayRun) -> NDArray[np.int64]:
+    """Bytes of a packet with each message."""
+    content, model, messages = bytes(run.payload), Sizes(), run.flow.messages
+    sizes = []
+    for message, dependencies in zip(messages, run.order.dependencies, strict=True):
+        named = tuple([(messages[earlier].source, messages[earlier].seq) for earlier in dependencies.tolist()])
+        sizes.append(model.packet(Pub((Message(TOPIC, message.source, message.seq, named, content),))))
+    return np.array(sizes, np.int64)
