@@ -20,7 +20,7 @@ from antecede.protocols.tno import (
     topic_id,
 )
 from antecede.protocols.tno.event import ENTRY_BYTES
-from antecede.protocols.tno.leases import Gone
+from antecede.protocols.tno.leases import Gone, Lease
 from antecede.protocols.tno.packets import Append, Create, Expire, Fill, FillSub, Published, Stamp, SubDone, UpdateSub
 from antecede.protocols.tno.replica import Kept
 from antecede.sim.run import RunSpec, simulate
@@ -219,6 +219,30 @@ def test_who_is_suspected_again_has_its_time_again() -> None:
     assert node.out.kept == []
     node.wake(timers[1])
     assert node.out.kept[0] == Kept("a", 0, 2, Expire("a", 5, 1, 1))
+
+
+def test_a_lease_that_was_too_short_becomes_longer_until_it_is_not() -> None:
+    """Else timestamps that take longer than a lease would be void before they are there, for ever (seed 50151)."""
+    node = module(lease_us=1000)
+
+    def lease() -> list[int]:
+        delays = [delay for delay, timer in node.out.timers if isinstance(timer, Lease)]
+        node.out.clear()
+        return delays
+
+    node.receive(5, Create("a", 5, 1))
+    assert lease() == [1000]
+    node.wake(Lease("a"))
+    assert lease() == [1000], "it has not waited for a whole one"
+    node.wake(Lease("a"))
+    assert lease() == []
+    node.receive(5, Create("a", 5, 1))
+    assert lease() == [2000]
+    node.receive(5, Published("a", 5, ((1, 2),)))
+    node.wake(Lease("a"))
+    node.out.clear()
+    node.receive(5, Create("a", 5, 2))
+    assert lease() == [1000]
 
 
 def test_popularity_rises_ever_more_slowly() -> None:

@@ -3,7 +3,9 @@
 Nobody passes a number that may still come. So a manager looks, a lease after it has given numbers out, what of them has
 been waiting for a whole lease: that takes one to two leases. A publisher that is known to be down is not given so much
 time, only enough for others to pass on what it had given to the event service before it fell. A publisher that was slow
-is never harmed by it: what comes after all is notified tagged, and what it has not published yet is numbered anew.
+is never harmed by it: what comes after all is notified tagged, and what it has not published yet is numbered anew. So
+that it can be, should timestamps take longer than a lease, each lease that ends with something void makes the next one
+twice as long, until one ends without.
 
 Only who leads a manager looks (`replica`), and what it finds is a request like any other (`Expire`): all replicas void
 the same.
@@ -11,12 +13,15 @@ the same.
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from antecede.core import Outbox
 from antecede.protocols.tno.manager import Manager
 from antecede.protocols.tno.packets import Expire
 from antecede.protocols.tno.replica import Replica
+
+#: How many times longer than usual a lease may become.
+_LONGEST: Final = 64
 
 
 class Lease(NamedTuple):
@@ -43,6 +48,8 @@ class Leases:
         self._grace_us = min(lease_us, grace_us)
         #: By topic whose lease runs: what was waiting when it began.
         self._running: dict[str, frozenset[tuple[int, int, int]]] = {}
+        #: By topic: how long its leases are now, where that is longer than usual.
+        self._longer_us: dict[str, int] = {}
         #: By node: how often it was suspected.
         self._times: Counter[int] = Counter()
 
@@ -53,7 +60,7 @@ class Leases:
 
     def _run(self, topic: str, waiting: frozenset[tuple[int, int, int]]) -> None:
         self._running[topic] = waiting
-        self._out.wake_after(self._lease_us, Lease(topic))
+        self._out.wake_after(self._longer_us.get(topic, self._lease_us), Lease(topic))
 
     def suspected(self, node: int) -> None:
         if self._lease_us:
@@ -64,7 +71,12 @@ class Leases:
         """The lease of its topic is over."""
         before = self._running.pop(replica.topic, frozenset())
         waiting = _waiting(replica)
-        _expire(replica, waiting & before)
+        if waiting & before:
+            length_us = self._longer_us.get(replica.topic, self._lease_us)
+            self._longer_us[replica.topic] = min(2 * length_us, _LONGEST * self._lease_us)
+            _expire(replica, waiting & before)
+        else:
+            self._longer_us.pop(replica.topic, None)
         if waiting - before:
             self._run(replica.topic, waiting - before)
 
