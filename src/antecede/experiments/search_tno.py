@@ -5,8 +5,8 @@ event service and links with heavy-tailed delays; links may reorder, lose and re
 (managers of topics among them, in the middle of timestamping), are suspected rightly or wrongly, and come back or not.
 The run goes on until nothing moves any more. Then the judge (`antecede.audit`) reads the trace: among untagged
 notifications no two subscribers may disagree, nothing may be lost or given twice, order inside a topic is causal, and
-across topics where publishers take one timestamp at a time. Where nothing changes, nothing is given up and timestamps
-take one way, nothing may be tagged.
+across topics where publishers take one timestamp at a time. Whoever is up must take what it wants, and nothing else.
+Where nothing changes, nothing is given up and timestamps take one way, nothing may be tagged.
 
     verdict = search(4711)                      # what seed 4711 draws
     verdict = search(4711, Trial(topics=6))     # with these sizes instead
