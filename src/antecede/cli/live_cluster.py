@@ -70,7 +70,7 @@ async def _run(directory: Path, nodes: int, port: int, seconds: float, settings:
         table = _Table(cluster)
         with Live(console=console, auto_refresh=False, transient=not console.is_terminal) as live:
             while not asked.is_set() and (deadline is None or loop.time() < deadline):
-                live.update(await table.look(), refresh=True)
+                live.update(await table.look(console.width), refresh=True)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(asked.wait(), 1.0)
         console.print("stopping")
@@ -84,7 +84,7 @@ class _Table:
         self._cluster = cluster
         self._before: dict[str, tuple[float, int]] = {}
 
-    async def look(self) -> Any:
+    async def look(self, width: int) -> Any:
         names = [f"n{node}" for node in range(self._cluster.count)]
         found = await asyncio.gather(*[self._ask(node) for node in range(self._cluster.count)])
         rates: dict[str, float] = {}
@@ -94,7 +94,7 @@ class _Table:
                 then, position = self._before.get(name, (now, status["position"]))
                 rates[name] = (status["position"] - position) / (now - then) if now > then else 0.0
                 self._before[name] = (now, status["position"])
-        return cluster_table(list(zip(names, found, strict=True)), rates)
+        return cluster_table(list(zip(names, found, strict=True)), rates, width)
 
     async def _ask(self, node: int) -> dict[str, Any] | None:
         try:

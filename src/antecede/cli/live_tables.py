@@ -38,28 +38,46 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
     return [facts, members]
 
 
-def cluster_table(rows: list[tuple[str, dict[str, Any] | None]], rates: dict[str, float]) -> Table:
+#: Columns of a cluster's table, and whether they stay on a narrow terminal.
+_COLUMNS = {
+    "node": True,
+    "state": True,
+    "delivered": True,
+    "a second": False,
+    "held": True,
+    "clients": False,
+    "lag": False,
+    "sees up": True,
+    "restarts": False,
+}
+_NARROW = 76
+
+
+def cluster_table(rows: list[tuple[str, dict[str, Any] | None]], rates: dict[str, float], width: int = 80) -> Table:
     """Several nodes, a line each; None for one that does not answer."""
     table = Table(box=None, pad_edge=False)
-    for title in ("node", "state", "delivered", "a second", "held", "clients", "lag", "sees up", "restarts"):
-        table.add_column(title, justify="left" if title in ("node", "state") else "right")
+    shown = [title for title, always in _COLUMNS.items() if always or width >= _NARROW]
+    for title in shown:
+        table.add_column(title, justify="left" if title in ("node", "state") else "right", no_wrap=True)
     for name, status in rows:
-        if status is None:
-            table.add_row(name, "[red]no answer[/]", *["" for _ in range(7)])
-            continue
-        up = sum(member["state"] in ("up", "here") for member in status["members"])
-        table.add_row(
-            name,
-            "[yellow]busy[/]" if status["busy"] else "[green]up[/]",
-            f"{status['position']:,}",
-            f"{rates.get(name, 0):,.0f}",
-            f"{status['held']:,}",
-            str(status["clients"] - 1),  # who asks is one of them
-            f"{status['lag_max']:,}",
-            f"{up} of {len(status['members'])}",
-            str(max(0, status["incarnation"] - 1)),
-        )
+        cells = {"node": name, "state": "[red]no answer[/]"} if status is None else _cells(name, status, rates)
+        table.add_row(*(cells.get(title, "") for title in shown))
     return table
+
+
+def _cells(name: str, status: dict[str, Any], rates: dict[str, float]) -> dict[str, str]:
+    up = sum(member["state"] in ("up", "here") for member in status["members"])
+    return {
+        "node": name,
+        "state": "[yellow]busy[/]" if status["busy"] else "[green]up[/]",
+        "delivered": f"{status['position']:,}",
+        "a second": f"{rates.get(name, 0):,.0f}",
+        "held": f"{status['held']:,}",
+        "clients": str(status["clients"] - 1),  # who asks is one of them
+        "lag": f"{status['lag_max']:,}",
+        "sees up": f"{up} of {len(status['members'])}",
+        "restarts": str(max(0, status["incarnation"] - 1)),
+    }
 
 
 def _colour(state: str) -> str:
