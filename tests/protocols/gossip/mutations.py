@@ -14,7 +14,7 @@ from antecede.protocols.gossip import rounds
 from antecede.protocols.gossip.broker import Broker
 from antecede.protocols.gossip.edge import Edge
 from antecede.protocols.gossip.order import Order
-from antecede.protocols.gossip.packets import Attach, Copy, Rumour, Standing
+from antecede.protocols.gossip.packets import Attach, Copy, Level, Rumour, Standing
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader
 from antecede.protocols.gossip.rounds import RoundsBroker
@@ -177,7 +177,7 @@ def skips_only(process: Any) -> None:
     if isinstance(process, Broker):
         process.order = SkipsOnly(process.relays_topic, held_max=1000, clock=process.clock)
     elif isinstance(process, Subscriber):
-        process.reader = NumberReader(SkipsOnly(process.takes_topic, held_max=1000))
+        process.reader = NumberReader(process.takes_topic, SkipsOnly(process.takes_topic, held_max=1000))
 
 
 # -- ours --------
@@ -205,9 +205,9 @@ def claims_too_soon(process: Any) -> None:
     if isinstance(process, RoundsBroker):
         standing = Edge.standing
 
-        def at_once(groups: frozenset[str]) -> Standing:
+        def at_once(groups: frozenset[str], levels: tuple[Level, ...]) -> Standing:
             edge = process.edge
-            plain = standing(edge, groups)
+            plain = standing(edge, groups, levels)
             return msgspec.structs.replace(plain, groups=tuple(sorted(groups)), session=edge.session, upto=edge._count)
 
         process.edge.standing = at_once  # type: ignore[method-assign]

@@ -13,6 +13,7 @@ import msgspec
 
 from antecede.core import Message
 from antecede.protocols.gossip.groups import groups_of
+from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import (
     BUNDLE_MAX,
     Attach,
@@ -41,6 +42,9 @@ class Edge:
         #: By subscriber: the version of its wishes, and its groups.
         self._subscribers: dict[int, tuple[int, frozenset[str]]] = {}
         self._by_groups: dict[frozenset[str], dict[int, None]] = {}
+        # How far we were when we last told everybody, and what of it concerns whom.
+        self._compared: dict[StreamName, int] = {}
+        self._by_groups_compared: dict[frozenset[str], tuple[Level, ...]] = {}
         for node, groups in subscribers.items():
             self._set(node, 0, groups)
 
@@ -107,13 +111,21 @@ class Edge:
 
     def compare(self) -> None:
         """Tell everybody how far we are."""
+        levels = self._broker.order.levels()
+        if levels != self._compared:
+            self._compared = levels
+            self._by_groups_compared.clear()
         for groups, nodes in self._by_groups.items():
-            standing = self.standing(groups)
+            found = self._by_groups_compared.get(groups)
+            if found is None:
+                found = self._by_groups_compared[groups] = self._levels(groups)
+            standing = self.standing(groups, found)
             for node in nodes:
                 self._broker.out.send(node, standing)
 
-    def standing(self, groups: frozenset[str]) -> Standing:
-        return Standing(self._levels(groups), self._broker.time)
+    def standing(self, groups: frozenset[str], levels: tuple[Level, ...]) -> Standing:
+        """How far we are, for those who take `groups`."""
+        return Standing(levels, self._broker.time)
 
     def _send(self, node: int, rumours: list[Rumour], groups: frozenset[str]) -> None:
         for notice in self._notices(rumours, groups):

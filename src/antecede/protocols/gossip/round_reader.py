@@ -101,11 +101,22 @@ class RoundReader:
     def claim(self, standing: Standing) -> list[Message]:
         """Our broker says how far it is."""
         self.heard(standing.clock)
-        if standing.upto:
+        if standing.upto and not self._knows(standing):
             self._of_session(standing.session)
             del self._claims[1:]
             self._claims.append(standing)
         return self._advanced()
+
+    def behind(self, standing: Standing) -> list[tuple[StreamName, int]]:
+        """Streams in which our broker is further, and how far."""
+        if self._knows(standing):
+            return []
+        reached, takes = self._reached.get, self._takes
+        return [
+            ((topic, source), n)
+            for topic, source, n in standing.levels
+            if n > reached((topic, source), 0) and takes(topic)
+        ]
 
     def heard(self, clock: int) -> None:
         """Somebody is in this round."""
@@ -232,6 +243,10 @@ class RoundReader:
             elif self._pull:
                 return
         self._gate.offer(received, (((received.message.topic, received.message.source), round_),), needs)
+
+    def _knows(self, standing: Standing) -> bool:
+        """Was everything received already that the broker had then?"""
+        return 0 < standing.upto <= self._vouched and standing.session == self._session
 
     def _of_session(self, session: int) -> None:
         """A broker that came back counts anew."""

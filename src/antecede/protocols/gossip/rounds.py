@@ -31,7 +31,7 @@ from antecede.protocols.gossip.broker import Broker
 from antecede.protocols.gossip.edge import Edge
 from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.order import StreamName
-from antecede.protocols.gossip.packets import Attach, Beat, Copy, Peer, Pull, Rumour, Standing
+from antecede.protocols.gossip.packets import Attach, Beat, Copy, Level, Peer, Pull, Rumour, Standing
 from antecede.protocols.gossip.plan import EPOCHS, Plan
 from antecede.protocols.gossip.round_reader import RoundReader
 from antecede.protocols.gossip.sizes import Sizes
@@ -112,8 +112,8 @@ class RoundsEdge(Edge):
         if not packet.wants:
             self._claim(node)
 
-    def standing(self, groups: frozenset[str]) -> Standing:
-        plain = super().standing(groups)
+    def standing(self, groups: frozenset[str], levels: tuple[Level, ...]) -> Standing:
+        plain = super().standing(groups, levels)
         if not self._broker.entrance.closed:
             return plain
         return msgspec.structs.replace(plain, groups=tuple(sorted(groups)), session=self.session, upto=self._count)
@@ -127,7 +127,7 @@ class RoundsEdge(Edge):
     def _claim(self, node: int) -> None:
         known = self._subscribers.get(node)
         if known is not None:
-            self._broker.out.send(node, self.standing(known[1]))
+            self._broker.out.send(node, self.standing(known[1], self._levels(known[1])))
 
     def _set(self, node: int, version: int, groups: frozenset[str]) -> None:
         super()._set(node, version, groups)

@@ -38,6 +38,8 @@ class Sizes(msgspec.Struct, frozen=True):
                 size = sum([self.rumour(rumour) for rumour in packet.rumours]) + self._peers(packet.peers)
             case Notice():
                 size = self.topic + self._count() + sum([self.copy(copy) for copy in packet.copies])
+            case Standing():
+                size = self._levels(len(packet.levels)) + self.clock + self._count()
             case Digest():
                 size = self._levels(len(packet.levels)) + self._peers(packet.peers)
             case Pull():
@@ -52,8 +54,6 @@ class Sizes(msgspec.Struct, frozen=True):
                 size = self.topic * (len(packet.groups) + len(packet.fresh)) + self._levels(len(packet.past))
             case Attached():
                 size = self._levels(len(packet.floors)) + self.clock + self.node * len(packet.alternates)
-            case Standing():
-                size = self._levels(len(packet.levels)) + self.clock + self._count()
             case _:
                 size = self.entry
         return self.header + size

@@ -14,7 +14,7 @@ has delivered can come later. What is under way with the short list of predecess
 refused when it comes: it says nothing of the new one.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import ClassVar, Final, Protocol
 
 from antecede.core import Message, MessageId, Packet, Process, ProtocolError, UsageError
@@ -45,6 +45,7 @@ class Reader(Protocol):
     def take(self, notice: Notice, now: int, *, home: bool) -> list[Message]: ...
     def claim(self, standing: Standing) -> list[Message]: ...
     def floors(self, levels: Iterable[tuple[str, int, int]]) -> list[Message]: ...
+    def behind(self, standing: Standing) -> list[tuple[StreamName, int]]: ...
     def forgo(self, stream: StreamName, upto: int) -> list[Message]: ...
     def changed(self) -> None: ...
     def moved(self) -> None: ...
@@ -66,7 +67,8 @@ class Reader(Protocol):
 class NumberReader:
     """Predecessors are named: the order brokers keep, without a clock to stamp."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, takes: Callable[[str], bool], order: Order) -> None:
+        self._takes = takes
         self._order = order
         self.reached = order.reached
         self.missing = order.missing
@@ -79,6 +81,15 @@ class NumberReader:
 
     def claim(self, standing: Standing) -> list[Message]:
         return []  # gaps show by number, and what is asked for is `Subscriber`'s business
+
+    def behind(self, standing: Standing) -> list[tuple[StreamName, int]]:
+        """Streams in which our broker is further, and how far."""
+        reached, takes = self.reached, self._takes
+        return [
+            ((topic, source), n)
+            for topic, source, n in standing.levels
+            if n > reached((topic, source)) and takes(topic)
+        ]
 
     def floors(self, levels: Iterable[tuple[str, int, int]]) -> list[Message]:
         return _messages(self._order.floors(levels))
@@ -156,7 +167,7 @@ class Subscriber(Process):
         self.forgone = 0
 
     def _make_reader(self) -> Reader:
-        return NumberReader(Order(self.takes_topic, held_max=self.habits.held_max))
+        return NumberReader(self.takes_topic, Order(self.takes_topic, held_max=self.habits.held_max))
 
     def takes_topic(self, topic: str) -> bool:
         return not self.takes_groups.isdisjoint(groups_of(topic))
@@ -191,11 +202,9 @@ class Subscriber(Process):
                 self._disown(sender)
                 if sender == self.home and not self.fresh and self.takes_groups == set(packet.groups):
                     self._deliver(self.reader.claim(packet))
-                for topic, source, position in packet.levels:
-                    stream = (topic, source)
-                    if self.takes_topic(topic) and position > self.reader.reached(stream):
-                        since = self._heard.get(stream, (0, self.round))[1]
-                        self._heard[stream] = (position, since)
+                for stream, position in self.reader.behind(packet):
+                    since = self._heard.get(stream, (0, self.round))[1]
+                    self._heard[stream] = (position, since)
             case Attached():
                 self._begin(sender, packet)
             case _:
