@@ -74,7 +74,7 @@ class Entry(Names):
         super().__init__()
         #: The first copy.
         self.took = took
-        #: Identifiers given on its way here and by this node; what it is passed on with. Never changed.
+        #: Identifiers given on its way here, and in time by this node; what it is passed on with. Never changed.
         self.path = path
         self.past = past
         #: Names other copies have. Replaced when there are more, never changed: packets hold it.
