@@ -38,6 +38,18 @@ def test_joins_amid_crashes(seed: int, changes: int, crashes: int, why: str) -> 
     assert verdict.ok, f"{why}: {verdict.words}"
 
 
+def test_who_was_away_when_names_were_told_is_told_them_later() -> None:
+    """A node that has come back does not tell names to whom it has not heard yet; once it passed them over for good."""
+    verdict = search(644)
+    assert verdict.ok, verdict.words
+
+
+def test_what_goes_down_with_its_publisher_is_waited_for_and_breaks_no_order() -> None:
+    """Node 7 never comes back, and with it the last thing it had numbered: 6 waits for that (SPEC 1.1), in order."""
+    verdict = search(2720)
+    assert verdict.ok, verdict.words
+
+
 def test_the_search_is_of_what_it_says() -> None:
     trials = [trial_of(seed) for seed in range(500)]
     assert {trial.shape for trial in trials} == {"line", "star", "random"}

@@ -152,6 +152,13 @@ class Relay(Process):
         if self._aging:
             self._arm("look", self._timing.retry_us)
 
+    def _look_again(self) -> dict[Names, None]:
+        """At all names there are, in a while. Returns them; none where they do not travel."""
+        log = self.state.log
+        names = dict.fromkeys((*log.entries, *log.foreign)) if self._records else {}
+        self._fresh.update(names)
+        return names
+
     def _late_word(self, names: Names, peer: int, talk: int) -> Ids:
         """What `peer` is told of it: names it lacks; or, if we lack its number, all there are, which is a question.
 
@@ -183,10 +190,7 @@ class Relay(Process):
         state = self.state
         self._talks.begin(peer)
         state.routing.tell_all(peer)
-        if self._records:
-            names = dict.fromkeys((*state.log.entries, *state.log.foreign))
-            self._untold[peer] = names
-            self._fresh.update(names)
+        self._untold[peer] = self._look_again()
         self._talks.say(peer, columns=state.column.all_progress())
 
     def _acknowledged(self, peer: int, parcel: Parcel) -> None:
@@ -196,6 +200,7 @@ class Relay(Process):
         if peer in self._unsure:
             self._unsure.discard(peer)
             self._transmit_all(peer)
+            self._look_again()  # it was passed over meanwhile
 
     def _acknowledge(self) -> None:
         """Tell everybody how far this node is."""
