@@ -23,7 +23,7 @@ from typing import Final, Literal
 import msgspec
 
 from antecede.audit import audit
-from antecede.core import Message, Packet
+from antecede.core import Message, MessageId, Packet
 from antecede.experiments.rough_links import rough_links
 from antecede.experiments.searching import Verdict, offences, run_to_rest
 from antecede.overlay.extended import Extended
@@ -274,12 +274,14 @@ class _Run:
     def _is_something_lost(self, rows: list[Row]) -> bool:
         """Did a message go down with its publisher, so that nobody who is up has it or had it?"""
         up = self.simulation.processes
-        there = {(row.topic, row.source, row.seq) for row in rows if row.event is Event.DELIVER and row.node in up}
+        there = {
+            MessageId(row.topic, row.source, row.seq) for row in rows if row.event is Event.DELIVER and row.node in up
+        }
         for process in up.values():
             if isinstance(process, LoCaMu):
-                there |= {tuple(entry.message.id) for entry in process.state.log.entries}
+                there |= {entry.message.id for entry in process.state.log.entries}
         last_words = (row for row in rows if row.event is Event.PUBLISH and row.node in self.down)
-        return any((row.topic, row.source, row.seq) not in there for row in last_words)
+        return any(MessageId(row.topic, row.source, row.seq) not in there for row in last_words)
 
     def _blocked(self) -> list[str]:
         """Who waits for ever."""
