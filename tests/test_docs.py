@@ -1,10 +1,15 @@
-"""The documentation says what the code does: the reference is generated, links lead somewhere, README blocks run."""
+"""The documentation says what the code does: the reference is generated, links lead somewhere, first blocks run."""
 
+import asyncio
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import antecede
+from tests.client.running import awaited
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -30,3 +35,25 @@ def test_readme_names_every_package() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for package in sorted(path.parent.name for path in (ROOT / "src" / "antecede").glob("*/__init__.py")):
         assert f"      {package}/" in text, f"README's layout leaves out {package}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/live.md"])
+@awaited
+async def test_the_first_program_answers_questions(page: str) -> None:
+    (program, *_) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    body, start = re.split(r"asyncio\.run\((\w+)\(\)\)", program)[:2]
+    async with antecede.Node(port=0) as node, antecede.connect(node.url) as bus, bus.subscribe("#") as feed:
+        names: dict[str, Any] = {}
+        exec(body.replace("antecede://127.0.0.1:7400", node.url), names)
+        running = asyncio.create_task(names[start]())
+        try:
+            async with asyncio.timeout(60):
+                while (await bus.status())["feeds"] < 2:
+                    await asyncio.sleep(0.05)
+                await bus.publish("questions/1", b"why?")
+                read = [(message.topic, message.payload) for message in [await anext(feed), await anext(feed)]]
+                await bus.publish("done", b"")  # and it does not answer itself
+                read.append(((await anext(feed)).topic, b""))
+        finally:
+            running.cancel()
+    assert read == [("questions/1", b"why?"), ("answers/python", b"re: why?"), ("done", b"")]
