@@ -11,12 +11,13 @@ from statistics import fmean
 
 from antecede.core import Message, Packet
 from antecede.experiments.base import Experiment, Metrics, Value
+from antecede.experiments.epidemic_model import rounds_to_all
 from antecede.protocols.gossip import groups_of
 from antecede.sim import RunSpec, simulate
 from antecede.sim.units import ticks
 
 LOSS, CRASH = 0.05, 0.01
-BROKERS = 32
+BROKERS, FANOUT = 32, 3
 ROUND = 200.0
 MESSAGES, INTERVAL = 20, 200.0
 
@@ -80,6 +81,15 @@ class Spreading:
         }
 
 
+#: Name, protocol, and is what is missing asked for?
+_VARIANTS = (
+    ("pull", "gossip-context", True),
+    ("no-pull", "gossip-context", False),
+    ("rounds-pull", "gossip-rounds", True),
+    ("rounds-no-pull", "gossip-rounds", False),
+)
+
+
 class Reliability(Experiment):
     """Who gets everything."""
 
@@ -105,14 +115,14 @@ class Reliability(Experiment):
         )
         return {
             name: RunSpec(
-                protocol="gossip-context",
+                protocol=protocol,
                 nodes=every,
                 seed=seed,
                 workload=f"brokered:brokers={BROKERS},count=1,messages={MESSAGES},interval={INTERVAL:.0f}",
                 faults=(f"loss:share={LOSS}", *crashes),
-                options={"brokers": BROKERS, "round": ROUND, "pull": pull},
+                options={"brokers": BROKERS, "fanout": FANOUT, "round": ROUND, "pull": pull},
             )
-            for name, pull in (("pull", True), ("no-pull", False))
+            for name, protocol, pull in _VARIANTS
         }
 
     def execute(self, spec: RunSpec) -> Metrics:
@@ -125,7 +135,8 @@ class Reliability(Experiment):
             Value(name, nodes, metric, float(value)) for name, run in metrics.items() for metric, value in run.items()
         ]
         logarithms = {"rounds_brokers": log2(BROKERS), "rounds_all": log2(nodes)}
-        return [*found, *[Value("log2", nodes, metric, value) for metric, value in logarithms.items()]]
+        found += [Value("log2", nodes, metric, value) for metric, value in logarithms.items()]
+        return [*found, Value("model", nodes, "rounds_brokers", rounds_to_all(BROKERS, FANOUT, loss=LOSS, crash=CRASH))]
 
 
 RELIABILITY: tuple[Experiment, ...] = (Reliability(),)
