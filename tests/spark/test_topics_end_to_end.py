@@ -29,7 +29,7 @@ PUBLISHERS = 2
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["journal", "url"])
 def test_each_message_once_in_order_though_the_driver_is_killed_twice(
-    spark: SparkSession, tmp_path: Path, way: str
+    request: pytest.FixtureRequest, tmp_path: Path, way: str
 ) -> None:
     began = time.monotonic()
     allowance = Allowance()
@@ -51,6 +51,7 @@ def test_each_message_once_in_order_though_the_driver_is_killed_twice(
         batches.append(copier.run(kill_after=None))
         finishing.join()
         seconds = time.monotonic() - began
+    spark: SparkSession = request.getfixturevalue("spark")  # not before: the drivers need the memory and the cores
     found = spark.read.parquet(str(tmp_path / "table"))
     assert found.count() == MESSAGES
     assert found.select("source", "seq").distinct().count() == MESSAGES
