@@ -2,9 +2,10 @@
 
     python bench/vcube_ps.py [scale] [throughput] [joins] [placement] [--full] [--matrix FILE]
 
-scale       the thesis's mode, every node a subscriber, one message a publisher within 1000 u.t.; 1024 nodes with all of
-            them publishing, beside the authors' PeerSim (120 s and 3.07 GB on such a machine), and 4096 with a quarter;
-            --full: 4096 with all, 33.5 million packets
+scale       the thesis's mode, every node a subscriber, one message a publisher within 1000 u.t.: the event engine with
+            1024 nodes, all of them publishing, beside the authors' PeerSim (120 s and 3.07 GB on such a machine); and
+            its twin by arrays (`sim.arrays`) with that, and with 4096 of which a quarter and all publish, 33.5 million
+            packets. --full: the event engine with 4096 too, a quarter of an hour and more
 throughput  one publisher to 64 subscribers, 100 u.t. a hop: pipelined beside one message a round trip
 joins       46 members a minute replaced among 4000 (the thesis's churn), 100 ms a hop
 placement   nodes placed by latency beside nodes placed at random, on a file of round-trip times given with --matrix
@@ -36,7 +37,7 @@ CALIBRATION_LOOPS = 5_000_000
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("what", nargs="*", choices=[[], *SECTIONS], default=[])
-    arguments.add_argument("--full", action="store_true", help="also 4096 nodes with all of them publishing")
+    arguments.add_argument("--full", action="store_true", help="the event engine with 4096 nodes too")
     arguments.add_argument("--matrix", help="a square file of round-trip times in ms")
     arguments.add_argument("--run", help=argparse.SUPPRESS)
     chosen = arguments.parse_args()
@@ -58,8 +59,9 @@ def apart(measure: str, *values: object) -> dict[str, Any]:
 # -- scale ------------------------------------------------------------------------------------------------------------
 
 
-def measure_scale(nodes: int, percent: int) -> dict[str, float]:
+def measure_scale(engine: str, nodes: int, percent: int) -> dict[str, float]:
     from antecede.sim import RunSpec, simulate  # noqa: PLC0415 - only in the measured process
+    from antecede.sim.arrays import simulate_arrays  # noqa: PLC0415
 
     spec = RunSpec(
         protocol="vcube-ps",
@@ -69,7 +71,8 @@ def measure_scale(nodes: int, percent: int) -> dict[str, float]:
         options={"mode": "faithful"},
     )
     wall, processor = time.perf_counter(), time.process_time()
-    metrics = simulate(spec, measure=False).metrics
+    # The engine measures nothing but its events here; arrays always make all figures.
+    metrics = (simulate(spec, measure=False) if engine == "events" else simulate_arrays(spec)).metrics
     return {
         "events": float(metrics["events"]),  # type: ignore[arg-type]
         "held": float(metrics["still_held"]),  # type: ignore[arg-type]
@@ -90,11 +93,14 @@ def calibrate() -> float:
 
 def scale(chosen: argparse.Namespace) -> None:
     print(f"this machine now: {calibrate():.2f} s for {CALIBRATION_LOOPS:,} additions in a loop")
-    print(f"{'nodes':>6} {'publish':>8} {'packets':>12} {'seconds':>8} {'cpu s':>8} {'µs/packet':>10} {'peak GB':>8}")
-    for nodes, percent in [(1024, 100), (4096, 25), *([(4096, 100)] if chosen.full else [])]:
-        row = apart("scale", nodes, percent)
+    heads = f"{'nodes':>6} {'publish':>8} {'packets':>12} {'seconds':>8} {'cpu s':>8} {'µs/packet':>10} {'peak GB':>8}"
+    print(f"{'by':<7}{heads}")
+    larger = [(4096, 25), (4096, 100)]
+    runs = [("events", 1024, 100), *[("arrays", *size) for size in [(1024, 100), *larger]]]
+    for engine, nodes, percent in [*runs, *[("events", *size) for size in larger if chosen.full]]:
+        row = apart("scale", engine, nodes, percent)
         print(
-            f"{nodes:>6} {percent:>6} % {row['events']:>12,.0f} {row['seconds']:>8.1f} {row['cpu']:>8.1f} "
+            f"{engine:<7}{nodes:>6} {percent:>6} % {row['events']:>12,.0f} {row['seconds']:>8.1f} {row['cpu']:>8.1f} "
             f"{1e6 * row['cpu'] / row['events']:>10.1f} {row['gb']:>8.2f}"
         )
         if (nodes, percent) == (1024, 100):

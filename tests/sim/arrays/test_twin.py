@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from antecede.core import UsageError
 from antecede.experiments.authors_simulator import measured, reference, spec
 from antecede.sim import RunSpec, simulate
-from antecede.sim.arrays import simulate_arrays
+from antecede.sim.arrays import pays, simulate_arrays
 from tests.sim.arrays.comparing import specs, story_of_arrays, story_of_engine
+
+_FAITHFUL: dict[str, object] = {"mode": "faithful"}
 
 
 @given(specs())
@@ -92,7 +94,16 @@ def test_all_instead_of_a_quarter_of_1024_nodes_publish() -> None:
 )
 def test_refused(change: dict[str, object], field: str) -> None:
     plain: dict[str, object] = {"protocol": "vcube-ps", "nodes": 8, "network": "peersim", "workload": "uniform"}
-    run = RunSpec(**{**plain, "options": {"mode": "faithful"}, **change})  # type: ignore[arg-type]
+    run = RunSpec(**{**plain, "options": _FAITHFUL, **change})  # type: ignore[arg-type]
     with pytest.raises(UsageError) as refusal:
         simulate_arrays(run)
     assert refusal.value.field == field
+
+
+def test_experiments_use_it_for_large_runs_only() -> None:
+    assert pays(spec("many_p100_w1000_multi", 512, 1))
+    assert not pays(spec("many_p100_w1000_multi", 64, 1)), "few packets a step"
+    assert not pays(spec("many_p100_w1000_single", 512, 1)), "another protocol"
+    assert not pays(spec("pingpong_w1_multi", 512, 1)), "who reads, answers"
+    one = RunSpec(protocol="vcube-ps", nodes=512, network="peersim", workload="one:messages=512", options=_FAITHFUL)
+    assert not pays(one), "one message at a time"

@@ -13,6 +13,6 @@ What it does not do is why the plain engine is there: nobody joins or leaves or 
 and there is no trace. `run.simulate_arrays` refuses such runs.
 """
 
-from antecede.sim.arrays.run import simulate_arrays
+from antecede.sim.arrays.run import pays, simulate_arrays
 
-__all__ = ["simulate_arrays"]
+__all__ = ["pays", "simulate_arrays"]

@@ -24,11 +24,15 @@ from antecede.sim.group_figures import GroupFigures, QueueFigures
 from antecede.sim.networks import NETWORKS, PeerSim
 from antecede.sim.run import RunResult, RunSpec
 from antecede.sim.units import TICKS
-from antecede.sim.workload import TOPIC, Members, WorkloadChoice
+from antecede.sim.workload import TOPIC, WorkloadChoice
 from antecede.sim.workloads import WORKLOADS, Exponential, One, Poisson, Rate, Uniform
 
 #: Messages times nodes. Each takes 12 bytes while packets flow and some 60 while figures are made: 8 GB.
 CELLS_MAX: Final = 1 << 27
+
+#: Publishers times nodes: each publisher has a message under way at most. Below, a step has too few packets, and an
+#: operation on an array costs more than visiting them.
+_PAYS_FROM: Final = 1 << 17
 
 #: They say beforehand who publishes when, and all on one topic.
 _PLANNED = (Uniform, Exponential, Poisson, One, Rate)
@@ -48,6 +52,15 @@ def simulate_arrays(spec: RunSpec) -> RunResult:
     return RunResult(spec=spec, metrics=metrics, trace=None)
 
 
+def pays(spec: RunSpec) -> bool:
+    """Is this a run for arrays, and one that is faster with them?"""
+    try:
+        plan = _planned(spec)
+    except UsageError:
+        return False
+    return len({node for _, node in plan.asked}) * spec.nodes >= _PAYS_FROM
+
+
 class ArrayRun(NamedTuple):
     """A run that has come to its end."""
 
@@ -59,20 +72,35 @@ class ArrayRun(NamedTuple):
 
 def compute(spec: RunSpec, hear: Callable[[Sent], None]) -> ArrayRun:
     """Run to the end; `hear` is told of every packet."""
-    protocol, network, workload = _checked(spec)
-    taken = workload.members(spec.nodes, random.Random(f"{spec.seed}/members"))
-    asked = _plan(workload, taken, random.Random(f"{spec.seed}/workload"))
-    if len(asked) * spec.nodes > CELLS_MAX:
-        raise UsageError(
-            "workload", spec.workload, f"{len(asked)} messages to {spec.nodes} nodes are too many at once", _USE
-        )
+    protocol, network, payload, members, asked = _planned(spec)
     words = TwisterWords(random.Random(f"{spec.seed}/network"))
     queues = ArrayQueues(words, spec.nodes, propagation=network.delay)
     bypass = network.express >= _ACK_BYTES
-    flow = Flow(spec.nodes, taken[TOPIC], asked, queues, acks_bypass=bypass, hear=hear)
+    flow = Flow(spec.nodes, members, asked, queues, acks_bypass=bypass, hear=hear)
     flow.run()
-    order = Order(flow.messages, flow.came, prune=protocol.prune)
-    return ArrayRun(taken[TOPIC], workload.payload, flow, order)
+    return ArrayRun(members, payload, flow, Order(flow.messages, flow.came, prune=protocol.prune))
+
+
+class _Plan(NamedTuple):
+    """What a run is made from."""
+
+    protocol: VCubePsOptions
+    network: PeerSim
+    payload: int
+    members: Sequence[int]
+    asked: Sequence[Asked]
+
+
+def _planned(spec: RunSpec) -> _Plan:
+    protocol, network, workload = _checked(spec)
+    members = workload.members(spec.nodes, random.Random(f"{spec.seed}/members"))
+    notes = _Notes()
+    workload.start(notes, members, random.Random(f"{spec.seed}/workload"))
+    if len(notes.asked) * spec.nodes > CELLS_MAX:
+        raise UsageError(
+            "workload", spec.workload, f"{len(notes.asked)} messages to {spec.nodes} nodes are too many at once", _USE
+        )
+    return _Plan(protocol, network, workload.payload, members[TOPIC], notes.asked)
 
 
 def _checked(spec: RunSpec) -> tuple[VCubePsOptions, PeerSim, WorkloadChoice]:
@@ -100,8 +128,8 @@ def _checked(spec: RunSpec) -> tuple[VCubePsOptions, PeerSim, WorkloadChoice]:
     return protocol, network, workload
 
 
-class _Planned(Simulation):
-    """In the place of an engine: notes what a workload would have it do."""
+class _Notes(Simulation):
+    """In the place of an engine, of which it has nothing: writes down what a workload would have it do."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -113,12 +141,6 @@ class _Planned(Simulation):
 
     def publish(self, node: int, topic: str, payload: bytes) -> None:
         self.asked.append(Asked(self._time, node))
-
-
-def _plan(workload: WorkloadChoice, members: Members, rng: random.Random) -> list[Asked]:
-    planned = _Planned()
-    workload.start(planned, members, rng)
-    return planned.asked
 
 
 class _Tally:
