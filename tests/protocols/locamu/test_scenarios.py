@@ -55,6 +55,9 @@ def test_numbering_f_plus_one_far_is_not_enough() -> None:
 
 
 def test_a_duplicate_that_waits_does_so_for_ever() -> None:
-    """L4: which no seed of the search shows, whose doomed say their last words to everybody or to nobody."""
+    """L4: which the search cannot show, for it happens only where something is lost with its publisher.
+
+    There the search asks for order alone. Where nothing is lost, somebody has what it waits for, and sends it.
+    """
     told = _Mutated("a_duplicate_does_not_wait", DuplicatesWait).run()
     assert "held: {2: 1}" in told.splitlines()[-1]
