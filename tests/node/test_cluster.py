@@ -77,6 +77,29 @@ async def test_a_crashed_node_comes_back_with_its_place_its_numbers_and_what_it_
 
 
 @awaited
+async def test_a_node_that_lost_its_journal_does_not_give_its_numbers_again(tmp_path: Path) -> None:
+    async with antecede.Node(port=0, slots=4) as first:
+        seeds = [first.url.removeprefix("antecede://")]
+        second = antecede.Node(port=0, slots=4, seeds=seeds, directory=tmp_path / "n")
+        async with second, second.connect() as bus:
+            await bus.publish("t", b"old", durability="replicated(1)")
+        for file in (tmp_path / "n").glob("journal.db*"):
+            file.unlink()
+        for _ in range(2):  # a second try finds a journal, and in it nothing
+            with pytest.raises(antecede.JournalError, match="is new, but the node of this directory has had place 1"):
+                await antecede.Node(port=0, slots=4, seeds=seeds, directory=tmp_path / "n").start()
+        async with (
+            antecede.Node(port=0, slots=4, seeds=seeds, directory=tmp_path / "empty") as third,
+            first.connect() as reader,
+            reader.subscribe("t", since="0") as feed,
+            third.connect() as bus,
+        ):
+            assert third.slot == 2
+            await bus.publish("t", b"new")
+            assert [message.payload for message in await take(feed, 2)] == [b"old", b"new"]
+
+
+@awaited
 async def test_messages_cross_when_a_node_in_the_middle_of_the_tree_dies() -> None:
     async with cluster(8) as nodes:
         nodes[1].abort()

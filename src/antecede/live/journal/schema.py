@@ -165,5 +165,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 def _damaged(path: Path, how: str) -> JournalError:
     return JournalError(
-        str(path), f"is damaged ({how})", "move it away and let the node fetch what it missed, or restore a copy"
+        str(path),
+        f"is damaged ({how})",
+        "restore a copy, or give the node an empty directory: it comes back at another place",
     )

@@ -27,7 +27,7 @@ from antecede.live.client.pipe import pipe
 from antecede.live.client.records import ROLE as CLIENT
 from antecede.live.client.records import SPEAKS as CLIENT_SPEAKS
 from antecede.live.codec import Hello, Welcome
-from antecede.live.errors import RefusedError, StoppedError
+from antecede.live.errors import JournalError, RefusedError, StoppedError
 from antecede.live.frames import FrameConnection, Owner
 from antecede.live.journal import Journal, Retention
 from antecede.live.listener import Listener, Tls
@@ -155,9 +155,9 @@ class Node:
             me = Member(slot=0, name=self.name, key=self.roster.key)
         self.slot = me.slot
         self.roster.merge([me])
-        self.roster.save()
         if self.journal is not None and self.journal.identity.node != me.slot:
-            await self.journal.set_node(me.slot)
+            await self.journal.set_node(me.slot)  # before the roster has it: see `_open_journal`
+        self.roster.save()
         await self._run(incarnation)
         if self._network is None:
             self.neighbours.introduce(introduction, me)
@@ -190,7 +190,12 @@ class Node:
             durability=self.config.durability,
         )
         self.roster = Roster.load(directory / "roster.json", key)
-        node = self.journal.identity.node
+        node, mine = self.journal.identity.node, self.roster.mine()
+        if node < 0 and mine is not None:
+            # Its numbers are gone: others have messages under them, and would take what is new for those.
+            problem = f"is new, but the node of this directory has had place {mine.slot} and numbered messages by it"
+            remedy = "restore it, or give the node an empty directory: it comes back at another place"
+            raise JournalError(str(directory / "journal.db"), problem, remedy)
         await self.journal.shorten_kept(lambda kept: self.overlay.compact(kept, node, self.config))
         return self.journal.identity.incarnation
 
