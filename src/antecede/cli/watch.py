@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,7 +84,8 @@ def watch_command(
     show = _Lines() if as_json else _Screen()
     session = start_spark(master, short=True, quiet=as_json)
     until = time.monotonic() + seconds if seconds > 0 else math.inf
-    with Watch(
+    made = partial(
+        Watch,
         session,
         named,
         patience_s=patience,
@@ -91,8 +93,9 @@ def watch_command(
         once=once,
         checkpoint=checkpoint,
         tell=show.tell,
-    ) as watch:
-        with show.started(watch.view, named), _until_stopped() as stopped:
+    )
+    with _until_stopped() as stopped, made() as watch:
+        with show.started(watch.view, named):
             while not watch.ended() and time.monotonic() < until:
                 stopped.wait(max(0.0, min(0.5, until - time.monotonic())))
                 if stopped.is_set():

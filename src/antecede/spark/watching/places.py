@@ -62,12 +62,20 @@ class Watch:
         self.view = View(places, patience_s=patience_s)
         self._tell = tell
         self._own = None if checkpoint else tempfile.mkdtemp(prefix="antecede-watch-")
-        whole = all("#" in source_options(place).topics for place in places.values())
-        judged = live_audit(_streams(spark, places), whole=whole)
-        writer = judged.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint or self._own))
-        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{interval_s} seconds")
-        with _partitions(spark, len(places)):
-            self._query = writer.start()
+        try:
+            whole = all("#" in source_options(place).topics for place in places.values())
+            judged = live_audit(_streams(spark, places), whole=whole)
+            writer = judged.writeStream.foreachBatch(self._batch)
+            writer = writer.option("checkpointLocation", str(checkpoint or self._own))
+            if once:
+                writer = writer.trigger(availableNow=True)
+            else:
+                writer = writer.trigger(processingTime=f"{interval_s} seconds")
+            with _partitions(spark, len(places)):
+                self._query = writer.start()
+        except BaseException:
+            self._forget()
+            raise
 
     def ended(self) -> bool:
         """Has it ended by itself? Raises what ended it."""
@@ -90,6 +98,9 @@ class Watch:
     ) -> None:
         with contextlib.suppress(PySparkException):  # it may have ended
             self._query.stop()
+        self._forget()
+
+    def _forget(self) -> None:
         if self._own is not None:
             shutil.rmtree(self._own, ignore_errors=True)
 
@@ -122,4 +133,7 @@ def _cause(error: StreamingQueryException) -> str:
     """Of a page of stack trace, the line that says what happened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = [line for line in lines if "Error: " in line]
-    return (said or lines or ["it does not say why"])[-1]
+    if said:
+        return said[-1]
+    named = [line for line in lines if "Exception" in line and not line.startswith("at ")]  # in front of the plan
+    return (named or lines or ["it does not say why"])[0]
