@@ -194,6 +194,19 @@ def joins_anywhere(process: Any) -> None:
         process.edge.attach = at_once  # type: ignore[method-assign]
 
 
+def takes_silence_for_an_answer(process: Any) -> None:
+    """A broker that suspects all others begins a group as if nobody relayed it."""
+    if isinstance(process, Broker):
+        entrance = process.entrance
+
+        def at_once() -> None:
+            for group in list(entrance.joining):
+                if process.views.down.issuperset(entrance._silent(group)):
+                    entrance._begin(group, (), ())
+
+        entrance.nobody_left = at_once  # type: ignore[method-assign]
+
+
 def does_not_break_the_chain(process: Any) -> None:
     """A broker goes on without something, and its count does not say so."""
     if isinstance(process, RoundsBroker):
@@ -239,9 +252,9 @@ def forgets_where_it_was(process: Any) -> None:
     if isinstance(process, Subscriber):
         move = process._move
 
-        def moved() -> None:
+        def moved() -> bool:
             process.reader = process._make_reader()
-            move()
+            return move()
 
         process._move = moved  # type: ignore[method-assign]
 
@@ -261,6 +274,7 @@ ROUNDS = Trial(version="rounds", groups=2, overlap=0.7, changes=0, moves=0, answ
 FEW_COLOURS = Trial(version="rounds", groups=2, overlap=0.7, changes=0, moves=0, answers=0.3, colours=4, round=40.0)
 CRASHES = Trial(groups=3, brokers=6, crashes=3, patience=2, loss=0.2, answers=0.3, fanout=1, window_of_time=1500.0)
 JOINS = Trial(groups=3, overlap=0.3, changes=30, moves=12, answers=0.3, loss=0.2, fanout=1, window_of_time=1500.0)
+ALONE = Trial(brokers=2, subscribers=2, groups=4, overlap=0.3, changes=12, moves=0, several=0.0, false_suspicions=4)
 LOSSY = Trial(groups=2, loss=0.2)
 
 SLOW = msgspec.structs.replace(FEW_COLOURS, loss=0.2)
@@ -276,6 +290,7 @@ FOUND: list[Found] = [
     Found(in_mid_round, ROUNDS, 0, "causal"),
     Found(skips_only, CRASHES, 0, "causal"),
     Found(joins_anywhere, JOINS, 3, "causal"),
+    Found(takes_silence_for_an_answer, msgspec.structs.replace(ALONE, patience=1000), 5, "causal"),
     Found(does_not_break_the_chain, CRASHES_ROUNDS, 2, "causal"),
     Found(claims_too_soon, JOINS_ROUNDS, 12, "causal"),
     Found(delivers_what_it_received, SLOW, 0, "causal"),

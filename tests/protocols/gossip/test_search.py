@@ -1,5 +1,6 @@
 """Gossip under random schedules: a few seeds in the default suite, many in the slow one, ten thousand on Spark."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,19 @@ from tests.protocols.gossip.mutations import JOINS
 @pytest.mark.parametrize("seed", [10, 31, 50, 59, 62, 97, 143, 506])
 def test_seeds_that_once_failed(seed: int) -> None:
     verdict = search(seed)
+    assert verdict.ok, verdict.words
+
+
+@pytest.mark.parametrize("seed", [927, 1838, 2257, 7859, 9881])
+def test_a_suspicion_is_no_answer(seed: int) -> None:
+    """Brokers that suspected their only peer began a group as if nobody relayed it, and had its past afterwards."""
+    verdict = search(seed)
+    assert verdict.ok, verdict.words
+
+
+def test_a_subscriber_whose_only_broker_does_not_answer_asks_again() -> None:
+    """It turned to others after a while, and where there were none said nothing any more."""
+    verdict = search(30_001, msgspec.structs.replace(trial_of(30_001), brokers=2, changes=12, false_suspicions=4))
     assert verdict.ok, verdict.words
 
 

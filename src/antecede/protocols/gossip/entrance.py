@@ -9,8 +9,12 @@ Three rules make that right:
 * with the answer comes what lies before that point in other groups. Of those it relays the newcomer must deliver it
   before it is *closed*: only then does it tell subscribers where to begin. The rest it tells on.
 
-If for too long nobody answers, those who knew have crashed: the newcomer *resigns*, takes any answer, and refuses
-whatever could precede what it has delivered (`order.Order.resign`).
+A group that nobody relays begins when all others have said so. Who is suspected says nothing, and may have what the
+newcomer's past names, now or when it is back: without that answer a group begins only for whom nothing of it precedes
+anything.
+
+If for too long nobody answers, those who knew have crashed: the newcomer *resigns*, takes any answer or none, and
+refuses whatever could precede what it has delivered (`order.Order.resign`).
 """
 
 from collections.abc import Iterable
@@ -58,9 +62,10 @@ class Entrance:
         """Everybody who has not answered, about every group."""
         broker = self._broker
         for group in list(self.joining):
-            past = tuple([entry for entry in broker.clock.entries() if group in groups_of(entry[0])])
+            past = self._past(group)
             for other in self._silent(group):
-                broker.out.send(other, Ask(group, past, broker.peer, self._has_resigned(group)))
+                if other not in broker.views.down:
+                    broker.out.send(other, Ask(group, past, broker.peer, self._has_resigned(group)))
         self.nobody_left()
 
     def asked(self, sender: int, packet: Ask) -> None:
@@ -98,10 +103,17 @@ class Entrance:
         self._begin(group, tuple([entry[:3] for entry in floors]), packet.frontier)
 
     def nobody_left(self) -> None:
-        """Groups that nobody relays begin now."""
+        """Groups that nobody relays begin now. A suspicion is no answer, but there may be nothing to learn."""
+        down = self._broker.views.down
         for group in list(self.joining):
-            if not self._silent(group):
-                self._begin(group, (), ())
+            silent = self._silent(group)
+            if not down.issuperset(silent):
+                continue
+            if silent and self._past(group):
+                if not self._has_resigned(group):
+                    continue
+                self._broker.resign()
+            self._begin(group, (), ())
 
     def begin_after(self, group: str, before: Iterable[Level]) -> None:
         """Of what lies before our beginning we must deliver what is in our groups, and tell on what is not."""
@@ -133,8 +145,11 @@ class Entrance:
         """Nobody has answered for too long: who relays the group has not what we have heard of, and may never."""
         return self._broker.round - self.joining[group].since >= self._broker.habits.patience
 
+    def _past(self, group: str) -> tuple[Level, ...]:
+        """What precedes something delivered here, of `group`."""
+        return tuple([entry for entry in self._broker.clock.entries() if group in groups_of(entry[0])])
+
     def _silent(self, group: str) -> list[int]:
-        """Whom we have not heard of about `group`."""
+        """Whom we have not heard of about `group`, suspected or not."""
         broker, answered = self._broker, self.joining[group].answered
-        others = (other for other in range(broker.brokers) if other != broker.node)
-        return [other for other in others if other not in answered and other not in broker.views.down]
+        return [other for other in range(broker.brokers) if other != broker.node and other not in answered]

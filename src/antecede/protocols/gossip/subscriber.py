@@ -265,14 +265,16 @@ class Subscriber(Process):
                     self._heard[topic, source] = (position, self.round)
         self.reader.heard(packet.clock)
 
-    def _move(self) -> None:
+    def _move(self) -> bool:
+        """To another broker, if there is one."""
         left = [broker for broker in self.alternates if broker not in self._down]
         if not left:
-            return
+            return False
         old, self.home = self.home, self.chance.choice(left)
         self.alternates = [broker for broker in (*self.alternates, old) if broker != self.home]
         self._attach()
         self.out.send(old, Detach(self._version))
+        return True
 
     def peer_down(self, node: int) -> None:
         self._down.add(node)
@@ -303,9 +305,7 @@ class Subscriber(Process):
         self.round += 1
         if not self._attached:
             self._attempts += 1
-            if self._attempts > _ATTEMPTS_MAX and not self.fresh:
-                self._move()
-            else:
+            if self._attempts <= _ATTEMPTS_MAX or self.fresh or not self._move():
                 self._say()
         if self.habits.pull:
             self._pull()
