@@ -19,6 +19,7 @@ from antecede.protocols.gossip.views import Views
 GROUPS = ("g1", "g2", "g3")
 
 
+@settings(deadline=None)
 @given(st.integers(2, 64), st.integers(0, 1_000_000), st.integers(-10_000, 10_000))
 def test_a_round_is_read_back_while_it_is_nearer_than_half_the_epochs(colours: int, now: int, off: int) -> None:
     plan = Plan((), colours)
@@ -29,6 +30,7 @@ def test_a_round_is_read_back_while_it_is_nearer_than_half_the_epochs(colours: i
         assert plan.round(plan.code(earlier), now) == earlier
 
 
+@settings(deadline=None)
 @given(st.integers(2, 255), st.integers(1, 1000), st.integers(0, 1000))
 def test_an_age_is_told_exactly_or_not_at_all(colours: int, round_: int, before: int) -> None:
     stream = ("g1", 7)
@@ -37,6 +39,7 @@ def test_an_age_is_told_exactly_or_not_at_all(colours: int, round_: int, before:
     assert (age != 0) == (0 < round_ - before < colours and before > 0)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.sets(st.sampled_from(GROUPS), min_size=1))))
 def test_views_are_bounded_by_group_and_never_name_oneself_or_the_down(told: list[tuple[int, set[str]]]) -> None:
     views = Views(0, 3, random.Random(1))
@@ -52,6 +55,7 @@ def test_views_are_bounded_by_group_and_never_name_oneself_or_the_down(told: lis
     assert set(views.targets(("g1",), 2)) <= set(views.of("g1"))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=60))
 def test_a_store_forgets_the_oldest_and_what_is_stale(waits: list[int]) -> None:
     store = Store(young=2, retain=5, capacity=8)
@@ -66,6 +70,7 @@ def test_a_store_forgets_the_oldest_and_what_is_stale(waits: list[int]) -> None:
         assert [rumour.message.seq for rumour in store.young] == [seq for time, seq in came if now - time < 2]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 300))
 def test_bundles_hold_everything_in_order(count: int) -> None:
     rumours = [Rumour(Message("g1", 1, seq, (), bytes(seq % 7 * 10_000)), seq) for seq in range(1, count + 1)]
