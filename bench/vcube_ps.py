@@ -5,7 +5,7 @@
 scale       the thesis's mode, every node a subscriber, one message a publisher within 1000 u.t.: the event engine with
             1024 nodes, all of them publishing, beside the authors' PeerSim (120 s and 3.07 GB on such a machine); and
             its twin by arrays (`sim.arrays`) with that, and with 4096 of which a quarter and all publish, 33.5 million
-            packets. --full: the event engine with 4096 too, a quarter of an hour and more
+            packets. --full: the event engine with 4096 too, ten minutes of one core and more
 throughput  one publisher to 64 subscribers, 100 u.t. a hop: pipelined beside one message a round trip
 joins       46 members a minute replaced among 4000 (the thesis's churn), 100 ms a hop
 placement   nodes placed by latency beside nodes placed at random, on a file of round-trip times given with --matrix
