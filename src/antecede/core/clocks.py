@@ -33,7 +33,7 @@ class VectorClock:
     """A sparse vector clock that stamps only the entries changed since the last stamp.
 
     A receiver needs no decoding: messages of one source are delivered and forwarded in order, so whatever an
-    unchanged entry stands for was already waited for by that source's previous message (SPEC part 1, item 7).
+    unchanged entry stands for was already waited for by that source's previous message.
     """
 
     __slots__ = ("_changed", "_stamped")
@@ -125,8 +125,8 @@ class Frontier:
 class UnprunedFrontier(Frontier):
     """A frontier that forgets nothing: the last message of everyone heard since one's own last stamp.
 
-    What thesis Algorithm 4 does in effect: CHECKCB empties the barrier it is given, so that line 94 takes nothing away
-    (SPEC part 2). Order holds all the same; barriers are about twice as large.
+    What thesis Algorithm 4 does in effect: CHECKCB empties the barrier it is given, so that line 94 takes nothing
+    away. Order holds all the same; barriers are about twice as large.
     """
 
     __slots__ = ()

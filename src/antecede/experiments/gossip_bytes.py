@@ -88,9 +88,9 @@ class ListBytes(Experiment):
     about = (
         "Ours; the paper argues without figures. Sizes are numbers of brokers, two subscribers each, four groups, each "
         "node in a group with the probability in the metric's name; a third of the messages goes to two groups, five "
-        "messages a round. The list of immediate predecessors, kept for each topic as it must be (SPEC 3.3, G1), does "
-        "not grow with the history, which a context graph does (G8), and with the number of brokers only as more "
-        "messages are under way at a time, where vectors grow with their number. It grows with overlap, as topics do. "
+        "messages a round. The list of immediate predecessors, kept for each topic as it must be, does not grow "
+        "with the history, which a context graph does, and with the number of brokers only as more messages are under "
+        "way at a time, where vectors grow with their number. It grows with overlap, as topics do. "
         "One colour a broker is the shortest up to 64 brokers, and buys that with a limit of time."
     )
     settings = ("context",)

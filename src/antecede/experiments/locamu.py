@@ -10,7 +10,7 @@ what is then published depends on old news only, and CBCAST's clocks shrink just
 Two settings, which differ in how LoCaMu's metadata is counted ("optimized versions, detailed in the thesis"):
 
 * `whole`: every message carries all counters of its sender's neighbourhood, the 540 bytes of section VI.
-* `changes`: only counters that changed on that link, which is what our LoCaMu sends (SPEC part 3, 1.10).
+* `changes`: only counters that changed on that link, which is what our LoCaMu sends.
 
 LoCaMu runs as the paper has it, without the records of names that keep everybody going when a relay never comes back.
 """
@@ -226,7 +226,7 @@ BESIDE_DELTA: tuple[Experiment, ...] = (
         "figure-4d",
         "One publisher: messages a second over f, LoCaMu and Delta-Neighbourhood",
         "LoCaMu drops with f as its neighbourhood grows. From f = 2 on our nodes number messages as far as 2f hops "
-        "instead of f + 1, without which duplicates are not recognised (SPEC part 3), so ours drops more than the "
+        "instead of f + 1, without which order is violated when two nodes are down, so ours drops more than the "
         "paper's would. Where a tree of 63 nodes is smaller than the neighbourhood (f = 3 and more) nothing could be "
         "read off it. Delta-Neighbourhood runs without redundant links and does not depend on f.",
         _figure_4d,

@@ -1,4 +1,4 @@
-"""A random search for schedules in which LoCaMu goes wrong (SPEC 1.11), on small graphs, within its fault model.
+"""A random search for schedules in which LoCaMu goes wrong, on small graphs, within its fault model.
 
 One seed is one run: on a line, a star or a random tree of 5 to 12 nodes, members publish and answer what they read
 while nodes crash and come back (or never do), are suspected rightly and wrongly, and links reorder, lose and repeat. At
@@ -11,7 +11,7 @@ still holds what everybody has.
     assert verdict.ok, verdict.words
 
 What a survivor has, everybody must get; unless a message went down with its publisher for good, for whatever a relay
-processed after that one waits for it (SPEC 1.1). Then only the order is asked about, and that nothing comes twice.
+processed after that one waits for it. Then only the order is asked about, and that nothing comes twice.
 """
 
 import random

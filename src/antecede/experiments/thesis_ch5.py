@@ -3,7 +3,7 @@
 Two settings, which differ in the time model only:
 
 * `literal`: thesis 5.6.1, t_pc = t_t = 1 and t_pp = 100 for every packet.
-* `peersim`: what the authors' simulator does (SPEC part 2): one packet a step, no t_pc, t_pp 99 or 100.
+* `peersim`: what the authors' simulator does (`sim.peersim`): one packet a step, no t_pc, t_pp 99 or 100.
 
 VCube-PS runs in the thesis's mode, with one message of a publisher at a time and acknowledgements in the send queue,
 and with unpruned barriers, as the authors' code has them. The others are in the files beside this one.
@@ -244,8 +244,8 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
         "SRPT's 2.48 times the latency at 256 nodes is met in both time models (2.45 and 2.47). The printed +38.8 % "
         "from 25 % to 100 % publishers is for 4096 nodes, whose 33 million packets `bench/vcube_ps.py` sends. It is "
         "not met: acknowledgements, which share the queue, are half of the load, and the authors' simulator already "
-        "shows +45.9 % at 1024 (SPEC part 2). At 4096 it is +240 % here (872 and 2964 u.t.): a node has 8190 packets "
-        "to send, one a step. With t_pp = 1000 the root has the same queue, and it counts for a tenth as much.",
+        "shows +45.9 % at 1024. At 4096 it is +240 % here (872 and 2964 u.t.): a node has 8190 packets to send, one a "
+        "step. With t_pp = 1000 the root has the same queue, and it counts for a tenth as much.",
         _figure_5_8,
         _several_publishers,
         sizes=(8, 16, 32, 64, 128, 256),

@@ -40,7 +40,7 @@ class Churn(Experiment):
         "Latencies count from the application's call, as in the authors' simulator: under churn most of VCube-PS's "
         "increase is a member that has just joined and waits for its own subscription before it may publish, since the "
         "thesis's mode does one thing at a time. Our joins take two waves where the printed algorithm takes one, which "
-        "loses messages (SPEC part 2), so the increase is larger than printed. SRPT publishes without waiting; it "
+        "loses messages, so the increase is larger than printed. SRPT publishes without waiting; it "
         "suffers only once its root saturates, from 4000 subscribers on and with churn a second, and the printed 3.56 "
         "is a point on a line that rises with the length of the run."
     )

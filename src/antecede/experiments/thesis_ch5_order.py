@@ -90,7 +90,7 @@ ORDER_AND_TOPICS: tuple[Experiment, ...] = (
     PubSub(
         "figure-5.9",
         "Direct dependencies of a message in a discussion, 256 nodes",
-        "The printed figure is that of *unpruned* barriers (SPEC part 2: CHECKCB empties the set that line 94 takes "
+        "The printed figure is that of *unpruned* barriers (CHECKCB empties the set that line 94 takes "
         "away); `vcube-ps-pruned` is what immediate predecessors need. Waiting for one message, the short pause meets "
         "the printed shares. Waiting for ten, they need a pause of about 200 u.t., with which fewer deliveries wait "
         "than 5.6.4 says: no single pause gives all of it.",

@@ -4,7 +4,7 @@ Three radii grow with f, the number of nodes that may be unavailable at once on 
 
     hop     f + 1            the longest edge of the extended graph: over f dead nodes in a row to the one behind them
     number  max(f + 1, 2f)   how far away a node numbers a message. The paper says f + 1, which is too little from
-                             f = 2 on: two nodes on different branches may both be skipped by f (SPEC 1.11)
+                             f = 2 on: two nodes on different branches may both be skipped by f
     window  2f + 1           the safe neighbourhood: counters are kept that far, and of the 2f + 1 nodes before a
                              receiver f + 1 must have numbered a copy for it to be safe
 

@@ -1,7 +1,7 @@
 """Which physical node takes which place of the cube, so that trees get shorter (thesis 6.2.1, there future work).
 
 VCube's trees use only edges of the hypercube. In the tree of root r, node i passes on to i ⊕ 2^c exactly when r ≡ i
-modulo 2^(c+1) (SPEC part 1, item 6): that is so for N / 2^(c+1) roots, and 2^c nodes are then reached through that
+modulo 2^(c+1) (`overlay.vcube`): that is so for N / 2^(c+1) roots, and 2^c nodes are then reached through that
 edge. The product does not depend on c. So over all roots and receivers *every edge is used equally often*, and the mean
 latency from a publisher to a subscriber is
 

@@ -10,8 +10,8 @@ cluster that takes part" is the participant with the least x ⊕ (i ⊕ 2^(s−1
 participants finds in O(s) steps. No list of a cluster is ever built to answer a question about a tree.
 
 A node's children in the tree of root r are the first participants of its clusters 1…h, where h is one less than the
-cluster in which its parent found it. With everybody present that has a closed form (SPEC part 1, item 6): i is the
-parent of i ⊕ 2^c in the tree of r exactly when r ≡ i (mod 2^(c+1)).
+cluster in which its parent found it. With everybody present that has a closed form: i is the parent of
+i ⊕ 2^c in the tree of r exactly when r ≡ i (mod 2^(c+1)).
 """
 
 from collections.abc import Collection, Iterator

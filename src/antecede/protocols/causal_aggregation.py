@@ -12,7 +12,7 @@ moved, since whatever was not waiting had been sent before. So an edge is a set 
 
 Clocks are delta-compressed (`core.clocks.VectorClock`) and never decoded. An entry left out of m's clock was in an
 earlier message of the same source; so it is enough that m leaves for a child only after its source's previous message
-has, which had waited for that entry (SPEC part 1, item 7).
+has, which had waited for that entry.
 
 Messages keep the order of their arrival inside a packet. Sorted causally, every bundle would split at the next hop.
 """

@@ -84,7 +84,7 @@ class CausalBroadcast(Process):
             if verdict is FULL:
                 raise ProtocolError(f"node {self.node} holds {self.held} messages and cannot take {message.id}")
             self._pass_on(sender, message, packet, verdict)
-        # Only now: the messages of one packet are all in before any of them is delivered (SPEC part 1, item 3).
+        # Only now: the messages of one packet are all in, and passed on, before any of them is delivered.
         delivered = gate.drain()
         observe = self._clock.observe
         for message in delivered:

@@ -78,17 +78,17 @@ PROTOCOLS: dict[str, Protocol] = {
     ),
     "gossip-context": Protocol(
         "causal publish/subscribe by gossip among brokers; subscribers get immediate predecessors, for each group",
-        "Kim & Ahn 2.3, SPEC part 5",
+        "Kim & Ahn 2.3",
         ContextOptions,
     ),
     "gossip-rounds": Protocol(
         "causal publish/subscribe by gossip among the brokers of a plan; subscribers get one colour a broker",
-        "Kim & Ahn 2.2, SPEC part 5",
+        "Kim & Ahn 2.2",
         RoundsOptions,
     ),
     "tno": Protocol(
         "total order of notifications over another protocol: one order for all, or tagged out of order",
-        "MIDLAB 9/2011, SPEC part 4",
+        "MIDLAB 9/2011",
         TnoOptions,
     ),
     "scribe": Protocol(

@@ -1,4 +1,4 @@
-"""The time model of the VCube-PS authors' own simulator (PeerSim), found from its code and its runs (SPEC part 2).
+"""The time model of the VCube-PS authors' own simulator (PeerSim), found from its code and its runs.
 
 Time goes in steps of one u.t. A node has one send queue for everything, acknowledgements included, and takes one packet
 out of it at each step. Within a step the order of events is random, so a packet put into an empty queue leaves in this

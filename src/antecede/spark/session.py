@@ -3,7 +3,7 @@
 Which session: one that is already active (a notebook's) is used as it is; otherwise a session is made at `master`, at
 `$SPARK_MASTER`, or on all cores of this machine. A second call gives the same session: starting one takes seconds.
 
-Why these settings (measured, SPARK.md): the interface and the console's progress lines cost start-up time and spoil
+Why these settings (measured): the interface and the console's progress lines cost start-up time and spoil
 the terminal; workers are reused, since a fresh one costs nearly a second a task; partitions are not coalesced, which
 would put small groups on one Python worker. Our tasks do their work in Python, so the JVM needs little memory, and
 `short` commands start it with the quick compiler only: long shuffles then run at half speed, and there are none. They

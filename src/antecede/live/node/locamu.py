@@ -1,8 +1,8 @@
 """LoCaMu as the protocol of a node: the same class the simulator runs, with a base graph from the configuration.
 
 The places of the cluster are the nodes of the graph, and all of them take the domain from the beginning: a node that
-has not started yet is one that is down. Nobody leaves a graph while it is in use (SPEC 1.2). VCube's diagnosis runs
-below and says who is down.
+has not started yet is one that is down. Nobody leaves a graph while it is in use, for counters and whatever is kept
+belong to its links. VCube's diagnosis runs below and says who is down.
 
 Applications may ask what was delivered of each publisher, which LoCaMu itself never counts: that is kept here.
 """
