@@ -12,6 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
 from antecede.core import AntecedeError, UsageError
+from antecede.live.client.errors import DeniedError
 from antecede.live.errors import RefusedError, UnreachableError
 from antecede.live.security import init_certificates
 from antecede.live.security.tokens import new_token
@@ -173,7 +174,13 @@ def test_tls_and_tokens(tmp_path: Path) -> None:
     with Cluster(tmp_path / "cluster", **settings) as cluster:
         right = Where(url=cluster.url(), token=token, tls=str(certificates))
         with open_store(right, ("rooms/#",), patient=False) as store:
+            store.check()
             assert store.extent().position == 0
+        with (
+            pytest.raises(DeniedError, match="may not subscribe to '#'"),
+            open_store(right, ("#",), patient=False) as store,
+        ):
+            store.check()
         for where, kind, said in [
             (
                 Where(url=cluster.url(), token="worn out", tls=str(certificates)),

@@ -32,7 +32,7 @@ class TopicSource(DataSource):
         # Asked for when a query is analysed: what is wrong with the options, or with the node, is said then.
         options = source_options(self.options)
         with open_store(options.where, options.topics, patient=False) as store:
-            store.extent()
+            store.check()
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -28,6 +28,10 @@ class Store(Protocol):
         """Whose positions they are."""
         ...
 
+    def check(self) -> None:
+        """Can it be read, and may we read these topics? Raises what says no."""
+        ...
+
     def extent(self) -> Extent: ...
 
     def before(self, time_us: int) -> int:
@@ -101,6 +105,9 @@ class JournalStore:
     ) -> None:
         self._file.close()
 
+    def check(self) -> None:
+        self.extent()
+
     def read(self, after: int, last: int) -> Iterator[Chunk]:
         for blocks in self._file.sealed(after, last):
             pieces = [Piece(one.first, one.time_us, one.block) for one in blocks]
@@ -124,6 +131,9 @@ class NodeStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._caller.__exit__(kind, error, trace)
+
+    def check(self) -> None:
+        self._caller.ask(Read(0, 0, self._topics), Page)  # nothing, but grants are looked at
 
     def extent(self) -> Extent:
         stand = self._look(Look())

@@ -35,7 +35,7 @@ def name_places(places: Sequence[Place]) -> dict[str, Place]:
     for place in places:
         options = source_options(place)
         with open_store(options.where, options.topics, patient=False) as store:
-            store.extent()
+            store.check()
             name = f"node {store.node}"
         if name in named:
             problem = f"is {name}, like {named[name].get('url') or named[name].get('journal')}"
