@@ -1,12 +1,12 @@
 """A node's own column: what others numbered for it and it has processed, and the copies that wait for more of it.
 
 This is what remains of the paper's matrix R of received identifiers (III-I) once it is collected: for every sender
-nearby all numbers up to one, and a few beyond it (SPEC 1.7, 1.8). It is also the gate of SPEC part 7: the counters are
-the links to this node, and a copy waits until its sender's past, as far as it concerns this node, has been processed
-here.
+nearby all numbers up to one, and a few beyond it. It is also LoCaMu's gate (docs/design.md, The gate): the counters
+are the links to this node, and a copy waits until its sender's past, as far as it concerns this node, has been
+processed here.
 
 Two things free a copy: the column reaches what it needs; or one of its identifiers becomes known, for then it is a
-duplicate, which never waits (a duplicate that waited for the dead would keep its names from others: SPEC 1.11, L4).
+duplicate, which never waits (a duplicate that waited for the dead would keep its names from others).
 """
 
 from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 LoCaMu itself asks little of its links. But what a node tells a neighbour with every message (its whole past, every open
 record of identifiers, its progress) is nearly what it told it with the last one; said in order, only the difference has
-to be said (SPEC 1.10). So parcels are numbered, kept until they are known to be received, and sent again after a while.
+to be said. So parcels are numbered, kept until they are known to be received, and sent again after a while.
 
 A conversation ends when its receiver may have forgotten it: when that one is suspected, or turns out to have started
 again. What was in it is then not sent again from here: LoCaMu looks afresh at what that neighbour lacks. A

@@ -2,7 +2,7 @@
 
 An `Entry` is a message with all identifiers known for it, the past it is passed on with, and who has yet to acknowledge
 it. It is dropped when it is *stable*, everybody within a hop has it under every name known here, and *complete*, all
-relays just before this node have numbered it, so that no unknown name can come from there any more (SPEC 1.8). What was
+relays just before this node have numbered it, so that no unknown name can come from there any more. What was
 dropped is still recognised: a later copy names one of those relays, whose number for this node is in the column.
 
 A relay may number a message, pass on another that comes after it, and die before anybody has the first. Those who hear

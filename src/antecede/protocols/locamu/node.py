@@ -1,4 +1,4 @@
-"""LoCaMu: one node (Algorithm 1 of the paper, completed and corrected as in SPEC part 3).
+"""LoCaMu: one node (Algorithm 1 of the paper, completed and corrected: docs/design.md, What the papers get wrong).
 
 A copy of a message carries the identifiers it was given on its way (I), others it is known to have (A), and the past of
 whoever passed it on first (D). A node that receives one
@@ -182,7 +182,7 @@ class LoCaMu(Relay):
     # -- a copy comes in ----------------------------------------------------------------------------------------
 
     def _take(self, sender: int, data: Data) -> None:
-        """A duplicate, too early, or news (SPEC's `handle`)."""
+        """A duplicate, too early, or news."""
         state = self.state
         ids = {**data.path, **data.alias}
         if state.is_known(ids):

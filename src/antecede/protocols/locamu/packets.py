@@ -2,7 +2,7 @@
 
 Between two neighbours of the extended graph runs a *conversation* in each direction: parcels numbered from 1 and taken
 in that order (`conversations`). So acknowledgements, records of identifiers and dependencies are said once, and then
-only what has changed (SPEC 1.10).
+only what has changed.
 """
 
 from typing import Annotated, TypeAlias

@@ -1,4 +1,4 @@
-"""What a node keeps across a crash: one record an event, written before anything it promises is sent (SPEC 1.5, 1.9).
+"""What a node keeps across a crash: one record an event, written before anything it promises is sent.
 
 Read back in order they give again the node's past, its column, its numbers and the messages it still answers for. What
 others have acknowledged is not kept: they say so again.

@@ -1,4 +1,4 @@
-"""Subscription routing: in which directions there are members, by what others say (LoCaMu III-B, SPEC 1.3).
+"""Subscription routing: in which directions there are members, by what others say (LoCaMu III-B).
 
 Every node tells those within `number` in which directions of the base graph it knows members of a topic. From that it
 follows whether anybody behind a node wants a message, also when the node itself is down and has not heard: those behind

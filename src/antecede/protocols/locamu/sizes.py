@@ -1,4 +1,4 @@
-"""Bytes on the wire: the model behind the paper's "540 bytes at degree 3 and f = 1" (SPEC 4.1).
+"""Bytes on the wire: the model behind the paper's "540 bytes at degree 3 and f = 1" (section VI).
 
 A counter takes 4 bytes and stands at its place in the list of links of the sender's safe neighbourhood, which both ends
 know: 102 links there, 408 bytes. Identifiers are one vector for each node that numbered: 4 bytes for the node, 4 for

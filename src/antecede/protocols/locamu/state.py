@@ -1,7 +1,7 @@
 """What a node of LoCaMu knows, and how each event changes that; who is told of it is `node`'s business.
 
 Every change follows from a record (`records`), so a node that comes back reads its records and knows again what it
-knew. Three rules of SPEC 1.7 live here: the past a message is passed on with does not contain the message; only
+knew. Three rules live here: the past a message is passed on with does not contain the message; only
 identifiers a copy was given on its way raise the past, names learned from others never do; and what is known under one
 name is known under all names it is said to have.
 """
@@ -57,7 +57,7 @@ class State:
     # -- events -------------------------------------------------------------------------------------------------
 
     def take(self, took: Took) -> Entry:
-        """The first copy of a message (SPEC's `first_copy`)."""
+        """The first copy of a message."""
         self.keep(took)
         self._raise_past(took.past)
         before = self.past.copy()  # without its own identifiers: it must not wait for itself
@@ -74,7 +74,7 @@ class State:
             self.keep(Learned(ids, True))
 
     def learn(self, ids: Ids, asks: int | None = None) -> None:
-        """Somebody says these denote one message, whichever (SPEC's `take_records`). `asks`: see `_late_answer`."""
+        """Somebody says these denote one message, whichever. `asks`: see `_late_answer`."""
         ids = self._nearby(ids)
         if len(ids) < 2:
             return

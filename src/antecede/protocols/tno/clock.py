@@ -1,15 +1,15 @@
-"""The subscription clock: may an event be notified in order, after all that was? (paper 3.2, Figure 6; SPEC 4, 2.4)
+"""The subscription clock: may an event be notified in order, after all that was? (paper 3.2, Figure 6)
 
 An event is in order when, on its own topic, its number is higher than any that was seen, and when of no other topic an
 event was notified that it says came after it. Two events on topics T (below) and T' (above) are then in the same order
 for everybody who is notified of both untagged: the lower one carries a number w for T', the other has a number v of T'.
 After the lower one v must exceed w; before it v must not. It cannot be both.
 
-What differs from print, each an error that breaks the order (SPEC part 4, 2.5 and 2.6):
-* the own number must be higher (S1); "somewhere higher" lets two events pass in both orders;
-* a subscription raises the clock, it never lowers it (S3), and leaving a topic does not forget its entry (S4);
-* numbers of topics not taken are remembered (S5): should they be taken later, what came before is known;
-* an event of an earlier epoch is late, whatever its numbers say (S15).
+What differs from print, each an error that breaks the order:
+* the own number must be higher; "somewhere higher" (Definition 3) lets two events pass in both orders;
+* a subscription raises the clock, it never lowers it, and leaving a topic does not forget its entry;
+* numbers of topics not taken are remembered: should they be taken later, what came before is known;
+* an event of an earlier epoch is late, whatever its numbers say.
 And one that breaks only causal order inside a topic: after a tagged event the reader has seen what came after its
 predecessors on that topic, so these are tagged as well.
 """

@@ -1,4 +1,4 @@
-"""What is replicated: a machine that takes requests one after the other and says what to send (SPEC part 4, 2.7).
+"""What is replicated: a machine that takes requests one after the other and says what to send.
 
 A machine is a function of its first state and of the requests it took, so replicas that take the same ones are the
 same. Nothing it says is sent before enough replicas have the request (`replica`). It does not know which of them it is.

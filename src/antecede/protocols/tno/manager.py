@@ -5,14 +5,14 @@ topics above T which somebody takes together with T. Each adds how many events i
 it to the publisher. So of two events on topics somebody takes both of, the one on the lower topic says where it stands
 among those of the higher, and all who are notified of both compare the same two numbers.
 
-What differs from print (SPEC part 4, 2.6):
-* a topic belongs to the group when *one* subscription has both (S2), the event's own number is always there (S9);
-* a subscription takes no number (S7), and an older one never replaces a newer (S6);
+What differs from print:
+* a topic belongs to the group when *one* subscription has both, the event's own number is always there;
+* a subscription takes no number, and an older one never replaces a newer;
 * the events of a publisher on a topic are numbered in its order, whatever links do, which is all that causal order
-  inside a topic needs (paper 4). A number is given once an event, however often it is asked for (S14);
-* an event also says what its manager had filled in for topics below since its last event (TNO+, S12): those came first;
+  inside a topic needs (paper 4). A number is given once an event, however often it is asked for;
+* an event also says what its manager had filled in for topics below since its last event (TNO+): those came first;
 * a number whose publisher is silent for too long is declared void, so that nobody waits for it;
-* no event is numbered by an order of which the manager has not been told all (S16).
+* no event is numbered by an order of which the manager has not been told all.
 """
 
 from collections.abc import Collection

@@ -1,7 +1,7 @@
 """In which order a subscriber is notified (paper Figure 6, and 5, event buffering).
 
 What is not complete waits in the `buffer`, for as long as it may; what is complete and not in order by the `clock` is
-tagged; what belongs to a topic not taken is dropped (S8). A subscription is among what waits: it takes effect when
+tagged; what belongs to a topic not taken is dropped. A subscription is among what waits: it takes effect when
 everything before the numbers it begins with, on topics taken already, was notified.
 """
 

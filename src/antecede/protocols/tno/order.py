@@ -3,7 +3,7 @@
 Timestamps are filled in from an event's own topic upwards, so a topic on which much is published should stand high: its
 events then visit few managers. A manager that fills in a timestamp compares the popularity of the event's topic with
 its own by f(x) = exp(−1 / (α (x + 1))); where the other's exceeds it by more than β they should swap. Of all managers a
-timestamp visits the *highest* that finds so asks (SPEC part 4, 2.9): asking for the nearest takes hundreds of swaps.
+timestamp visits the *highest* that finds so asks: asking for the nearest takes hundreds of swaps.
 
 The keeper (the paper's TM of T_s) makes one change at a time, and each begins a new *epoch*. It tells every manager the
 whole new order until each has acknowledged. All events of an epoch come before all events of the next, at every

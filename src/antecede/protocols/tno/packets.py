@@ -1,4 +1,4 @@
-"""What ordering modules say to each other, beside the event service (paper 3.2, Figures 5, 7 and 8; SPEC part 4, 2.1).
+"""What ordering modules say to each other, beside the event service (paper 3.2, Figures 5, 7 and 8).
 
 Everything a publisher or subscriber asks is asked again until it is answered, and means the same however often it
 arrives: events are named by topic, publisher and number, subscriptions by subscriber and version, orders by epoch.

@@ -6,7 +6,7 @@ go to the service in the order in which they were published, and with numbers th
 manager lost patience (`leases`) may have a lower number than an event before it got then: that one is asked for again.
 
 At most `window` requests are under way. With a window of 1 an event's timestamp is begun after that of the event before
-was complete, on whatever topic, and then order is causal across topics too (SPEC part 4, 2.8), at the price of a way up
+was complete, on whatever topic, and then order is causal across topics too, at the price of a way up
 the order for each event.
 """
 

@@ -1,4 +1,4 @@
-"""One replica of a manager: what it says is sent when most of its replicas know why (SPEC part 4, 2.7).
+"""One replica of a manager: what it says is sent when most of its replicas know why.
 
 The managers of a topic are a few nodes in a fixed order. One leads: the first of them nobody suspects. It takes
 requests, passes each on with its number, and lets its answers go when more than half have it (itself included). With

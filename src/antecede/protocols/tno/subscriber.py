@@ -1,9 +1,9 @@
 """The subscriber's part: what is taken, and from where on (paper Figures 7 and 8). In which order is `notifier`'s.
 
 Subscribing. The event service first: nothing between the subscription's timestamp and the service's first event may be
-missed (S13). Then the subscription visits the managers of all topics it has, the lowest first; each learns of it and
+missed. Then the subscription visits the managers of all topics it has, the lowest first; each learns of it and
 says how far it has come. It takes effect when everything before these numbers, on topics taken already, was notified;
-till then events of the new topic are held. One change at a time, each with a version (S6).
+till then events of the new topic are held. One change at a time, each with a version.
 
 Visiting the lowest first, by the order of one epoch, matters: an event of the lower topic that does not know of the
 higher was then numbered before any event of the higher that this subscriber will be notified of.

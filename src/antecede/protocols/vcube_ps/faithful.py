@@ -1,4 +1,4 @@
-"""VCube-PS as thesis chapter 5 describes it, repaired (SPEC part 2): the `faithful` mode.
+"""VCube-PS as thesis chapter 5 describes it, repaired (docs/design.md, What the papers get wrong): the `faithful` mode.
 
 What stays as printed: per-publisher trees of current members, SUB / UNS / PUB broadcasts acknowledged from the leaves
 up, views gathered on the acknowledgements of SUB (Figure 5.5), a queue a topic from which the next thing is taken when
@@ -14,21 +14,21 @@ What is repaired:
   node that has joined meanwhile counts what is before its time as delivered. The highest answer for each source is the
   joiner's floor there: it waits for ⟨s, c⟩ exactly when c is above it, and drops what is not.
 
-Why that is right, and why joins need not wait for each other (the SPEC serialises them, at a dozen a minute; here any
-number runs at once, each for two waves):
+Why that is right, and why joins need not wait for each other (one after the other, 4096 nodes with hops of 100 ms
+would manage a dozen a minute; here any number runs at once, each for two waves):
 
 * *Nothing above the floor is missed.* Its publisher had answered ACT, so every node knew the joiner by then, and who
   knows a member passes on to its cluster: responsibility for the joiner is handed down from node to node, whatever else
   they disagree about.
-* *The floors are a consistent cut*: no message below them depends on one above, so ignoring what is below hides nothing
-  (the race of concurrent joins in the SPEC's table). Let y come before x and x be below, by the word of node p. Either
-  p published x: then p had delivered y, or had joined after it. Or p delivered x: then again p had y first, or had
-  joined after it. What p delivered before it heard of the joiner was published before all knew the joiner, hence before
-  its publisher answered; what p delivered or excluded later, p says in its answer. So y is below too.
+* *The floors are a consistent cut*: no message below them depends on one above, so ignoring what is below hides
+  nothing, whoever else is joining. Let y come before x and x be below, by the word of node p. Either p published x:
+  then p had delivered y, or had joined after it. Or p delivered x: then again p had y first, or had joined after it.
+  What p delivered before it heard of the joiner was published before all knew the joiner, hence before its publisher
+  answered; what p delivered or excluded later, p says in its answer. So y is below too.
 * *Nobody waits for ever*: everything above the floors comes, and what is below is not waited for.
 
-`window` is how many PUBs may be unacknowledged. 1 is the paper's stop and wait; more is the SPEC's pipelining for
-reliable links: explicit floors make the wait unnecessary. SUB and UNS wait for all PUBs before them in any case.
+`window` is how many PUBs may be unacknowledged. 1 is the paper's stop and wait; more is pipelining, for reliable
+links: explicit floors make the wait unnecessary. SUB and UNS wait for all PUBs before them in any case.
 """
 
 from collections import deque

@@ -2,7 +2,8 @@
 
 Membership is one register for each node: it counts that node's comings and goings on the topic, so an odd value means
 "takes it" and an even one "does not". Only its owner moves a register on; everybody else keeps the highest value heard,
-whatever order it comes in. Views therefore merge by maximum, and are never reset (SPEC part 2, defects of lines 6, 68).
+whatever order it comes in. Views therefore merge by maximum, and are never reset (line 6 of the printed
+algorithm does so when a node subscribes).
 
 Trees need no list of members. In the tree of whatever root, a node that got a message from a node of its cluster h + 1
 serves its own clusters 1 … h: it passes the message on to the first member of each (thesis 5.5.1, CHILDREN). So all
