@@ -96,7 +96,7 @@ FOUND = [
     Found(
         mutations.TakesAnyNumber,
         Trial(nodes=5, topics=2, crashes=2, lease=1000.0, loss=0.2, churn=0.0, window_of_time=6000.0, founders=0.8),
-        3,
+        0,
         "fifo",
     ),
 ]
