@@ -339,7 +339,7 @@ def test_a_frontier_is_the_immediate_predecessors_and_a_delta_what_changed(
 @quick
 @given(choices())
 def test_deltas_and_frontiers_deliver_what_full_clocks_deliver(choice: tuple[int, list[tuple[bool, int]]]) -> None:
-    """After every reception: changed entries and each source's own order stand for the whole clock (SPEC 1, item 7)."""
+    """After every reception: changed entries and each source's own order stand for the whole clock."""
     check_deliveries(choice)
 
 

@@ -71,7 +71,7 @@ def test_concurrent_messages_do_not_wait_for_each_other() -> None:
 
 
 def test_ready_is_not_delivered_until_drained() -> None:
-    """A packet's messages are all in before any of them is delivered (SPEC part 1, item 3)."""
+    """A packet's messages are all in before any of them is delivered."""
     gate: Gate[str] = Gate()
     assert offer(gate, "a1") is READY
     assert offer(gate, "b1", "a1") is WAITING
@@ -325,7 +325,7 @@ def test_overtaken_by_what_is_delivered_not_by_what_is_given_up() -> None:
 
 
 def test_a_joiner_s_floor_counts_against_caps() -> None:
-    """Those who had x all along delivered t1 before x3 (SPEC part 4, S5): after a floor of 5 it is out of order."""
+    """Those who had x all along delivered t1 before x3: after a floor of 5 it is out of order."""
     gate: Gate[str] = Gate()
     gate.floor("x", 5)
     assert offer(gate, "t1", caps=["x3"]) is LATE

@@ -9,7 +9,7 @@ from antecede.sim import RunSpec, simulate
 
 
 def test_with_pull_everybody_gets_everything() -> None:
-    """SPEC 3.3: 95.07 % without pull, 100 % with it."""
+    """About 95 % without pull, 100 % with it."""
     experiment = Reliability()
     found = {name: experiment.execute(spec) for name, spec in experiment.runs("brokers", 96, 1).items()}
     assert found["pull"]["reached_all"] == found["pull"]["delivered"] == 100
@@ -30,7 +30,7 @@ def test_the_list_of_predecessors_is_shorter_than_graph_and_vectors() -> None:
 
 @pytest.mark.parametrize("protocol", ["gossip-context", "gossip-rounds"])
 def test_small_buffers_cost_time_not_messages(protocol: str) -> None:
-    """With room for eight messages out of turn and a fifth of all packets lost (SPEC 3.3)."""
+    """With room for eight messages out of turn and a fifth of all packets lost."""
     several = 1 if protocol == "gossip-rounds" else 0.3
     spec = RunSpec(
         protocol=protocol,

@@ -7,7 +7,7 @@ from antecede.experiments import EXPERIMENTS, Value, find
 from antecede.experiments.published import published, published_for
 from antecede.experiments.summary import Line, measure, summarise
 
-#: SPEC part 1: reduction and share of aggregated packets of the prototype, calibrated.
+#: By number of nodes: reduction and share of aggregated packets (%) of a prototype made beforehand, calibrated.
 PROTOTYPE = {16: (2.56, 2.40), 32: (5.33, 4.76), 64: (8.47, 6.98), 128: (13.26, 10.35), 256: (18.72, 13.84)}
 
 

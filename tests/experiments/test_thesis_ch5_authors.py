@@ -69,7 +69,7 @@ def test_one_publisher_to_everyone(scenario: str, nodes: int, seeds: int) -> Non
 
 @pytest.mark.parametrize("nodes", [8, 16, 32, 64, 128, 256])
 def test_the_closed_form_for_one_publisher(nodes: int) -> None:
-    """Mean reception latency = N / (2 (N − 1)) · Σ (99 + s) over the clusters s (SPEC part 2), within 0.5 %."""
+    """Mean reception latency = N / (2 (N − 1)) · Σ (99 + s) over the clusters s, within 0.5 %."""
     dimension = nodes.bit_length() - 1
     expected = nodes / (2 * (nodes - 1)) * sum(99 + s for s in range(1, dimension + 1))
     seeds = 24 if nodes <= 32 else 8
@@ -111,7 +111,7 @@ def test_discussion(scenario: str) -> None:
 
 @pytest.mark.slow
 def test_barriers_with_and_without_pruning() -> None:
-    """SPEC part 2, 256 nodes: 48.3 entries without pruning, 12.9 with, when everyone publishes within 1000 u.t."""
+    """Theirs, 256 nodes: 48.3 entries without pruning, 12.9 with, when everyone publishes within 1000 u.t."""
 
     def mean_barrier(scenario: str) -> float:
         means = []
@@ -215,7 +215,7 @@ def test_churn_loses_nothing_here() -> None:
 
 
 def test_a_quarter_of_4096_nodes_as_in_runs_of_theirs_that_are_not_in_the_file() -> None:
-    """538 and 727 u.t., 1.76 times the messages (SPEC part 2; the thesis prints 533, 720 and 1.79)."""
+    """538 and 727 u.t., 1.76 times the messages (the thesis prints 533, 720 and 1.79)."""
     multi, single = (ours(f"one_s25_{system}", 4096, 2) for system in ("multi", "single"))
     assert fmean(multi["reception_latency"]) == pytest.approx(538, rel=0.02)
     assert fmean(single["reception_latency"]) == pytest.approx(727, rel=0.02)
@@ -225,7 +225,7 @@ def test_a_quarter_of_4096_nodes_as_in_runs_of_theirs_that_are_not_in_the_file()
 
 @pytest.mark.slow
 def test_all_instead_of_a_quarter_of_1024_nodes_publish() -> None:
-    """Theirs: +45.9 % (SPEC part 2); the thesis prints +38.8 % for 4096."""
+    """Theirs: +45.9 %; the thesis prints +38.8 % for 4096."""
     few, all_of_them = (ours(f"many_p{share}_w1000_multi", 1024, 1)["reception_latency"][0] for share in (25, 100))
     assert 100 * (all_of_them / few - 1) == pytest.approx(45.9, abs=4)
 

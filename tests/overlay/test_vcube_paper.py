@@ -71,7 +71,7 @@ def test_section_2_4_node_0_tests_the_first_of_each_cluster() -> None:
 @pytest.mark.parametrize(("k", "s"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 3), (7, 3)])
 def test_section_2_4_1_cluster(k: int, s: int) -> None:
     assert VCube.cluster(0, k) == s
-    assert VCube.cluster(k, 0) == s  # SPEC part 1, item 5
+    assert VCube.cluster(k, 0) == s  # symmetric
 
 
 @pytest.mark.parametrize(("j", "s", "child"), [(0, 1, 1), (1, 2, 3), (1, 3, 5), (7, 2, 5), (4, 1, 5)])
@@ -94,7 +94,7 @@ def test_figure_2_7_children_of_node_4_in_the_tree_of_node_2() -> None:
 
 
 def test_algorithm_1_line_3_includes_the_first_cluster() -> None:
-    """Printed `1 < s ≤ h`; the text's own example needs `1 ≤ s ≤ h` (SPEC part 1, item 1)."""
+    """Printed `1 < s ≤ h`; the text's own example needs `1 ≤ s ≤ h`."""
     assert VCube.cluster(0, 1) == 1
     assert 1 in VCube(8).children(0, root=0)
 

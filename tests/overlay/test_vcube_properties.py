@@ -30,7 +30,7 @@ def printed_first_child(cube: VCube, i: int, s: int) -> int | None:
 
 
 def printed_children(cube: VCube, i: int, r: int, h: int) -> list[int]:
-    """Algorithm 1, with line 3 corrected to 1 ≤ s ≤ h (SPEC part 1, item 1)."""
+    """Algorithm 1, with line 3 corrected to 1 ≤ s ≤ h."""
     if i == r:
         found = [printed_first_child(cube, i, s) for s in range(1, h + 1)]
         return [child for child in found if child is not None]
@@ -232,7 +232,7 @@ def test_with_everybody_present_the_number_of_children_decreases(d: int) -> None
 @many
 @given(small_cubes())
 def test_trees_that_share_an_edge_share_everything_below_it(cube: VCube) -> None:
-    """SPEC part 1, item 6: what lets a node keep a message back on an edge without asking what lies behind."""
+    """What lets a node keep a message back on an edge without asking what lies behind."""
     below: dict[tuple[int, int], tuple[int, ...]] = {}
     for root in participants(cube):
         for node, children in check_spanning(cube, root).items():
@@ -275,7 +275,7 @@ def test_closed_form_is_the_walk_over_the_trie_in_large_cubes(d: int, data: st.D
     if d <= 12:
         assert closed.children(i, root) == walked.children(i, root)
         assert closed.parent(i, root) == walked.parent(i, root)
-    # SPEC part 1, item 6: i is the parent of i ⊕ 2^c in the tree of r exactly when r ≡ i (mod 2^(c+1)).
+    # The closed form: i is the parent of i ⊕ 2^c in the tree of r exactly when r ≡ i (mod 2^(c+1)).
     for c in range(d):
         assert closed.is_parent(i, i ^ (1 << c), root) == (root % 2 ** (c + 1) == i % 2 ** (c + 1))
 

@@ -1,4 +1,4 @@
-"""Causal aggregation broadcast: thesis chapter 4, corrected as SPEC part 1 says."""
+"""Causal aggregation broadcast: thesis chapter 4, corrected (docs/design.md, What the papers get wrong)."""
 
 import statistics
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The authors' time model (SPEC part 2), and what is measured in it."""
+"""The authors' time model, and what is measured in it."""
 
 import random
 from collections import Counter

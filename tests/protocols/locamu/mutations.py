@@ -1,7 +1,8 @@
-"""The errors of the printed algorithm, and each of the corrections of SPEC part 3 taken out again, one at a time.
+"""The errors of the printed algorithm, and each of the corrections taken out again, one at a time.
 
-Numbers L1 … L12 are those of SPEC 1.11. L7 (zero entries taken for equal) cannot be made here, where what is zero is
-not there, nor can L8 (a loop that changes what it walks over); L10 is a test of its own; L13 is about words.
+Two printed errors cannot be made here: zero entries taken for equal (line 22), since what is zero is not there, and a
+loop that changes what it walks over (line 28). That a publisher does not deliver its own (line 48) and that messages go
+back to where they come from (line 9) have a test of their own, in `test_state`.
 """
 
 from collections.abc import Collection, Iterable
@@ -45,13 +46,13 @@ class _CountsItself(State):
 
 
 class CountsItself(Mutant):
-    """L1, line 11: the new number enters the message's dependencies. Every receiver waits for what it just got."""
+    """Line 11: the new number enters the message's dependencies. Every receiver waits for what it just got."""
 
     state_type = _CountsItself
 
 
 class NotesFirst(Mutant):
-    """L2, line 37 before 38: identifiers are noted, then looked for. Everything is a duplicate."""
+    """Line 37 before 38: identifiers are noted, then looked for. Everything is a duplicate."""
 
     def _take(self, sender: int, data: Data) -> None:
         if not self.state.column.needs(data.past):
@@ -67,7 +68,7 @@ class _WaitsForItself(State):
 
 
 class WaitsForItself(Mutant):
-    """L3, line 19 before 8: the past a message is passed on with contains the message; the second hop waits for it."""
+    """Line 19 before 8: the past a message is passed on with contains the message; the second hop waits for it."""
 
     state_type = _WaitsForItself
 
@@ -80,7 +81,7 @@ class _Safe(LoCaMu):
 
 
 class AnyWayIsSafe(_Safe):
-    """L6: PATHISSAFE is not defined."""
+    """PATHISSAFE is not defined."""
 
 
 class _Printed(_CountsItself, _WaitsForItself):
@@ -100,13 +101,13 @@ class _RaisesPast(State):
 
 
 class DuplicatesRaiseThePast(Mutant):
-    """L4: a duplicate does not wait, and its identifiers become past. Who has the third thus claims the first two."""
+    """A duplicate does not wait, and its identifiers become past. Who has the third thus claims the first two."""
 
     state_type = _RaisesPast
 
 
 class DuplicatesWait(LoCaMu):
-    """L4, lines 33 and 38: a duplicate waits for its past like any copy, and that may be lost for ever."""
+    """Lines 33 and 38: a duplicate waits for its past like any copy, and that may be lost for ever."""
 
     def _take(self, sender: int, data: Data) -> None:
         if needs := self.state.column.needs(data.past):
@@ -124,13 +125,13 @@ class _KeepsNames(State):
 
 
 class TellsNobody(Mutant):
-    """L5, lines 21-24: merged identifiers are not passed on."""
+    """Lines 21-24: merged identifiers are not passed on."""
 
     state_type = _KeepsNames
 
 
 class WaitsForItsSenderOnly(LoCaMu):
-    """L9, line 33: only what the one who sent the copy numbered is waited for."""
+    """Line 33: only what the one who sent the copy numbered is waited for."""
 
     def _take(self, sender: int, data: Data) -> None:
         past = {
@@ -140,18 +141,18 @@ class WaitsForItsSenderOnly(LoCaMu):
 
 
 class NumbersTooNear(LoCaMu):
-    """L11: identifiers are given f + 1 far, not 2f. Made by `make_mutant`, which builds another graph."""
+    """Identifiers are given f + 1 far, not 2f. Made by `make_mutant`, which builds another graph."""
 
 
 class NobodyStandsIn(LoCaMu):
-    """L12: no proxies."""
+    """Nobody passes on, as it was received, what a node that is down should have passed on."""
 
     def _lacks_as_received(self, entry: Entry, to: int) -> bool:
         return False
 
 
 class NoRecords(LoCaMu):
-    """L12: names do not travel by themselves. Made by `make_mutant`."""
+    """Names do not travel by themselves. Made by `make_mutant`."""
 
 
 # -- of our own -------------------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ class _Nearsighted(State):
 
 
 class Nearsighted(Mutant):
-    """SPEC 1.10: dependencies are sent only of what is within f."""
+    """Dependencies are sent only of what is within f."""
 
     state_type = _Nearsighted
 
@@ -178,13 +179,13 @@ class _Careless(Log):
 
 
 class ForgetsIncomplete(Mutant):
-    """SPEC 1.8: forgets what everybody has, though a name may still come from those before."""
+    """Forgets what everybody has, though a name may still come from those before."""
 
     log_type = _Careless
 
 
 class ForgetsUnstable(LoCaMu):
-    """SPEC 1.8: forgets what has been sent."""
+    """Forgets what has been sent."""
 
     def _collect(self, names: Names) -> None:
         if isinstance(names, Entry) and all(to in names.sent for to in names.targets if to in self._active):
@@ -193,14 +194,14 @@ class ForgetsUnstable(LoCaMu):
 
 
 class KeepsNothing(LoCaMu):
-    """SPEC 1.9: what it took is not kept: its numbers are given again."""
+    """What it took is not kept: its numbers are given again."""
 
     def restore(self, records: Iterable[object]) -> None:
         super().restore(record for record in records if not isinstance(record, Took))
 
 
 class NeverLooksAgain(LoCaMu):
-    """SPEC 1.4: a suspicion changes whom to send to, and nothing is sent again for that."""
+    """A suspicion changes whom to send to, and nothing is sent again for that."""
 
     def _transmit_all(self, only: int | None = None) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The errors of the printed algorithm (SPEC 1.11), and each correction taken out: the search finds them all.
+"""The errors of the printed algorithm, and each correction taken out: the search finds them all.
 
 By default the seed is replayed at which the search first found it; the slow tests look for it from seed 0 on.
 """

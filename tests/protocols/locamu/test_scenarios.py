@@ -48,14 +48,14 @@ class _MutatedOptions(LoCaMuOptions, frozen=True, kw_only=True):
 
 
 def test_numbering_f_plus_one_far_is_not_enough() -> None:
-    """L11: of the same run of three arms, the end is then another."""
+    """Of the same run of three arms, the end is then another."""
     told = _Mutated("numbered_four_far", NumbersTooNear).run()
     assert "node 6 delivered all/3.1" in told.splitlines()[-1]
     assert "before all/2.1" in told.splitlines()[-1]
 
 
 def test_a_duplicate_that_waits_does_so_for_ever() -> None:
-    """L4: which the search cannot show, for it happens only where something is lost with its publisher.
+    """Which the search cannot show, for it happens only where something is lost with its publisher.
 
     There the search asks for order alone. Where nothing is lost, somebody has what it waits for, and sends it.
     """

@@ -45,7 +45,7 @@ def test_who_was_away_when_names_were_told_is_told_them_later() -> None:
 
 
 def test_what_goes_down_with_its_publisher_is_waited_for_and_breaks_no_order() -> None:
-    """Node 7 never comes back, and with it the last thing it had numbered: 6 waits for that (SPEC 1.1), in order."""
+    """Node 7 never comes back, and with it the last thing it had numbered: 6 waits for that, in order."""
     verdict = search(2720)
     assert verdict.ok, verdict.words
 

@@ -71,7 +71,7 @@ def test_what_a_node_remembers_does_not_grow_with_the_system() -> None:
 
 
 def test_the_papers_540_bytes() -> None:
-    """SPEC 4.1: 102 links around an inner node at four bytes, and three vectors of nine targets."""
+    """102 links around an inner node at four bytes, and three vectors of nine targets."""
     inner = Extended(complete_tree(511), 1).around(7)
     assert len(inner.safe) == 22
     assert links_around(inner) == 102
@@ -159,7 +159,7 @@ def known(process: LoCaMu) -> tuple[object, ...]:
 
 
 def test_a_publisher_delivers_its_own_and_nothing_goes_back() -> None:
-    """L10: as printed, a member never delivers what it published, and targets include where a message comes from."""
+    """As printed, a member never delivers what it published, and targets include where a message comes from."""
     sent: list[tuple[int, int, Message]] = []
     delivered: list[tuple[int, int]] = []
 
@@ -203,7 +203,7 @@ def test_who_has_joined_is_not_given_what_it_was_overtaken_by() -> None:
 
 
 def test_a_full_log_refuses_to_publish() -> None:
-    """Nothing a neighbour may need is ever dropped: the publisher is told instead (SPEC 1.8)."""
+    """Nothing a neighbour may need is ever dropped: the publisher is told instead."""
     graph = Extended(line(3), 1)
     founding = {"all": graph.base.directions(range(3))}
     process = LoCaMu(graph.around(0), founding, TIMING, log_max=3)

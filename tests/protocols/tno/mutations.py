@@ -1,4 +1,4 @@
-"""The errors of the printed algorithm put back, one at a time (SPEC part 4, 2.6).
+"""The errors of the printed algorithm put back, one at a time (docs/design.md, What the papers get wrong).
 
 Each undoes one repair of the clock, of the managers or of the publishers. The search that finds nothing in ours must
 find every one of these; otherwise it proves nothing.
@@ -14,7 +14,7 @@ from antecede.protocols.tno.packets import Fill, NewOrder, Request, Stamp
 
 
 class StrictAnywhere(SubscriptionClock):
-    """S1, Definition 3: somewhere the number must be higher, not necessarily on the event's own topic."""
+    """Definition 3: somewhere the number must be higher, not necessarily on the event's own topic."""
 
     def __init__(self, *, printed: bool = False) -> None:
         super().__init__(printed=True)
@@ -26,7 +26,7 @@ class StrictAnywhere(SubscriptionClock):
 
 
 class NeedsTwo(Manager):
-    """S2, Figure 4 line 06: a topic is in the sequencing group when two subscriptions have both, not one."""
+    """Figure 4 line 06: a topic is in the sequencing group when two subscriptions have both, not one."""
 
     def _sequencing(self, subscriptions: Collection[tuple[str, ...]]) -> frozenset[str]:
         counts = Counter(topic for topics in subscriptions for topic in topics)
@@ -34,7 +34,7 @@ class NeedsTwo(Manager):
 
 
 class ResetsTheClock(SubscriptionClock):
-    """S3, Figure 7 line 06: a subscription's timestamp replaces the clock."""
+    """Figure 7 line 06: a subscription's timestamp replaces the clock."""
 
     def joined(self, topic: TopicId, floors: Iterable[Entry]) -> None:
         self._taken.add(topic)
@@ -43,7 +43,7 @@ class ResetsTheClock(SubscriptionClock):
 
 
 class ForgetsWhatItLeft(SubscriptionClock):
-    """S4: the clock has entries of the topics subscribed to, so leaving one drops its entry."""
+    """The clock has entries of the topics subscribed to, so leaving one drops its entry."""
 
     def left(self, topic: TopicId) -> None:
         self._taken.discard(topic)
@@ -52,17 +52,17 @@ class ForgetsWhatItLeft(SubscriptionClock):
 
 
 class SeesOnlyItsOwn(SubscriptionClock):
-    """S5, Figure 6 line 03: only entries the clock has are raised."""
+    """Figure 6 line 03: only entries the clock has are raised."""
 
     def notified(self, topic: TopicId, number: int, epoch: int, above: Iterable[Entry]) -> None:
         super().notified(topic, number, epoch, [entry for entry in above if entry[0] in self._taken])
 
     def left(self, topic: TopicId) -> None:
-        self._taken.discard(topic)  # what it has of it stays: that is S4
+        self._taken.discard(topic)  # what it has of it stays: to forget that is another error
 
 
 class KnowsNoEpoch(SubscriptionClock):
-    """S15: T_s is in every timestamp, but no subscriber takes it, so nobody compares it."""
+    """T_s is in every timestamp, but no subscriber takes it, so nobody compares it."""
 
     def in_order(self, event: Event) -> bool:
         return super().in_order(event._replace(epoch=self.epoch))
@@ -76,7 +76,7 @@ class ForgetsItsTags(SubscriptionClock):
 
 
 class InfersTheOrder(Manager):
-    """S16: a manager that meets a timestamp of a later epoch takes the order from it: only that of a group."""
+    """A manager that meets a timestamp of a later epoch takes the order from it: only that of a group."""
 
     _inferred = False
 

@@ -153,7 +153,7 @@ def test_replicas_must_be_there() -> None:
 
 
 def test_the_sequencing_group_is_what_somebody_takes_together() -> None:
-    """S2: one subscription is enough. S9: the own number is always there. Topics below are not asked."""
+    """One subscription is enough; the own number is always there. Topics below are not asked."""
     (out,) = manager(("a", "b", "c"), ("b",)).apply(Create("b", 7, 1))
     assert isinstance(out[1], Fill)
     assert (out[0], out[1].route, out[1].number) == ("a", (("a", True),), 1)
@@ -162,7 +162,6 @@ def test_the_sequencing_group_is_what_somebody_takes_together() -> None:
 
 
 def test_a_subscription_takes_no_number_and_an_older_one_changes_nothing() -> None:
-    """S7 and S6."""
     here = manager(("b",))
     (out,) = here.apply(FillSub(5, 2, ("a", "b"), 0, ("b",), ()))
     assert out == (5, SubDone(2, (("b", 0),)))
@@ -173,7 +172,7 @@ def test_a_subscription_takes_no_number_and_an_older_one_changes_nothing() -> No
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 5)), max_size=60))
 def test_each_publisher_is_numbered_in_its_order_once(asked: list[tuple[int, int]]) -> None:
-    """S14: requests come in any order and again."""
+    """Requests come in any order and again."""
     here, early, given_ = manager(("b",)), set[tuple[int, int]](), dict[tuple[int, int], int]()
     for name in asked:
         early.add(name)

@@ -1,4 +1,4 @@
-"""Every error of the printed algorithm (SPEC part 4, 2.6) is found by the search that finds none in ours.
+"""Every error of the printed algorithm is found by the search that finds none in ours.
 
 By default the seed is replayed at which the search first found it; the slow tests look for it from seed 0 on.
 """
@@ -35,7 +35,7 @@ def _trial(**values: object) -> Trial:
     return Trial(**{"ens": "straight", "answers": 0.0, "nodes": 5, **values})  # type: ignore[arg-type]
 
 
-#: By node the topics it takes: nobody takes both the second and the third (SPEC part 4, 2.5).
+#: By node the topics it takes: nobody takes both the second and the third.
 CROSSING = ((2, 3), (0, 3), (0, 2, 3), (2, 3), (0, 1, 3))
 #: Nobody takes the second and the third; an event of the third does not tell how the other two stand.
 APART = ((0, 1), (0, 1), (0, 2), (0, 2), (0, 1))

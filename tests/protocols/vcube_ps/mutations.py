@@ -1,4 +1,4 @@
-"""The errors of the printed algorithm put back, one at a time (SPEC part 2), and errors VCube-PS could have made.
+"""The errors of the printed algorithm put back, one at a time, and errors VCube-PS could have made.
 
 Each is a subclass that undoes one repair. The search that finds nothing in VCube-PS must find every one of these;
 otherwise it proves nothing.

@@ -1,4 +1,4 @@
-"""Every error of the printed algorithm (SPEC part 2), and of ours, is found by the search that finds none in VCube-PS.
+"""Every error of the printed algorithm, and of ours, is found by the search that finds none in VCube-PS.
 
 By default the seed is replayed at which the search first found it; the slow tests look for it from seed 0 on.
 """

@@ -68,7 +68,7 @@ def test_beside_runs_of_the_authors_simulator(scenario: str, nodes: int, seeds: 
 
 
 def test_all_instead_of_a_quarter_of_1024_nodes_publish() -> None:
-    """Theirs: +45.9 % (SPEC part 2)."""
+    """Theirs: +45.9 %."""
     few, all_of_them = (ours(f"many_p{share}_w1000_multi", 1024, 1)["reception_latency"][0] for share in (25, 100))
     assert 100 * (all_of_them / few - 1) == pytest.approx(45.9, abs=4)
 
