@@ -245,7 +245,7 @@ class OrderedBus:
     async def _watch(self) -> None:
         """Say that we are there, and notice which managers are not."""
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._closed:
             if self.number < self._managers and self._trouble is None:
                 await self._service.publish(f"{self._prefix}.beat", _NUMBER.pack(self.number))
             await asyncio.sleep(self._beat_s * random.uniform(0.8, 1.2))
@@ -300,7 +300,7 @@ class OrderedBus:
 
     async def _carry_calls(self) -> None:
         """Everything for the broker, in the order it was asked for."""
-        while True:
+        while not self._closed:  # a library may swallow that the task is cancelled
             call = await self._calls.get()
             try:
                 await self._carry(call)
