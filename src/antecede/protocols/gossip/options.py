@@ -4,6 +4,7 @@ from collections.abc import Callable
 from math import log2
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from antecede.core import Process, UsageError
@@ -170,6 +171,10 @@ class RoundsOptions(GossipOptions, frozen=True, kw_only=True):
     #: How many rounds back an age may name a message; 0: twice the rounds a message is young. With fewer than a message
     #: takes to reach everybody, more messages wait until their broker says how far it is; without pull, more are lost.
     colours: Annotated[int, Meta(ge=0, le=255)] = 0
+
+    def habits(self, brokers: int) -> Habits:
+        """All brokers are known from the plan: views have room for them, so none is silent and out of everybody's."""
+        return msgspec.structs.replace(super().habits(brokers), view=max(self.view, brokers))
 
     def _plan(self, relays: dict[int, frozenset[str]], habits: Habits) -> Plan:
         if self.colours == 1:
