@@ -91,7 +91,7 @@ class ListBytes(Experiment):
         "messages a round. The list of immediate predecessors, kept for each topic as it must be, does not grow "
         "with the history, which a context graph does, and with the number of brokers only as more messages are under "
         "way at a time, where vectors grow with their number. It grows with overlap, as topics do. "
-        "One colour a broker, with the number of its notice, is the shortest up to 64 brokers (8, 14 and 46 bytes, where "
+        "One colour a broker, with the number of its notice, is the shortest up to 64 brokers (8, 14 and 46 bytes; "
         "predecessors take 25, 42 and 56 at an overlap of 0.2) and grows with their number."
     )
     settings = ("context",)
