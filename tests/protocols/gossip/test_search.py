@@ -22,6 +22,13 @@ def test_a_suspicion_is_no_answer(seed: int) -> None:
     assert verdict.ok, verdict.words
 
 
+@pytest.mark.parametrize("seed", [4340, 3507, 6686, 8818])
+def test_what_nobody_hears_of_and_what_is_heard_again(seed: int) -> None:
+    """A silent broker was in nobody's view; an old standing that came again took the place of the latest."""
+    verdict = search(seed)
+    assert verdict.ok, verdict.words
+
+
 def test_a_subscriber_whose_only_broker_does_not_answer_asks_again() -> None:
     """It turned to others after a while, and where there were none said nothing any more."""
     verdict = search(30_001, msgspec.structs.replace(trial_of(30_001), brokers=2, changes=12, false_suspicions=4))

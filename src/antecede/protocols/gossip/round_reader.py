@@ -103,8 +103,9 @@ class RoundReader:
         self.heard(standing.clock)
         if standing.upto and not self._knows(standing):
             self._of_session(standing.session)
-            del self._claims[1:]
-            self._claims.append(standing)
+            if not self._claims or standing.upto > self._claims[-1].upto:  # an old one may come again
+                del self._claims[1:]
+                self._claims.append(standing)
         return self._advanced()
 
     def behind(self, standing: Standing) -> list[tuple[StreamName, int]]:

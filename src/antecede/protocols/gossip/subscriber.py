@@ -203,8 +203,8 @@ class Subscriber(Process):
                 if sender == self.home and not self.fresh and self.takes_groups == set(packet.groups):
                     self._deliver(self.reader.claim(packet))
                 for stream, position in self.reader.behind(packet):
-                    since = self._heard.get(stream, (0, self.round))[1]
-                    self._heard[stream] = (position, since)
+                    before, since = self._heard.get(stream, (0, self.round))
+                    self._heard[stream] = (max(position, before), since)
             case Attached():
                 self._begin(sender, packet)
             case _:
