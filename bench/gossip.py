@@ -5,7 +5,9 @@
 64 brokers, fan-out 3, loss 5 %, subscribers that take two of eight groups on average and pull what they lose; 50
 messages of 50 bytes, each to one group or two. 1,000 and 10,000 subscribers; --full: 50,000.
 
-Every run is a process of its own, so that peak memory is its own.
+Every run is a process of its own, so that peak memory is its own. 10,000 subscribers took 26 s of processor time and
+191 MB with gossip-context, 64 s and 424 MB with gossip-rounds, where each goes to all groups of its broker (503,200
+deliveries, none missed).
 """
 
 import argparse
