@@ -7,7 +7,8 @@ until nothing moves any more; then the judge (`antecede.audit`) reads the trace.
 
 Causal order, each source's order, nothing twice and nothing invented are asked of every run. That nobody misses a
 message (`complete`) is asked where nobody had to give up on anything, and giving up is an offence of its own
-(`gave-up`) where everything can be had by asking: where no broker crashed.
+(`gave-up`) where everything can be had by asking: where no broker crashed and, with rounds, nothing is so old that its
+round cannot be told any more (`Plan.rounds_told`).
 
     verdict = search(4711)                      # what seed 4711 draws
     verdict = search(4711, Trial(brokers=8))    # with these sizes instead
@@ -29,6 +30,7 @@ from antecede.experiments.search_vcube_ps import holding, unfinished
 from antecede.experiments.searching import Verdict, offences, run_to_rest
 from antecede.protocols.gossip import Broker, Subscriber, groups_of, together
 from antecede.protocols.gossip.options import GossipOptions
+from antecede.protocols.gossip.rounds import RoundsBroker
 from antecede.protocols.options import Founders, MakeProcess
 from antecede.protocols.registry import options
 from antecede.sim.engine import Simulation
@@ -317,7 +319,7 @@ class _Run:
         report = audit(self.recorder.rows(), rules=rules)
         more = {
             "blocked": [] if simulation.pending else self._blocked(),
-            "gave-up": [f"{given_up} messages, though everything could be had"] if given_up and trial.patient else [],
+            "gave-up": [f"{given_up} messages, though everything could be had"] if given_up and self._lasting else [],
         }
         return Verdict(
             seed=self.seed,
@@ -326,6 +328,12 @@ class _Run:
             deliveries=report.deliveries,
             packets=simulation.packets,
         )
+
+    @property
+    def _lasting(self) -> bool:
+        """Could everything be had to the end?"""
+        brokers = [process for process in self.simulation.processes.values() if isinstance(process, RoundsBroker)]
+        return self.trial.patient and all(broker.time <= broker.plan.rounds_told for broker in brokers)
 
     def _blocked(self) -> list[str]:
         found = []

@@ -9,11 +9,11 @@ import msgspec
 
 from antecede.core import Gate, Message, Process
 from antecede.core.clocks import DomainFrontier
-from antecede.experiments.search_gossip import Trial, founders_of, options_of
+from antecede.experiments.search_gossip import Trial, founders_of, options_of, trial_of
 from antecede.protocols.gossip import rounds
 from antecede.protocols.gossip.broker import Broker
 from antecede.protocols.gossip.edge import Edge
-from antecede.protocols.gossip.order import Order
+from antecede.protocols.gossip.order import Order, StreamName
 from antecede.protocols.gossip.packets import Attach, Copy, Level, Rumour, Standing
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader
@@ -243,6 +243,22 @@ def delivers_what_it_received(process: Any) -> None:
         reads(process, Eager)
 
 
+def takes_back_what_it_heard(process: Any) -> None:
+    """A standing that comes twice, or late, says again how far the broker was then."""
+    if isinstance(process, Subscriber):
+
+        def hear(stream: StreamName, position: int) -> None:
+            process._heard[stream] = (position, process._heard.get(stream, (0, process.round))[1])
+
+        process._hear = hear  # type: ignore[method-assign]
+
+
+def never_greets(process: Any) -> None:
+    """Views alone decide who hears of what."""
+    if isinstance(process, Broker):
+        process._greet = lambda: None  # type: ignore[method-assign]
+
+
 def never_asks(process: Any) -> None:
     process.habits = msgspec.structs.replace(process.habits, pull=False)
 
@@ -289,11 +305,13 @@ FOUND: list[Found] = [
     Found(no_epoch, FEW_COLOURS, 0, "causal"),
     Found(in_mid_round, ROUNDS, 0, "causal"),
     Found(skips_only, CRASHES, 0, "causal"),
-    Found(joins_anywhere, JOINS, 3, "causal"),
-    Found(takes_silence_for_an_answer, msgspec.structs.replace(ALONE, patience=1000), 5, "causal"),
+    Found(joins_anywhere, JOINS, 6, "causal"),
+    Found(takes_silence_for_an_answer, msgspec.structs.replace(ALONE, patience=1000), 4, "causal"),
     Found(does_not_break_the_chain, CRASHES_ROUNDS, 2, "causal"),
     Found(claims_too_soon, JOINS_ROUNDS, 12, "causal"),
     Found(delivers_what_it_received, SLOW, 0, "causal"),
+    Found(takes_back_what_it_heard, trial_of(6686), 22, "complete"),
+    Found(never_greets, trial_of(5466), 5466, "agreement"),
     Found(never_asks, LOSSY, 0, "gave-up"),
     Found(forgets_where_it_was, JOINS, 0, "exactly-once"),
 ]

@@ -88,6 +88,7 @@ class Broker(Process):
         self._heard: dict[StreamName, int] = {}
         self._asked_for: set[str] = set()
         self._news = 0
+        self._greetings = 0
         self._armed = False
 
     def relays_topic(self, topic: str) -> bool:
@@ -148,6 +149,8 @@ class Broker(Process):
     def receive(self, sender: int, packet: Packet) -> None:
         match packet:
             case Spread():
+                if not packet.rumours:
+                    self._greeted(sender, packet)
                 self.learn(packet.peers)
                 self._take(packet.rumours)
             case Digest():
@@ -183,6 +186,8 @@ class Broker(Process):
             if self.order.overflow == overflow and self.order.late == late:
                 self.store.add(rumour, self.round)
             self.wake_up()
+        for stream, seq in self.order.turned_away():
+            self._heard[stream] = max(seq, self._heard.get(stream, 0))
         self.deliver(delivered)
 
     def has(self, message: Message) -> bool:
@@ -244,6 +249,8 @@ class Broker(Process):
             if self.round % habits.compare == 0:
                 self._send_digest()
                 self.edge.compare()
+            if self.round % (2 * habits.compare) == 0:
+                self._greet()
         floor = self.order.clock_floor
         passed = self.order.give_up(self.round - habits.patience, self.round)
         if self.order.clock_floor > floor:
@@ -297,6 +304,21 @@ class Broker(Process):
     def _send_digest(self) -> None:
         for target in self.views.targets(self.relays, 1):
             self.out.send(target, Digest(self._levels_for(self.views.groups(target)), self._piece()))
+
+    def _greet(self) -> None:
+        """One broker after the other, known or not: small views may fall apart into circles that know only each other,
+        or leave somebody out, and what such a circle has would never come to the others."""
+        if self.brokers > 1:
+            self._greetings = self._greetings % (self.brokers - 1) + 1
+            other = (self.node + self._greetings) % self.brokers
+            if other not in self.views.down:
+                self.out.send(other, Spread((), (self.peer,)))
+
+    def _greeted(self, sender: int, packet: Spread) -> None:
+        """Who was not in our view compares notes with us before others take its place there."""
+        groups = frozenset(next((peer.groups for peer in packet.peers if peer.node == sender), ()))
+        if not self.relays.isdisjoint(groups) and not self.views.groups(sender) and sender not in self.views.down:
+            self.out.send(sender, Digest(self._levels_for(groups), (self.peer,)))
 
     def _levels_for(self, groups: frozenset[str]) -> tuple[Level, ...]:
         return tuple(

@@ -170,6 +170,7 @@ class RoundsOptions(GossipOptions, frozen=True, kw_only=True):
 
     #: How many rounds back an age may name a message; 0: twice the rounds a message is young. With fewer than a message
     #: takes to reach everybody, more messages wait until their broker says how far it is; without pull, more are lost.
+    #: What is 64 times as many rounds old is told to no subscriber: who was cut off for so long goes on without it.
     colours: Annotated[int, Meta(ge=0, le=255)] = 0
 
     def habits(self, brokers: int) -> Habits:

@@ -51,6 +51,7 @@ class Order:
         #: Messages refused because they came too late, passed without what they waited for, and not taken for want of
         #: room (they come again).
         self.late = self.given_up = self.overflow = 0
+        self._turned_away: dict[StreamName, int] = {}
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
@@ -76,6 +77,7 @@ class Order:
             self._held[message.id] = (rumour, now)
         elif verdict is Verdict.FULL:
             self.overflow += 1
+            self._turned_away[stream] = max(message.seq, self._turned_away.get(stream, 0))
         elif verdict is Verdict.LATE:
             self.late += 1
         return []
@@ -154,6 +156,11 @@ class Order:
     def missing(self) -> dict[StreamName, int]:
         """By stream: up to where something that is held waits for it."""
         return self._gate.missing()  # type: ignore[return-value]
+
+    def turned_away(self) -> list[tuple[StreamName, int]]:
+        """By stream: up to where something came that there was no room for, since this was last asked."""
+        found, self._turned_away = self._turned_away, {}
+        return list(found.items())
 
     def _needs(self, message: Message) -> list[Need]:
         topic = message.topic

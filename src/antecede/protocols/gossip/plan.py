@@ -18,6 +18,11 @@ class Plan(msgspec.Struct, frozen=True):
     streams: tuple[StreamName, ...]
     colours: int
 
+    @property
+    def rounds_told(self) -> int:
+        """How many rounds back the round of a message can be told, to whoever is about as far behind."""
+        return EPOCHS * self.colours // 4
+
     def code(self, round_: int) -> int:
         """Epoch and colour of a round."""
         return round_ % (EPOCHS * self.colours)

@@ -71,6 +71,7 @@ class RoundReader:
         self._claims: list[Standing] = []
         # Of messages there was no room for.
         self._rounds_missed: dict[MessageId, int] = {}
+        self._turned_away: dict[StreamName, int] = {}
         self._visible: list[tuple[int, StreamName]] | None = None
         self._out: list[Message] = []
         #: The latest round heard of; everything up to the horizon that was not received is late.
@@ -179,6 +180,11 @@ class RoundReader:
                 found[stream] = before.seq
         return found
 
+    def turned_away(self) -> list[tuple[StreamName, int]]:
+        """By stream: up to where something came that there was no room for, since this was last asked."""
+        found, self._turned_away = self._turned_away, {}
+        return list(found.items())
+
     def holding(self) -> list[MessageId]:
         return list(self._waiting)
 
@@ -217,6 +223,8 @@ class RoundReader:
         """Of what waits, the lowest rounds stay: they go first. Of the others the round is remembered."""
         self.overflow += 1
         last = max([received, *self._waiting.values()])
+        stream = (last.name.topic, last.name.source)
+        self._turned_away[stream] = max(last.name.seq, self._turned_away.get(stream, 0))
         self._rounds_missed[last.name] = last.round
         if len(self._rounds_missed) > _ROUNDS_MAX:
             self._rounds_missed.clear()

@@ -32,7 +32,7 @@ from antecede.protocols.gossip.edge import Edge
 from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import Attach, Beat, Copy, Level, Peer, Pull, Rumour, Standing
-from antecede.protocols.gossip.plan import EPOCHS, Plan
+from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader
 from antecede.protocols.gossip.sizes import Sizes
 from antecede.protocols.gossip.subscriber import Reader, Subscriber
@@ -96,7 +96,7 @@ class RoundsEdge(Edge):
 
     def _is_ancient(self, rumour: Rumour) -> bool:
         """Epochs do not tell its round any more: no subscriber gets it."""
-        return rumour.clock <= self._broker.time - EPOCHS * self._broker.plan.colours // 4
+        return rumour.clock <= self._broker.time - self._broker.plan.rounds_told
 
     def _break_chain(self) -> None:
         self._count += 1

@@ -54,6 +54,7 @@ class Reader(Protocol):
     def resign(self) -> None: ...
     def reached(self, stream: StreamName) -> int: ...
     def missing(self) -> dict[StreamName, int]: ...
+    def turned_away(self) -> list[tuple[StreamName, int]]: ...
     def levels(self) -> dict[StreamName, int]: ...
     def holding(self) -> list[MessageId]: ...
     @property
@@ -72,6 +73,7 @@ class NumberReader:
         self._order = order
         self.reached = order.reached
         self.missing = order.missing
+        self.turned_away = order.turned_away
         self.levels = order.levels
         self.holding = order.holding
 
@@ -198,13 +200,14 @@ class Subscriber(Process):
                 self._disown(sender)
                 if not self.fresh and self.takes_groups == set(packet.groups):
                     self._deliver(self.reader.take(packet, self.round, home=sender == self.home))
+                    for stream, position in self.reader.turned_away():
+                        self._hear(stream, position)
             case Standing():
                 self._disown(sender)
                 if sender == self.home and not self.fresh and self.takes_groups == set(packet.groups):
                     self._deliver(self.reader.claim(packet))
                 for stream, position in self.reader.behind(packet):
-                    before, since = self._heard.get(stream, (0, self.round))
-                    self._heard[stream] = (max(position, before), since)
+                    self._hear(stream, position)
             case Attached():
                 self._begin(sender, packet)
             case _:
@@ -214,6 +217,11 @@ class Subscriber(Process):
 
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet)
+
+    def _hear(self, stream: StreamName, position: int) -> None:
+        """There is something to ask for. What is said twice, or late, takes nothing back."""
+        known, since = self._heard.get(stream, (0, self.round))
+        self._heard[stream] = (max(position, known), since)
 
     def _disown(self, sender: int) -> None:
         if sender != self.home:
@@ -262,7 +270,7 @@ class Subscriber(Process):
             self._deliver(self.reader.floors(floors))
             for topic, source, position in packet.floors:
                 if position > self.reader.reached((topic, source)):
-                    self._heard[topic, source] = (position, self.round)
+                    self._hear((topic, source), position)
         self.reader.heard(packet.clock)
 
     def _move(self) -> bool:
