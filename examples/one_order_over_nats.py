@@ -89,4 +89,7 @@ async def main(url: str = "nats://127.0.0.1:4222", events: str = "1000") -> None
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except (OSError, nats.errors.Error) as error:
+        sys.exit(f"no NATS server: {error}; start one (nats-server), or name yours")

@@ -37,7 +37,9 @@ class NatsService:
                 self._client = await nats.connect(self.url, **{"error_cb": self._told, **self._options})
         except Exception as error:  # its library's own errors, and the operating system's
             reason = str(error) or type(error).__name__
-            raise ServiceError(self.url, f"no NATS server answers ({reason})") from None
+            raise ServiceError(
+                self.url, f"no NATS server answers ({reason}); start one (nats-server), or give the url of yours"
+            ) from None
 
     async def _told(self, error: Exception) -> None:
         _log.warning("%s: %s", self.url, error or type(error).__name__)
