@@ -87,6 +87,12 @@ def test_once_missed_an_event_after_a_change_of_mind() -> None:
     assert verdict.ok, verdict.words
 
 
+def test_once_repeated_nothing_while_there_was_always_something_new() -> None:
+    """A manager that waited for its replicas at every tick never sent again what another manager had not received."""
+    verdict = search(3441)
+    assert verdict.ok, verdict.words
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     assert search(7) == search(7)
 

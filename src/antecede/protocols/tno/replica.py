@@ -111,8 +111,8 @@ class Replica:
         self._tail: deque[Append] = deque(maxlen=_TAIL)
         self._ticking = False
         self._vain = 0
-        #: What was not answered at the last tick.
-        self._outstanding: set[Out] = set()
+        #: What was not answered at an earlier tick, and up to which request it follows from.
+        self._outstanding: tuple[int, set[Out]] = (0, set())
 
     def begin(self) -> None:
         """Say what there is to say before the first request."""
@@ -179,10 +179,14 @@ class Replica:
         if not self.leading:
             return
         self._match[self._host.node] = self._index
-        safe = sorted(self._match.values(), reverse=True)[len(self.members) // 2]
+        safe = self._safe()
         while self._answers and self._answers[0][0] <= safe:
             for to, packet in self._answers.popleft()[1]:
                 self._host.post(to, packet)
+
+    def _safe(self) -> int:
+        """Up to where most replicas have the requests."""
+        return sorted(self._match.values(), reverse=True)[len(self.members) // 2]
 
     # -- leading ------------------------------------------------------------------------------------------------
 
@@ -235,10 +239,13 @@ class Replica:
                 self._candidate = None  # somebody before us is back
         elif self.leading:
             self._catch_up()
-            if not self._answers:  # else they wait for other replicas, and this would too
+            index, outstanding = self._outstanding
+            if index <= self._safe():  # whatever has come since: there may be something new at every tick
                 unfinished = self.machine.unfinished()
-                self.say([out for out in unfinished if out in self._outstanding])  # the others have not had the time
-                self._outstanding = set(unfinished)
+                for to, packet in unfinished:
+                    if (to, packet) in outstanding:  # the others have not had the time
+                        self._host.post(to, packet)
+                self._outstanding = (self._index, set(unfinished))
         self.tick_later()
 
     def encourage(self) -> None:
@@ -323,6 +330,7 @@ class Replica:
         self._candidate = None
         self._answers.clear()
         self._ahead.clear()
+        self._outstanding = (0, set())
         state = self.machine.save()
         self._host.out.keep(KeptState(self.topic, ballot, self._accepted, self._index, state))
 
