@@ -1,4 +1,4 @@
-"""The errors of the printed protocol (SPEC 3.3), put back one at a time, and one of ours."""
+"""The errors of the printed protocol, put back one at a time, and one of ours."""
 
 import random
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def mutated(change: Callable[[Any], None]) -> Make:
     return make
 
 
-# -- G1: immediate predecessors of all groups together, foreign ones ignored --------
+# -- immediate predecessors of all groups together, foreign ones ignored --------
 
 
 class OneLayer(DomainFrontier):
@@ -62,7 +62,7 @@ def ignores_foreign(process: Any) -> None:
         process.order = Order(process.relays_topic, held_max=1000, clock=process.clock)
 
 
-# -- G2: waits for predecessors of groups it does not take --------
+# -- waits for predecessors of groups it does not take --------
 
 
 def waits_for_foreign(process: Any) -> None:
@@ -102,7 +102,7 @@ def trusts_0(process: Any) -> None:
     reads(process, Printed)
 
 
-# -- G3: a broker's messages are one round apart --------
+# -- a broker's messages are one round apart --------
 
 
 class OneLess(Printed):
@@ -117,7 +117,7 @@ def one_less(process: Any) -> None:
     reads(process, OneLess)
 
 
-# -- G4: colours without an epoch --------
+# -- colours without an epoch --------
 
 
 class NoEpoch(Plan, frozen=True):
@@ -142,7 +142,7 @@ def no_epoch(process: Any) -> None:
         reads(process, Printed)
 
 
-# -- G5: published in the middle of a round, with what has come by then --------
+# -- published in the middle of a round, with what has come by then --------
 
 
 def in_mid_round(process: Any) -> None:
@@ -163,7 +163,7 @@ def in_mid_round(process: Any) -> None:
         process._note = noted  # type: ignore[method-assign]
 
 
-# -- G7: what is given up is skipped, and nothing else is refused --------
+# -- what is given up is skipped, and nothing else is refused --------
 
 
 class SkipsOnly(Order):

@@ -1,4 +1,4 @@
-"""Every error of the printed protocol (SPEC 3.3), and a few of ours, is found by the search that finds none in gossip.
+"""Every error of the printed protocol, and a few of ours, is found by the search that finds none in gossip.
 
 Each is replayed at a seed that shows it, and the protocol itself passes at that seed.
 """

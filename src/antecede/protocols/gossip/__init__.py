@@ -11,8 +11,8 @@
                  `round_reader` is a subscriber's order by them
     options      who is broker, who subscribes where; how many, how often, how long
 
-The printed rules are wrong in ways that SPEC 3.3 lists (G1 … G9); each file says what it does instead, and
-tests/protocols/gossip puts each error back.
+What is wrong with the printed rules is in docs/design.md (What the papers get wrong); each file says what it does
+instead, and tests/protocols/gossip puts each error back.
 """
 
 from antecede.protocols.gossip.broker import Broker

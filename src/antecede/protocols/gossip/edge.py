@@ -1,7 +1,7 @@
 """A broker's side of its subscribers: who they are, what they take, and the short form in which messages go to them.
 
 Among brokers a message names its predecessors on every topic there is. A subscriber can only wait for what it takes, so
-its copy keeps just those (Kim & Ahn's immediate predecessors, for each topic; SPEC 3.1). What the broker has delivered
+its copy keeps just those (Kim & Ahn's immediate predecessors, for each topic). What the broker has delivered
 goes to each subscriber once; that it arrives is the subscriber's concern, who sees gaps by number and asks, and the
 broker's, who now and then says how far it is (`Standing`).
 """

@@ -1,8 +1,8 @@
 """Groups and topics: a message to several groups is published on the topic that names them all.
 
 "g1&g2" is a topic of its own, a stream of each source with numbers of its own, and is taken by everybody who takes g1
-or g2. That is SPEC 3.1's "a position in each of its groups" in fewer numbers: a message has one position, in the stream
-of its topic, and a reader of g1 alone still sees every gap that concerns it. Whoever takes A takes B as well when A's
+or g2. A position in each of its groups would be more numbers for the same: a message has one position, in the stream of
+its topic, and a reader of g1 alone still sees every gap that concerns it. Whoever takes A takes B as well when A's
 groups are among B's, so a message on B covers what lies before it on A (`core.clocks.DomainFrontier`).
 """
 

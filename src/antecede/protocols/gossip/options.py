@@ -19,7 +19,7 @@ from antecede.protocols.gossip.rounds import RoundsBroker, RoundsSubscriber
 from antecede.protocols.gossip.subscriber import Subscriber
 from antecede.protocols.options import TICKS, ChanceOptions, Founders, MakeProcess
 
-#: Rounds added to log2 of the number of brokers: the tail of a rumour's spread (SPEC 3.1).
+#: Rounds added to log2 of the number of brokers: the tail of a rumour's spread.
 _MARGIN = 4
 #: Brokers a subscriber knows of besides its own.
 _ALTERNATES = 4

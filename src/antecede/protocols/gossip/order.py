@@ -2,12 +2,12 @@
 
 A stream is (topic, source). A message waits for the entries it carries of the topics this node takes and passes the
 others on. Immediate predecessors *per topic* are what makes that right: m1 on G1, then d on G2, then m2 on G1; a reader
-of G1 ignores d and must still find m1 among what m2 names (SPEC 3.3, G1). Waiting for d instead would be for ever (G2).
+of G1 ignores d and must still find m1 among what m2 names. Waiting for d instead would be for ever.
 
 **Giving up.** What is missing may be with nobody any more: known to brokers that crashed, or stale. Who has waited
 `patience` rounds gives up on what the held message with the lowest Lamport clock misses, and lets it pass. Whatever
 precedes a missing message is unknown, so from then on everything with a lower clock than the one that passed is late:
-refused, counted, never slipped in (SPEC 3.3, G7; to skip alone loses transitive order).
+refused, counted, never slipped in (to skip what is missing and no more loses transitive order).
 """
 
 from collections.abc import Callable, Iterable

@@ -8,10 +8,10 @@ Three things tell that a message may be delivered, any one is enough:
 * **a claim** (`Standing`): the home broker says how far it is in each stream. Who has received everything up to there,
   whoever sent it, delivers it by rounds, which are Lamport clocks; and before that, what no missing one can precede.
 
-An age of 0 says "none, or older than colours tell" (SPEC 3.2), and is why ages alone do not do: to trust it loses the
-order of what is slower than the colours (SPEC 3.3, G4), and to refuse whatever comes later than that loses messages. So
-a message with such an age waits for the chain or a claim, that is, where a packet was lost, for the few rounds it takes
-to ask for it. Few colours thus cost time, never messages.
+An age of 0 says "none, or older than colours tell", and is why ages alone do not do: to trust it loses the order of
+what is slower than the colours, and to refuse whatever comes later than that loses messages. So a message with such an
+age waits for the chain or a claim, that is, where a packet was lost, for the few rounds it takes to ask for it. Few
+colours thus cost time, never messages.
 
 Without pull nobody makes claims and what is lost is lost: once the chain is broken a 0 is trusted, whatever is received
 and older than colours tell goes first, and what comes later than that is refused.

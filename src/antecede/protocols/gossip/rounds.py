@@ -3,15 +3,15 @@
 All brokers and their groups are known beforehand (`plan`). Among brokers a message carries the vectors of all groups
 (`core.clocks.GroupVectors`, Birman et al. 1991) and passes the same gate as in the other version. A subscriber gets the
 round of the message, and for each broker of the plan the *age* of that one's last message in its past: how many rounds
-before. A vector clock in the unit of rounds, of ⌈log2 C⌉ bits an entry (Kim & Ahn 2.2, SPEC 3.2).
+before. A vector clock in the unit of rounds, of ⌈log2 C⌉ bits an entry (Kim & Ahn 2.2).
 
-What the paper leaves out or gets wrong, and what is done here (SPEC 3.3):
-* G3 A broker may skip a round, so its messages are not one round apart: a subscriber waits for what the entry of the
+What the paper leaves out or gets wrong, and what is done here:
+* A broker may skip a round, so its messages are not one round apart: a subscriber waits for what the entry of the
   message's own broker names, not for "one less".
-* G4 C colours say a round only up to C; so ages reach back C − 1 rounds, and 0 stands for "none, or older". An epoch of
+* C colours say a round only up to C; so ages reach back C − 1 rounds, and 0 stands for "none, or older". An epoch of
   a byte goes with the colour, and is read as the one nearest to the present. For what is older the subscriber's broker
   vouches: it numbers its notices, and says now and then how far it is (`round_reader`).
-* G5 Messages of one round are independent only if each was made with the vector its broker had when the round began. A
+* Messages of one round are independent only if each was made with the vector its broker had when the round began. A
   broker publishes at the beginning of a round, at most one message, and what it has delivered has a lower round:
   whoever hears of a later round is in that round. Brokers that share no group tell each other the round (`Beat`), so
   that the message of one who was silent for long is not taken for an old one.

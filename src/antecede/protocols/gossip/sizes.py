@@ -1,5 +1,5 @@
 """Bytes on the wire, counted as for the other protocols (thesis 4.5.3): 20 for a header, 2 for a node or a topic, 4 for
-a counter with its node, and 4 for a clock. Vectors of rounds take their bits (Kim & Ahn 2.2, SPEC 3.2).
+a counter with its node, and 4 for a clock. Vectors of rounds take their bits (Kim & Ahn 2.2).
 """
 
 import msgspec
