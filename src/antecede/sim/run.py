@@ -16,11 +16,11 @@ from msgspec import Meta
 
 from antecede.core import UsageError
 from antecede.core.choices import parse
+from antecede.core.collector import no_collector
 from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.protocols.options import ChanceOptions, GroupOptions, MakeProcess, ProtocolOptions
 from antecede.protocols.per_topic import PerTopic
 from antecede.protocols.registry import options
-from antecede.sim.collector import no_collector
 from antecede.sim.engine import Observer
 from antecede.sim.fault_choices import FAULTS
 from antecede.sim.group_meter import GroupMeter, GroupSimulation

@@ -17,10 +17,11 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from antecede.core import UsageError
+from antecede.core.collector import no_collector
 from antecede.live.errors import GapError, JournalError
 from antecede.live.journal import Extent
 from antecede.live.journal.blocks import DamagedError
-from antecede.spark.garbage import freeze_once, no_collector
+from antecede.spark.garbage import freeze_once
 from antecede.spark.topics.columns import Builder, any_of, check_schema
 from antecede.spark.topics.options import Place, SourceOptions
 from antecede.spark.topics.stores import Store, open_store
