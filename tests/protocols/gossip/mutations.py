@@ -308,7 +308,7 @@ FOUND: list[Found] = [
     Found(joins_anywhere, JOINS, 6, "causal"),
     Found(takes_silence_for_an_answer, msgspec.structs.replace(ALONE, patience=1000), 4, "causal"),
     Found(does_not_break_the_chain, CRASHES_ROUNDS, 2, "causal"),
-    Found(claims_too_soon, JOINS_ROUNDS, 12, "causal"),
+    Found(claims_too_soon, JOINS_ROUNDS, 18, "causal"),
     Found(delivers_what_it_received, SLOW, 0, "causal"),
     Found(takes_back_what_it_heard, trial_of(6686), 22, "complete"),
     Found(never_greets, trial_of(5466), 5466, "agreement"),

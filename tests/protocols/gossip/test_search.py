@@ -70,3 +70,10 @@ def test_equal_seeds_give_equal_verdicts() -> None:
 def test_no_seed_fails(seed: int) -> None:
     verdict = search(seed)
     assert verdict.ok, (seed, verdict.words)
+
+
+@pytest.mark.parametrize("seed", [4508, 5245])
+def test_a_subscriber_remembers_the_brokers_it_knew(seed: int) -> None:
+    """Its broker did not have what it missed, or was gone, and so were all brokers that broker had told it of."""
+    verdict = search(seed)
+    assert verdict.ok, verdict.words

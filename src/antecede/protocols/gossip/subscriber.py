@@ -37,6 +37,8 @@ from antecede.protocols.gossip.sizes import Sizes
 _ROUND: Final = "round"
 #: Unanswered attempts after which a broker is taken for gone.
 _ATTEMPTS_MAX: Final = 12
+#: Other brokers a subscriber remembers.
+_ALTERNATES_MAX: Final = 16
 
 
 class Reader(Protocol):
@@ -256,7 +258,9 @@ class Subscriber(Process):
         if sender != self.home or packet.version != self._version or self._attached:
             return
         self._attached = True
-        self.alternates = [broker for broker in packet.alternates if broker != self.home] or self.alternates
+        # Those it knows come first; those known before may be the only ones left one day.
+        known = dict.fromkeys((*packet.alternates, *self.alternates))
+        self.alternates = [broker for broker in known if broker != self.home][:_ALTERNATES_MAX]
         if self.fresh:
             # What was taken already goes on where it is; what is new begins where the broker is.
             floors = [level for level in packet.floors if not self.takes_topic(level[0])]
