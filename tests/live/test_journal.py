@@ -80,7 +80,7 @@ def test_what_goes_in_comes_out_in_another_life(tmp_path: Path) -> None:
         assert [item.message for item in page.items] == [message(1), sent, message(2), message(3)]
         assert page.position == 4
         assert journal.time_us > 2000  # the end of the first life
-        await journal.replace_kept([Got(message(9))])
+        assert await journal.shorten_kept(lambda kept: kept[-1:]) == (4, 1)
         assert await journal.kept() == [Got(message(9))]
         await journal.close()
 

@@ -134,19 +134,6 @@ class Journal:
 
         return await self._read(read)
 
-    async def replace_kept(self, records: Sequence[object]) -> None:
-        """Put `records` in the place of everything kept so far: for a protocol that can say where it stands in fewer.
-
-        The caller sees to it that they stand for exactly what was kept, with no batch under way.
-        """
-        block = self._kept.encode(records)
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM kept")
-            connection.execute("INSERT INTO kept (block) VALUES (?)", (block,))
-
-        await self._do(write)
-
     async def shorten_kept(self, shorten: Callable[[list[object]], list[object]]) -> tuple[int, int]:
         """Put what `shorten` makes of the kept records in their place; how many there were and are.
 
