@@ -18,6 +18,10 @@ from antecede.spark.subjects import find_subjects
 from antecede.trace.files import read_trace, table_rows
 
 
+#: Between two things a client says: a minute of eight clients must stay within what the judge in this process takes.
+PAUSE_S = 0.025
+
+
 class Load:
     """A client of each node that answers what it reads, and remembers what was acknowledged."""
 
@@ -42,6 +46,7 @@ class Load:
             number = 0
             while not self._stopping:
                 number += 1
+                await asyncio.sleep(PAUSE_S)
                 try:
                     identity = await bus.publish(f"questions/{node}", b"%d" % number, durability="disk")
                     self.acknowledged.add((identity.source, identity.seq))
