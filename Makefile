@@ -40,7 +40,7 @@ test-slow: $(READY)
 
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
-	@$(BIN)/python -m tests.live.fuzz_frames -max_total_time=60
+	@$(BIN)/python -m tests.wire.fuzz_frames -max_total_time=60
 
 check: $(READY)
 	@$(BIN)/ruff check .

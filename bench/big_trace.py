@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from antecede.spark import layout
-from antecede.trace import Event
+from antecede.trace import Event, layout
 
 TOPIC = "all"
 RUN = "bench"

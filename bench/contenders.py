@@ -34,10 +34,10 @@ def cpu_seconds() -> float:
 
 def spark(trace: Path) -> dict:
     began = time.monotonic()
+    from antecede.audit.vectorised.verdict import Question
     from antecede.spark.audit import judge
-    from antecede.spark.judging.verdict import Question
+    from antecede.spark.audit_targets import find_subjects
     from antecede.spark.session import spark_session
-    from antecede.spark.subjects import find_subjects
 
     session = spark_session(short=True)  # as `antecede audit` does
     session.sparkContext.parallelize(range(8), 8).map(_warm).collect()

@@ -51,7 +51,7 @@ def apart(*values: object) -> dict[str, Any]:
 
 def measure(protocol: str, subscribers: int) -> dict[str, float]:
     from antecede.core import Message  # noqa: PLC0415 - only in the measured process
-    from antecede.experiments.gossip_reliability import Spreading  # noqa: PLC0415
+    from antecede.experiments.kim_ahn.reliability import Spreading  # noqa: PLC0415
     from antecede.protocols.gossip import groups_of  # noqa: PLC0415
     from antecede.sim import RunSpec, simulate  # noqa: PLC0415
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import antecede
-from antecede.live.node.local import LocalCluster
+from antecede.node.local_cluster import LocalCluster
 
 
 class Reader:

@@ -32,12 +32,12 @@ from pyspark.sql import DataFrame, SparkSession
 import antecede
 import reorder
 from antecede.core import Message
-from antecede.live.batch import Batch
-from antecede.live.envelope import seal
-from antecede.live.journal import Journal
-from antecede.live.node.local import LocalCluster
+from antecede.journal import Journal
+from antecede.journal.batch import Batch
+from antecede.node.local_cluster import LocalCluster
 from antecede.spark import register
 from antecede.spark.session import spark_session
+from antecede.wire.envelope import seal
 
 TOPICS = 20
 SOURCES = 4

@@ -12,47 +12,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from antecede.core.errors import AntecedeError, LimitError, ProtocolError, UsageError
-    from antecede.live.client.bus import Bus
-    from antecede.live.client.connect import connect
-    from antecede.live.client.errors import (
+    from antecede.client.bus import Bus
+    from antecede.client.connect import connect
+    from antecede.client.feed import Feed
+    from antecede.client.message import Message, MessageId
+    from antecede.client.sync import SyncBus, connect_sync
+    from antecede.core.errors import (
+        AntecedeError,
         ConnectionLostError,
         DeniedError,
+        GapError,
+        JournalError,
+        LimitError,
         LostHistoryError,
+        ProtocolError,
         PublishError,
+        RefusedError,
         SlowReaderError,
+        StoppedError,
+        UnreachableError,
+        UsageError,
     )
-    from antecede.live.client.feed import Feed
-    from antecede.live.client.message import Message, MessageId
-    from antecede.live.client.sync import SyncBus, connect_sync
-    from antecede.live.errors import GapError, JournalError, RefusedError, StoppedError, UnreachableError
-    from antecede.live.node.config import NodeConfig
-    from antecede.live.node.node import Node
+    from antecede.embedded import Node
+    from antecede.node.config import NodeConfig
 
 _WHERE = {
     "AntecedeError": "core.errors",
-    "Bus": "live.client.bus",
-    "ConnectionLostError": "live.client.errors",
-    "DeniedError": "live.client.errors",
-    "Feed": "live.client.feed",
-    "GapError": "live.errors",
-    "JournalError": "live.errors",
+    "Bus": "client.bus",
+    "ConnectionLostError": "core.errors",
+    "DeniedError": "core.errors",
+    "Feed": "client.feed",
+    "GapError": "core.errors",
+    "JournalError": "core.errors",
     "LimitError": "core.errors",
-    "LostHistoryError": "live.client.errors",
-    "Message": "live.client.message",
-    "MessageId": "live.client.message",
-    "Node": "live.node.node",
-    "NodeConfig": "live.node.config",
+    "LostHistoryError": "core.errors",
+    "Message": "client.message",
+    "MessageId": "client.message",
+    "Node": "embedded",
+    "NodeConfig": "node.config",
     "ProtocolError": "core.errors",
-    "PublishError": "live.client.errors",
-    "RefusedError": "live.errors",
-    "SlowReaderError": "live.client.errors",
-    "StoppedError": "live.errors",
-    "SyncBus": "live.client.sync",
-    "UnreachableError": "live.errors",
+    "PublishError": "core.errors",
+    "RefusedError": "core.errors",
+    "SlowReaderError": "core.errors",
+    "StoppedError": "core.errors",
+    "SyncBus": "client.sync",
+    "UnreachableError": "core.errors",
     "UsageError": "core.errors",
-    "connect": "live.client.connect",
-    "connect_sync": "live.client.sync",
+    "connect": "client.connect",
+    "connect_sync": "client.sync",
 }
 
 __all__ = [

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from antecede.audit import audit
-from antecede.audit.running import REMEMBERED_MAX, Finding, Name, RunningJudge
+from antecede.audit.online import REMEMBERED_MAX, Finding, Name, RunningJudge
 from antecede.trace import Event, Row
 
 Message = tuple[int, int, tuple[Name, ...]]

@@ -3,9 +3,9 @@
 import pytest
 
 from antecede.core import Message
-from antecede.live.client.records import TO_CLIENT, TO_NODE, Acks, Items, Publish
-from antecede.live.envelope import seal
-from antecede.live.node.history import Entry, columns
+from antecede.node.history import Entry, columns
+from antecede.wire.envelope import seal
+from antecede.wire.requests import TO_CLIENT, TO_NODE, Acks, Items, Publish
 
 TOPIC, BODY = "rooms/42/chat", bytes(128)
 ENVELOPE = seal(TOPIC, BODY, time_us=1_794_727_694_568_125)

@@ -235,7 +235,7 @@ class Everything:
         self.stamps["frontier"][name] = Message("t", *name, self.frontiers[node].stamp())
         self.stamps["delta"][name] = Message("t", *name, self.vectors[node].stamp())
         for gates in self.gates.values():
-            gates[node].account(*name)
+            gates[node].mark_settled(*name)
         self.under_way += [(to, name) for to in range(self.count) if to != node]
         return name
 

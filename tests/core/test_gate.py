@@ -222,7 +222,7 @@ def test_skip_fills_only_the_holes() -> None:
 
 def test_skip_does_not_make_late_what_was_dealt_with() -> None:
     gate: Gate[str] = Gate()
-    gate.account("a", 2)
+    gate.mark_settled("a", 2)
     gate.skip("a", 3)
     assert [offer(gate, name) for name in ("a1", "a2", "a3")] == [LATE, DUPLICATE, LATE]
 
@@ -231,7 +231,7 @@ def test_a_late_message_shown_with_a_tag_is_a_duplicate_from_then_on() -> None:
     gate: Gate[str] = Gate()
     gate.skip("a", 1)
     assert offer(gate, "a1") is LATE
-    gate.account("a", 1)
+    gate.mark_settled("a", 1)
     assert offer(gate, "a1") is DUPLICATE
 
 
@@ -240,16 +240,16 @@ def test_a_late_message_shown_with_a_tag_is_a_duplicate_from_then_on() -> None:
 
 def test_a_publisher_accounts_for_its_own_messages() -> None:
     gate: Gate[str] = Gate()
-    gate.account("me", 1)
+    gate.mark_settled("me", 1)
     assert offer(gate, "b1", "a1") is WAITING
-    gate.account("a", 1)
+    gate.mark_settled("a", 1)
     assert gate.drain() == ["b1"]
 
 
 def test_accounting_beyond_a_hole_counts_once_the_hole_is_filled() -> None:
     gate: Gate[str] = Gate()
-    gate.account("a", 2)
-    gate.account("a", 3)
+    gate.mark_settled("a", 2)
+    gate.mark_settled("a", 3)
     assert offer(gate, "a2") is DUPLICATE
     assert offer(gate, "a4") is WAITING
     assert gate.reached("a") == 0
@@ -261,7 +261,7 @@ def test_accounting_beyond_a_hole_counts_once_the_hole_is_filled() -> None:
 def test_a_floor_swallows_what_was_accounted_for_below_it() -> None:
     gate: Gate[str] = Gate()
     for n in (2, 4, 6, 9):
-        gate.account("a", n)
+        gate.mark_settled("a", n)
     gate.floor("a", 5)
     assert gate.reached("a") == 6
     gate.floor("a", 8)
@@ -273,7 +273,7 @@ def test_what_was_shown_out_of_order_is_not_delivered_a_second_time() -> None:
     gate: Gate[str] = Gate()
     offer(gate, "a1", "b1")
     offer(gate, "a2")
-    gate.account("a", 1)
+    gate.mark_settled("a", 1)
     assert gate.drain() == ["a2"]
     offer(gate, "b1")
     assert gate.drain() == ["b1"]
@@ -298,7 +298,7 @@ def test_overtaken_on_arrival() -> None:
     gate.drain()
     assert offer(gate, "t1", caps=["x1"]) is LATE
     assert offer(gate, "t2") is WAITING
-    gate.account("t", 1)
+    gate.mark_settled("t", 1)
     assert gate.drain() == ["t2"]
     assert offer(gate, "t1", caps=["x1"]) is DUPLICATE
 
@@ -319,7 +319,7 @@ def test_overtaken_while_it_waited() -> None:
 def test_overtaken_by_what_is_delivered_not_by_what_is_given_up() -> None:
     gate: Gate[str] = Gate()
     gate.skip("x", 5)
-    gate.account("x", 6)
+    gate.mark_settled("x", 6)
     assert offer(gate, "t1", caps=["x1"]) is READY
     assert gate.drain() == ["t1"]
 
@@ -427,11 +427,11 @@ def test_what_is_over_takes_no_room() -> None:
     gate: Gate[str] = Gate()
     for name, *needs in (["a3"], ["a2", "b1"], ["a5"], ["c1", "a5"], ["b1"], ["d2"], ["e1", "b2"]):
         offer(gate, name, *needs)
-    gate.account("d", 4)
-    gate.account("d", 6)
+    gate.mark_settled("d", 4)
+    gate.mark_settled("d", 6)
     gate.floor("d", 5)
-    gate.account("e", 1)
-    gate.account("a", 4)
+    gate.mark_settled("e", 1)
+    gate.mark_settled("a", 4)
     offer(gate, "a1")
     offer(gate, "b2")
     assert gate.drain() == ["b1", "a1", "b2", "a2", "a3", "a5", "c1"]

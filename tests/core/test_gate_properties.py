@@ -119,7 +119,7 @@ class SlowGate:
                 self.skipped.add(where)
                 self.done.add(where)
 
-    def account(self, stream: Stream, n: int) -> None:
+    def mark_settled(self, stream: Stream, n: int) -> None:
         self.skipped.discard((stream, n))
         if self.is_inside((stream, n)):
             self.void.add((stream, n))
@@ -228,7 +228,7 @@ def reads_with(held: int, needs: int) -> int:
     levels.reads = 0
     assert gate.offer("it", [("me", 1)], [(f"s{k}", 1) for k in range(needs)]) is Verdict.WAITING
     for k in range(needs):
-        gate.account(f"s{k}", 1)
+        gate.mark_settled(f"s{k}", 1)
     assert gate.drain() == ["it"]
     return levels.reads
 
@@ -248,7 +248,7 @@ def test_a_message_resumes_where_it_stopped() -> None:
     gate, levels = counting_gate()
     gate.offer("it", [("me", 1)], [*((f"s{k}", 0) for k in range(999)), ("last", 1)])
     levels.reads = 0
-    gate.account("last", 1)
+    gate.mark_settled("last", 1)
     assert gate.drain() == ["it"]
     assert levels.reads < 10
 
@@ -302,7 +302,7 @@ def test_what_was_accounted_for_beyond_a_hole_is_not_looked_at_again_and_again()
     def work(beyond: int) -> int:
         gate: Gate[str] = Gate()
         for n in range(beyond):
-            gate.account("a", 1000 + n)
+            gate.mark_settled("a", 1000 + n)
         gate.offer("a1", [("a", 1)])
         return instructions(gate.drain)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from antecede.core import AntecedeError, LimitError, Message, MessageId, Outbox, Process, UsageError
+from antecede.core import AntecedeError, LimitError, Message, Outbox, Process, TopicMessageId, UsageError
 
 
 class Ping(Process):
@@ -87,7 +87,7 @@ def test_a_protocol_must_say_what_it_does() -> None:
 
 def test_a_message_has_a_name_and_does_not_change() -> None:
     message = Message("rooms/42", 7, 3, ((1, 2),), b"hi")
-    assert message.id == MessageId("rooms/42", 7, 3)
+    assert message.id == TopicMessageId("rooms/42", 7, 3)
     assert str(message.id) == "rooms/42/7.3"
     with pytest.raises(AttributeError):
         message.seq = 4  # type: ignore[misc]

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from antecede.experiments.epidemic_model import all_reached, mean_reached, rounds_to_all, spread
+from antecede.experiments.kim_ahn.epidemic_model import all_reached, mean_reached, rounds_to_all, spread
 
 
 def by_dice(nodes: int, fanout: int, rng: random.Random, loss: float, crash: float) -> int:

@@ -3,8 +3,8 @@
 import pytest
 
 from antecede.audit import audit
-from antecede.experiments.gossip_bytes import ListBytes
-from antecede.experiments.gossip_reliability import Reliability
+from antecede.experiments.kim_ahn.bytes import ListBytes
+from antecede.experiments.kim_ahn.reliability import Reliability
 from antecede.sim import RunSpec, simulate
 
 

@@ -4,8 +4,8 @@ from statistics import mean
 
 import pytest
 
-from antecede.experiments.epidemic_model import mean_reached, spread
-from antecede.experiments.kim_ahn import CRASH, KIM_AHN, LOSS, AllReached, Reached, StepsToAll
+from antecede.experiments.kim_ahn.epidemic_model import mean_reached, spread
+from antecede.experiments.kim_ahn.figures import CRASH, KIM_AHN, LOSS, AllReached, Reached, StepsToAll
 
 
 @pytest.fixture(scope="module")

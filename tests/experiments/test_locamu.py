@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from antecede.experiments import EXPERIMENTS, find
-from antecede.experiments.locamu import Load, crossing, metadata
-from antecede.experiments.locamu_crash import CrashOfARelay
-from antecede.experiments.locamu_metadata import (
+from antecede.experiments.locamu.crash import CrashOfARelay
+from antecede.experiments.locamu.figures import Load, crossing, metadata
+from antecede.experiments.locamu.metadata import (
     cbcast_header,
     locamu_header,
     memberships,

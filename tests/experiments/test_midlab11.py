@@ -6,14 +6,14 @@ from typing import TypeAlias
 
 import pytest
 
-from antecede.core.message import MessageId
+from antecede.core.message import TopicMessageId
 from antecede.experiments.base import Experiment
-from antecede.experiments.midlab11 import PUBLICATIONS, TOPICS, Buffer, Latency, Overhead, mean_rank
-from antecede.experiments.midlab11_adaptation import Adaptation, Swaps
-from antecede.experiments.midlab11_measure import Notified
-from antecede.experiments.midlab11_patterns import Patterns, consistent, kind_of, patterns
-from antecede.experiments.midlab11_prototype import Prototype
-from antecede.experiments.midlab11_swaps import READINGS, Reading, course, publications
+from antecede.experiments.midlab11.adaptation import Adaptation, Swaps
+from antecede.experiments.midlab11.figures import PUBLICATIONS, TOPICS, Buffer, Latency, Overhead, mean_rank
+from antecede.experiments.midlab11.measure import Notified
+from antecede.experiments.midlab11.patterns import Patterns, consistent, kind_of, patterns
+from antecede.experiments.midlab11.prototype import Prototype
+from antecede.experiments.midlab11.swaps import READINGS, Reading, course, publications
 
 #: By protocol and metric.
 Found: TypeAlias = dict[tuple[str, str], float]
@@ -99,14 +99,14 @@ def test_a_small_buffer_takes_most_tags_away_and_tno_plus_all() -> None:
 # -- patterns ---------------------------------------------------------------------------------------------------------
 
 
-def events_of_kinds(kinds: str) -> list[MessageId]:
+def events_of_kinds(kinds: str) -> list[TopicMessageId]:
     """Events that are of these kinds under seed 1, one after the other."""
-    found: list[MessageId] = []
+    found: list[TopicMessageId] = []
     for kind in kinds:
         seq = found[-1].seq + 1 if found else 1
-        while kind_of(MessageId("t", 0, seq), 1) != int(kind):
+        while kind_of(TopicMessageId("t", 0, seq), 1) != int(kind):
             seq += 1
-        found.append(MessageId("t", 0, seq))
+        found.append(TopicMessageId("t", 0, seq))
     return found
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from antecede.experiments import EXPERIMENTS, find
 from antecede.experiments.summary import Line, measure, summarise
-from antecede.experiments.thesis_ch5 import FAITHFUL, ROOT_0
+from antecede.experiments.thesis.chapter_5 import FAITHFUL, ROOT_0
 from antecede.sim import RunSpec, simulate
 
 CHAPTER_5 = [name for name in EXPERIMENTS if name.startswith(("thesis-figure-5", "thesis-table-5", "thesis-section-5"))]

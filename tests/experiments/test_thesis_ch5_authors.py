@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 import pytest
 
 from antecede.core import UsageError
-from antecede.experiments.authors_simulator import measured, reference, references, spec
+from antecede.experiments.thesis.authors_simulator import measured, reference, references, spec
 from antecede.sim import simulate
 
 SCENARIOS = sorted({(row.scenario, row.nodes) for row in references()}, key=lambda place: (place[1], place[0]))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from antecede.core import AntecedeError
+from antecede.core.errors import JournalError
 from antecede.gateway import memory as memory_file
 from antecede.gateway.memory import Memory
-from antecede.live.batch import Batch
-from antecede.live.errors import JournalError
+from antecede.journal.batch import Batch
 from antecede.protocols.tno import OrderingModule, Settings
 from antecede.protocols.tno.packets import Create, Published, UpdateSub
 from antecede.protocols.tno.replica import Kept

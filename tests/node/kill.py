@@ -9,14 +9,13 @@ from typing import Any
 import antecede
 from antecede.audit import audit
 from antecede.audit.report import Report
-from antecede.live.journal import export_trace
-from antecede.live.node.local import LocalCluster
+from antecede.audit.vectorised.verdict import Question
+from antecede.journal import export_trace
+from antecede.node.local_cluster import LocalCluster
 from antecede.spark.audit import judge as judge_on_spark
-from antecede.spark.judging.verdict import Question
+from antecede.spark.audit_targets import find_subjects
 from antecede.spark.session import spark_session
-from antecede.spark.subjects import find_subjects
 from antecede.trace.files import read_trace, table_rows
-
 
 #: Between two things a client says: a minute of eight clients must stay within what the judge in this process takes.
 PAUSE_S = 0.025

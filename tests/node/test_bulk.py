@@ -10,14 +10,15 @@ import msgspec
 import pytest
 
 from antecede import DeniedError, GapError, Node, RefusedError, StoppedError, UnreachableError, UsageError
-from antecede.live.bulk import records, releasing
-from antecede.live.bulk.caller import Caller
-from antecede.live.bulk.records import Discard, Done, Look, Page, Read, Release, Row, Stage, Stand, encode_rows
-from antecede.live.bulk.staging import Staging
-from antecede.live.envelope import seal, unseal
-from antecede.live.journal import JournalFile, Retention
-from antecede.live.journal.blocks import decode_deliveries
-from antecede.live.security.tokens import new_token
+from antecede.client.bulk import Caller
+from antecede.journal import JournalFile, Retention
+from antecede.journal.blocks import decode_deliveries
+from antecede.node.bulk import releasing
+from antecede.node.bulk.staging import Staging
+from antecede.wire import bulk as records
+from antecede.wire.bulk import Discard, Done, ExtentQuery, ExtentReply, Page, Read, Release, Row, Stage, encode_rows
+from antecede.wire.envelope import seal, unseal
+from antecede.wire.security.tokens import new_token
 
 from ..client.running import awaited
 from .clusters import cluster, make, restart
@@ -38,7 +39,7 @@ async def ask(
     return await asyncio.to_thread(run)
 
 
-ANSWERS: dict[type, type] = {Look: Stand, Read: Page, Stage: Done, Release: Done, Discard: Done}
+ANSWERS: dict[type, type] = {ExtentQuery: ExtentReply, Read: Page, Stage: Done, Release: Done, Discard: Done}
 
 
 def read(page: Page) -> list[tuple[int, str]]:
@@ -82,8 +83,8 @@ async def test_pages(tmp_path: Path) -> None:
     async with cluster(1, tmp_path) as [node]:
         begin_us = time.time_ns() // 1000
         await publish(node, *"abcdef")
-        (stand,) = await ask(node, Look(time_us=begin_us, after=2, last=6, bytes_max=1))
-        assert stand == Stand(node.slot, 0, 6, before=0, within=3)
+        (stand,) = await ask(node, ExtentQuery(time_us=begin_us, after=2, last=6, bytes_max=1))
+        assert stand == ExtentReply(node.slot, 0, 6, before=0, within=3)
         pages = await ask(node, Read(0, 6, ("#",)), Read(2, 5, ("#",)), Read(6, 6, ("#",)))
         assert [(at, body) for at, body in read(pages[0])] == list(enumerate("abcdef", 1))
         assert [page.reached for page in pages] == [6, 5, 6]
@@ -98,14 +99,14 @@ async def test_pages(tmp_path: Path) -> None:
 
 @awaited
 async def test_grants_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antecede.live.bulk.service.PAGE_BYTES", 40)
+    monkeypatch.setattr("antecede.node.bulk.service.PAGE_BYTES", 40)
     tokens = tmp_path / "tokens.json"
     token = new_token(tokens, "carol", publish=("b",), subscribe=("b/#",))
     node = make(0, (), tmp_path, tokens=str(tokens))
     async with node:
         writer = new_token(tmp_path / "more.json", "dan", publish=("#",))
         with pytest.raises(RefusedError, match="token is not known"):
-            await ask(node, Look(), token=writer)
+            await ask(node, ExtentQuery(), token=writer)
         for number in range(20):
             envelope = seal("b/c" if number % 3 == 0 else "secret", f"{number}".encode(), time_us=1)
             await asyncio.wrap_future(
@@ -134,7 +135,7 @@ async def _safe(node: Node, envelope: bytes) -> None:
 
 @awaited
 async def test_large_blocks_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antecede.live.bulk.service.PAGE_BYTES", 1000)
+    monkeypatch.setattr("antecede.node.bulk.service.PAGE_BYTES", 1000)
     async with cluster(1, tmp_path) as [node]:
         bodies = [f"{number}".zfill(300) for number in range(10)]
         await asyncio.gather(*[_safe(node, seal("a", body.encode(), time_us=1)) for body in bodies])
@@ -153,9 +154,9 @@ async def test_large_blocks_are_split(tmp_path: Path, monkeypatch: pytest.Monkey
 async def test_a_node_without_a_journal_says_so() -> None:
     async with cluster(1) as [node]:
         with pytest.raises(RefusedError, match="keeps no journal"):
-            await ask(node, Look())
+            await ask(node, ExtentQuery())
     with pytest.raises(UnreachableError):
-        await ask(node, Look())
+        await ask(node, ExtentQuery())
     with pytest.raises(UsageError, match="is not that of one node"):
         Caller("antecede://a:1,b:2")
 
@@ -165,7 +166,7 @@ async def test_who_breaks_the_rules_is_shown_the_door(tmp_path: Path) -> None:
     async with cluster(1, tmp_path) as [node]:
         greeting = hello(role=records.ROLE, speaks=records.SPEAKS)
         bad = [
-            records.TO_NODE.frame(Look(), Look()),
+            records.TO_NODE.frame(ExtentQuery(), ExtentQuery()),
             records.TO_NODE.frame(Release("", 1, ())),
             records.TO_NODE.frame(Stage("p" * 41, 0, b"")),
             b"\0\0\0\2\xff\xff",

@@ -8,7 +8,7 @@ import pytest
 
 import antecede
 from antecede.audit import audit
-from antecede.live.journal import export_rows
+from antecede.journal import export_rows
 from tests.client.running import awaited, bodies, take, until
 from tests.node.clusters import cluster, make, restart, until_all_have
 

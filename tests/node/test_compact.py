@@ -6,9 +6,9 @@ from pathlib import Path
 import antecede
 from antecede import Node
 from antecede.core import Message
-from antecede.live.node.compact import compact
-from antecede.live.node.config import NodeConfig
-from antecede.live.node.protocol import OVERLAYS
+from antecede.node.compact import compact
+from antecede.node.config import NodeConfig
+from antecede.node.protocol import OVERLAYS
 from antecede.protocols.vcube_diagnosis import Life
 from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
 from tests.client.running import awaited, take

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import antecede
-from antecede.live.node.config import load_config, make_config
-from antecede.live.node.local import LocalCluster
-from antecede.live.security import init_certificates, new_token
+from antecede.node.config import load_config, make_config
+from antecede.node.local_cluster import LocalCluster
+from antecede.wire.security import init_certificates, new_token
 from tests.client.running import awaited
 
 

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from antecede.core import Message
-from antecede.live.batch import Batch
-from antecede.live.client.records import TO_CLIENT, FromNode, Items, Order, Policy, Subscribe
-from antecede.live.envelope import seal
-from antecede.live.node.feed import Feed
-from antecede.live.node.history import History
-from antecede.live.node.hub import Hub
-from antecede.live.node.session import Session
+from antecede.journal.batch import Batch
+from antecede.node.feed import Feed
+from antecede.node.history import History
+from antecede.node.hub import Hub
+from antecede.node.session import Session
 from antecede.protocols.vcube_ps.packets import Pub
+from antecede.wire.envelope import seal
+from antecede.wire.requests import TO_CLIENT, FromNode, Items, Order, Policy, Subscribe
 
 FILTERS = ("a", "b/#")
 TOPICS = ("a", "b/1", "c")

@@ -9,9 +9,9 @@ import pytest
 
 from antecede.audit import audit
 from antecede.core import Message, UsageError
-from antecede.live.journal import export_rows
-from antecede.live.node.config import NodeConfig
-from antecede.live.node.gossip import compact
+from antecede.journal import export_rows
+from antecede.node.config import NodeConfig
+from antecede.node.gossip import compact
 from antecede.protocols.gossip.packets import Rumour
 from antecede.protocols.gossip.records import Began, Delivered, Published
 from tests.client.running import awaited, take
@@ -100,7 +100,7 @@ def test_settings_are_checked() -> None:
 
 
 def test_a_shorter_account_restores_the_same_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    from antecede.live.node import gossip  # noqa: PLC0415 - to shorten what is kept
+    from antecede.node import gossip  # noqa: PLC0415 - to shorten what is kept
 
     monkeypatch.setattr(gossip, "_MESSAGES", 3)
     config = NodeConfig(**GOSSIP)

@@ -10,9 +10,9 @@ import pytest
 import antecede
 from antecede.audit import audit
 from antecede.core import UsageError
-from antecede.live.journal import export_trace
-from antecede.live.node.config import NodeConfig, load_config
-from antecede.live.node.local import LocalCluster
+from antecede.journal import export_trace
+from antecede.node.config import NodeConfig, load_config
+from antecede.node.local_cluster import LocalCluster
 from antecede.trace.files import read_trace, table_rows
 from tests.client.running import awaited
 from tests.node.clusters import cluster, restart, until_all_have

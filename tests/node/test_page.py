@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import antecede
-from antecede.live.node.local import LocalCluster
+from antecede.node.local_cluster import LocalCluster
 from tests.client.running import awaited
 from tests.report.browser import Browser
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import antecede
-from antecede.live.client.records import Policy
-from antecede.live.node.local import LocalCluster
+from antecede.node.local_cluster import LocalCluster
+from antecede.wire.requests import Policy
 from tests.client.running import take
 
 pytestmark = pytest.mark.slow

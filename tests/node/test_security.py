@@ -14,14 +14,14 @@ import pytest
 import antecede
 from antecede import Node
 from antecede.core import Message
-from antecede.live.client.records import SPEAKS, TO_NODE, Publish, Subscribe
-from antecede.live.codec import FRAME_BYTES_MAX, HANDSHAKE, Hello
-from antecede.live.node.joining import CODEC as ROSTER_CODEC
-from antecede.live.node.joining import SPEAKS as ROSTER_SPEAKS
-from antecede.live.node.joining import Table, Wish
-from antecede.live.node.protocol import OVERLAYS
-from antecede.live.security import CertificateSet, client_tls, init_certificates, issue, new_token
+from antecede.node.joining import CODEC as ROSTER_CODEC
+from antecede.node.joining import SPEAKS as ROSTER_SPEAKS
+from antecede.node.joining import Table, Wish
+from antecede.node.protocol import OVERLAYS
 from antecede.protocols.vcube_ps.packets import Pub
+from antecede.wire.codec import FRAME_BYTES_MAX, HANDSHAKE, Hello
+from antecede.wire.requests import SPEAKS, TO_NODE, Publish, Subscribe
+from antecede.wire.security import CertificateSet, client_tls, init_certificates, issue, new_token
 from tests.client.running import awaited, take, until
 from tests.node.clusters import QUICK, cluster
 

@@ -15,22 +15,22 @@ from antecede import Bus, Feed, Message, MessageId, Node
 from antecede.audit import audit
 from antecede.core import Frontier, Packet, ProtocolError, UsageError
 from antecede.core import Message as CoreMessage
-from antecede.live.bulk.records import Release, Stage
-from antecede.live.client.records import Begun, Items
-from antecede.live.envelope import seal
-from antecede.live.errors import StoppedError
-from antecede.live.journal import export_rows
-from antecede.live.node.config import NodeConfig
-from antecede.live.node.history import History
-from antecede.live.node.hub import Hub
-from antecede.live.node.local import LocalCluster
-from antecede.live.node.protocol import OVERLAYS
-from antecede.live.node.total import TotalProcess, check_events, compact
+from antecede.core.errors import StoppedError
+from antecede.journal import export_rows
+from antecede.node.config import NodeConfig
+from antecede.node.history import History
+from antecede.node.hub import Hub
+from antecede.node.local_cluster import LocalCluster
+from antecede.node.protocol import OVERLAYS
+from antecede.node.total import TotalProcess, check_events, compact
 from antecede.protocols.options import PROMISES, TOTAL
 from antecede.protocols.tno import encode_event
 from antecede.protocols.tno.records import Asked, Told
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.trace import Event, Row
+from antecede.wire.bulk import Release, Stage
+from antecede.wire.envelope import seal
+from antecede.wire.requests import Begun, Items
 from tests.client.running import awaited, take
 from tests.node.clusters import cluster, make, restart, until_all_have
 from tests.node.kill import Load, all_agree

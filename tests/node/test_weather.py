@@ -11,12 +11,12 @@ import pytest
 from antecede import Node
 from antecede.audit import audit
 from antecede.core import Packet, UsageError
-from antecede.live.journal import export_rows
-from antecede.live.transport import Handler, Transport
-from antecede.live.weather import Clear, Cut, Weather, WeatheredTransport, in_weather
+from antecede.journal import export_rows
+from antecede.node.fault_injection import Clear, Cut, Weather, WeatheredTransport, in_weather
 from antecede.protocols.causal_broadcast import Bundle
 from antecede.sim.faults import duplicating, losing
 from antecede.sim.network import Network
+from antecede.wire.transport import Handler, Transport
 from tests.client.running import awaited, until
 from tests.node.clusters import make, restart, until_all_have
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from antecede.experiments.search_vcube_ps import search
+from antecede.search.vcube_ps import search
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from antecede.experiments import EXPERIMENTS, Case
 from antecede.spark.manifest import Manifest, RunRow
-from antecede.spark.place import Asked, write_asked
 from antecede.spark.results import tabulate, write_tables
+from antecede.spark.sweep_directory import Asked, write_asked
 from antecede.spark.task import Task, carry_out
 
 NAME = "thesis-table-4.1"

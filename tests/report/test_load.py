@@ -10,8 +10,8 @@ from antecede.core import UsageError
 from antecede.report import page
 from antecede.report.load import load
 from antecede.spark.audit import AUDIT_SCHEMA
-from antecede.spark.layout import EVENTS, bucket_name, runs_path
 from antecede.spark.results import write_tables
+from antecede.trace.layout import EVENTS, bucket_name, runs_path
 
 from .runs import line
 from .sweeps import NAME, make_sweep

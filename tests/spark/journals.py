@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 
 from antecede.core import Message
-from antecede.live.batch import Batch
-from antecede.live.envelope import seal
-from antecede.live.journal import Journal, Retention
+from antecede.journal import Journal, Retention
+from antecede.journal.batch import Batch
+from antecede.wire.envelope import seal
 
 BEGIN_US = 1_763_200_000_000_000
 #: Between two deliveries.

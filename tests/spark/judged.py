@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from antecede.audit import Report, audit
+from antecede.audit.vectorised.verdict import Outcome, Question
 from antecede.core import UsageError
-from antecede.spark.judging.verdict import Outcome, Question
 from antecede.trace import Row
 
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 import antecede
-from antecede.live.node.local import LocalCluster
+from antecede.node.local_cluster import LocalCluster
 
 T = TypeVar("T")
 

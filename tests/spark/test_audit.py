@@ -10,13 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from antecede.audit import ALL_RULES
+from antecede.audit.vectorised.verdict import Question
 from antecede.core import UsageError
-from antecede.spark import layout
 from antecede.spark.audit import AUDIT_SCHEMA, audit, judge, verdict_table
-from antecede.spark.judging.verdict import Question
-from antecede.spark.subjects import find_subjects
+from antecede.spark.audit_targets import find_subjects
 from antecede.spark.sweep import sweep
-from antecede.trace import SCHEMA, Row
+from antecede.trace import SCHEMA, Row, layout
 from antecede.trace.files import write_trace
 
 from .judged import same_verdict

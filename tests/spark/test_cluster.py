@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from antecede.audit.vectorised.verdict import Question
 from antecede.experiments import find
-from antecede.spark import layout
 from antecede.spark.audit import judge
-from antecede.spark.judging.verdict import Question
+from antecede.spark.audit_targets import find_subjects
 from antecede.spark.manifest import load_runs
-from antecede.spark.place import read_asked
 from antecede.spark.results import load_summary, load_values
-from antecede.spark.subjects import find_subjects
 from antecede.spark.sweep import sweep
+from antecede.spark.sweep_directory import read_asked
+from antecede.trace import layout
 
 from .cluster import cluster
 

@@ -11,15 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.audit import ALL_RULES
+from antecede.audit.vectorised import causal, graph, messages
+from antecede.audit.vectorised.messages import Messages, distinct
+from antecede.audit.vectorised.scc import points_of
+from antecede.audit.vectorised.source import DirectorySource, TableSource
+from antecede.audit.vectorised.thin import thin
+from antecede.audit.vectorised.verdict import Question, graph_to_add, judge_run, read_ledger, survey_bucket
 from antecede.sim import RunSpec, simulate
-from antecede.spark import layout
-from antecede.spark.judging import causal, graph, messages
-from antecede.spark.judging.messages import Messages, distinct
-from antecede.spark.judging.scc import points_of
-from antecede.spark.judging.source import DirectorySource, TableSource
-from antecede.spark.judging.thin import thin
-from antecede.spark.judging.verdict import Question, graph_to_add, judge_run, read_ledger, survey_bucket
-from antecede.trace import Event, Row
+from antecede.trace import Event, Row, layout
 from tests.audit.random_runs import retimed
 from tests.audit.scenario import read_scenario
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.spark import layout
 from antecede.spark.manifest import load_runs
-from antecede.spark.place import read_asked
 from antecede.spark.results import load_summary, load_values
 from antecede.spark.sweep import sweep
+from antecede.spark.sweep_directory import read_asked
+from antecede.trace import layout
 
 from .small import Slow
 

@@ -10,8 +10,7 @@ import pytest
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec, simulate
-from antecede.spark import layout
-from antecede.trace import SCHEMA
+from antecede.trace import SCHEMA, layout
 from antecede.trace.files import read_trace
 
 from .traces import random_trace, table

@@ -8,11 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec, simulate
-from antecede.spark import layout
 from antecede.spark import metrics as M
 from antecede.spark.frames import read_traces
-from antecede.spark.trouble import reading
-from antecede.trace import Event, Row
+from antecede.spark.read_errors import reading
+from antecede.trace import Event, Row, layout
 from antecede.trace.files import write_trace
 
 from .traces import table

@@ -1,9 +1,9 @@
 """A sweep's runs are judged by what their protocol promises, unless something else was asked for."""
 
 from antecede.audit import DEFAULT_RULES
+from antecede.audit.vectorised.verdict import Question
 from antecede.spark.audit import _question
-from antecede.spark.judging.verdict import Question
-from antecede.spark.subjects import Subject
+from antecede.spark.audit_targets import Subject
 
 
 def test_a_run_is_asked_what_it_promises() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from antecede.experiments import searches
-from antecede.experiments.searching import Search, Verdict
+from antecede.search import registry as searches
+from antecede.search.harness import Search, Verdict
 from antecede.spark.search import FAILURES_SHOWN, search_here, search_on_spark
 
 

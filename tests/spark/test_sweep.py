@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 from antecede.core import UsageError
 from antecede.experiments.summary import measure, summarise
 from antecede.sim import simulate
-from antecede.spark import layout
 from antecede.spark.manifest import Manifest, RunRow, load_runs
-from antecede.spark.place import claim, read_asked
 from antecede.spark.plan import Plan, make_plan
 from antecede.spark.results import load_summary, load_values
 from antecede.spark.sweep import sweep
+from antecede.spark.sweep_directory import claim, read_asked
+from antecede.trace import layout
 from antecede.trace.files import table_rows
 
 from .small import Deadly, Faulty, Sibling, Small

@@ -9,7 +9,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from antecede.core import AntecedeError, UsageError
-from antecede.live.errors import JournalError
+from antecede.core.errors import JournalError
 from antecede.spark.topics.columns import SCHEMA
 from antecede.spark.topics.options import source_options
 from antecede.spark.topics.source import TopicReader

@@ -12,13 +12,12 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import DataType, LongType, StringType, StructField, StructType
 
 from antecede.core import AntecedeError, UsageError
-from antecede.live.client.errors import DeniedError
-from antecede.live.errors import RefusedError, UnreachableError
-from antecede.live.security import init_certificates
-from antecede.live.security.tokens import new_token
+from antecede.core.errors import DeniedError, RefusedError, UnreachableError
 from antecede.spark.topics.options import Where, sink_options, source_options
 from antecede.spark.topics.sink import TopicWriter
 from antecede.spark.topics.stores import open_store
+from antecede.wire.security import init_certificates
+from antecede.wire.security.tokens import new_token
 
 from .nodes import Cluster
 

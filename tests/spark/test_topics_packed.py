@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from antecede.core import Message
-from antecede.live.bulk.records import Piece
-from antecede.live.envelope import seal
-from antecede.live.journal.blocks import DamagedError, encode_deliveries
+from antecede.journal.blocks import DamagedError, encode_deliveries
 from antecede.spark.topics.chunks import Chunk
 from antecede.spark.topics.columns import SCHEMA, Builder
 from antecede.spark.topics.packed import packed_columns
 from antecede.spark.topics.plain import plain_columns
+from antecede.wire.bulk import Piece
+from antecede.wire.envelope import seal
 
 KINDS = {field.name: field.type for field in to_arrow_schema(SCHEMA, timezone="UTC")}
 

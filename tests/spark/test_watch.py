@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 import antecede
 from antecede.cli.commands import make_app
 from antecede.core import AntecedeError, Message, UsageError
-from antecede.live.envelope import seal
-from antecede.live.journal import Journal
+from antecede.journal import Journal
 from antecede.spark.watching.job import live_audit
 from antecede.spark.watching.places import name_places
 from antecede.spark.watching.view import View
+from antecede.wire.envelope import seal
 
 from .journals import BEGIN_US, append
 from .nodes import Cluster

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from antecede.live.codec import PacketCodec
-from antecede.live.memory import MemoryNetwork
-from antecede.live.tcp import TcpLimits, TcpTransport
-from antecede.live.transport import Transport
 from antecede.protocols.causal_broadcast import Bundle
 from antecede.testing import MemoryWorld, Scenario, SimWorld, Subject, TcpWorld, check_transport, fair_pairs, play
+from antecede.wire.codec import PacketCodec
+from antecede.wire.memory import MemoryNetwork
+from antecede.wire.tcp import TcpLimits, TcpTransport
+from antecede.wire.transport import Transport
 
 PAIRS = list(fair_pairs())
 

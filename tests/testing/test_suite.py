@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from antecede.core import Message, Packet, Process
-from antecede.live.memory import MemoryNetwork, MemoryTransport
-from antecede.live.transport import Transport
 from antecede.protocols.causal_broadcast import Bundle
 from antecede.testing import (
     SCENARIOS,
@@ -24,6 +22,8 @@ from antecede.testing import (
     play,
 )
 from antecede.testing import transports as transport_checks
+from antecede.wire.memory import MemoryNetwork, MemoryTransport
+from antecede.wire.transport import Transport
 
 
 class Careless(Process):

@@ -12,8 +12,8 @@ itself (a delivery without a topic, a node whose time goes backwards) is refused
 Rows count from 0, as in the table.
 """
 
-from antecede.audit.history import MESSAGES_MAX, OUT_OF_ORDER
-from antecede.audit.judge import ALL_RULES, DEFAULT_RULES, audit
+from antecede.audit.reference.history import MESSAGES_MAX, OUT_OF_ORDER
+from antecede.audit.reference.judge import ALL_RULES, DEFAULT_RULES, audit
 from antecede.audit.report import Example, Report, RuleResult, Verdict
 
 __all__ = [

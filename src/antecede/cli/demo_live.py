@@ -10,17 +10,17 @@ from typing import Final
 
 from rich.console import Console
 
+from antecede.audit.vectorised.verdict import Question
 from antecede.cli.progress import start_spark
+from antecede.client.connect import connect
 from antecede.core import AntecedeError, UsageError
-from antecede.live.client.connect import connect
-from antecede.live.journal import export_rows, export_trace
-from antecede.live.node.local import LocalCluster
+from antecede.journal import export_rows, export_trace
+from antecede.node.local_cluster import LocalCluster
 from antecede.report import Contents, page, space_time
 from antecede.report.contents import AuditRow, Picture
 from antecede.report.files import PAGE_MARK, write_own
 from antecede.spark.audit import RunVerdict, judge
-from antecede.spark.judging.verdict import Question
-from antecede.spark.subjects import find_subjects
+from antecede.spark.audit_targets import find_subjects
 from antecede.trace import Row
 
 NODES: Final = 8

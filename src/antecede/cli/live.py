@@ -11,14 +11,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from antecede.client.bus import Bus, parse_durability
+from antecede.client.connect import connect
+from antecede.client.message import Message, MessageId
 from antecede.core import UsageError
-from antecede.live.client.bus import Bus, parse_durability
-from antecede.live.client.connect import connect
-from antecede.live.client.message import Message, MessageId
-from antecede.live.node.config import PORT_DEFAULT, NodeConfig, load_config, make_config
-from antecede.live.node.node import Node
-from antecede.live.node.run import run_node
-from antecede.live.topics import check_topic
+from antecede.node.config import NodeConfig, load_config, make_config
+from antecede.node.node import Node
+from antecede.node.run import run_node
+from antecede.wire.address import PORT_DEFAULT
+from antecede.wire.topics import check_topic
 
 Url = Annotated[
     str,

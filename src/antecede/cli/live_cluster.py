@@ -13,10 +13,11 @@ from rich.console import Console
 from rich.live import Live
 
 from antecede.cli.live_tables import cluster_table
+from antecede.client.connect import connect
 from antecede.core import AntecedeError, UsageError
-from antecede.live.client.connect import connect
-from antecede.live.node.config import PORT_DEFAULT, make_config
-from antecede.live.node.local import NODES_MAX, LocalCluster
+from antecede.node.config import make_config
+from antecede.node.local_cluster import NODES_MAX, LocalCluster
+from antecede.wire.address import PORT_DEFAULT
 
 
 def cluster_command(

@@ -28,7 +28,7 @@ def cert_init_command(
 
         antecede pub greetings hello --url antecede://db.example.org --tls certs --token …
     """
-    from antecede.live.security import init_certificates  # noqa: PLC0415 - cryptography is slow to load
+    from antecede.wire.security import init_certificates  # noqa: PLC0415 - cryptography is slow to load
 
     written = init_certificates(
         directory, cluster=cluster, nodes=node or ["node"], clients=(), hosts=host or [], days=days
@@ -46,8 +46,8 @@ def cert_issue_command(
     days: Annotated[int, typer.Option(help="How long it is valid.")] = 825,
 ) -> None:
     """Sign a certificate for one more node."""
-    from antecede.live.security import issue  # noqa: PLC0415 - cryptography is slow to load
-    from antecede.live.security.certificates import LOCAL_HOSTS  # noqa: PLC0415
+    from antecede.wire.security import issue  # noqa: PLC0415 - cryptography is slow to load
+    from antecede.wire.security.certificates import LOCAL_HOSTS  # noqa: PLC0415
 
     for path in issue(directory, name, role="node", hosts=(*LOCAL_HOSTS, *(host or [])), days=days):
         typer.echo(str(path))
@@ -66,6 +66,6 @@ def token_command(
 
         antecede token tokens.json carol --publish 'answers/#' --subscribe '#'
     """
-    from antecede.live.security import new_token  # noqa: PLC0415 - cryptography is slow to load
+    from antecede.wire.security import new_token  # noqa: PLC0415 - cryptography is slow to load
 
     typer.echo(new_token(file, name, publish=tuple(publish or ()), subscribe=tuple(subscribe or ()), status=status))

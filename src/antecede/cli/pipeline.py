@@ -52,8 +52,8 @@ def run_command(
         antecede experiments run all --seeds 30 --out results --resume --master spark://host:7077
     """
     from antecede.cli.progress import SweepProgress, start_spark  # noqa: PLC0415
-    from antecede.spark.place import check_place  # noqa: PLC0415
     from antecede.spark.sweep import sweep  # noqa: PLC0415
+    from antecede.spark.sweep_directory import check_place  # noqa: PLC0415
 
     experiments = _experiments(names)
     check_place(out, resume=resume)  # before Spark starts, which takes a while
@@ -113,11 +113,11 @@ def audit_command(
 
         antecede audit run.parquet --rule total --rule causal
     """
+    from antecede.audit.vectorised.verdict import Question  # noqa: PLC0415
     from antecede.cli.progress import AuditProgress, start_spark  # noqa: PLC0415
     from antecede.spark.audit import judge, verdict_table  # noqa: PLC0415
-    from antecede.spark.judging.verdict import Question  # noqa: PLC0415
-    from antecede.spark.layout import is_sweep, write_table, write_whole  # noqa: PLC0415
-    from antecede.spark.subjects import find_subjects  # noqa: PLC0415
+    from antecede.spark.audit_targets import find_subjects  # noqa: PLC0415
+    from antecede.trace.layout import is_sweep, write_table, write_whole  # noqa: PLC0415
 
     asked = Question(across_topics=within_topics is not True, rules=tuple(rule) if rule else DEFAULT_RULES)
     asked.check()
@@ -157,7 +157,7 @@ def metrics_command(
     from antecede.cli.progress import start_spark, waiting  # noqa: PLC0415
     from antecede.spark.frames import read_traces  # noqa: PLC0415
     from antecede.spark.metrics import METRICS  # noqa: PLC0415
-    from antecede.spark.trouble import reading  # noqa: PLC0415
+    from antecede.spark.read_errors import reading  # noqa: PLC0415
 
     measure = METRICS.get(metric)
     if measure is None:

@@ -10,9 +10,9 @@ from antecede.core import LimitError, UsageError
 from antecede.report import Violation, explain, page, space_time, violations_of
 from antecede.report.files import DIAGRAM_MARK, PAGE_MARK, check_target, write_own
 from antecede.report.load import load
-from antecede.spark.layout import is_directory, read_directory
 from antecede.trace import Row
 from antecede.trace.files import read_trace, table_rows
+from antecede.trace.layout import is_directory, read_directory
 
 
 def report_command(

@@ -32,7 +32,7 @@ def search_command(
         antecede search vcube-ps --seed 4711
     """
     from antecede.cli.progress import SearchProgress, start_spark, waiting  # noqa: PLC0415
-    from antecede.experiments.searches import SEARCHES, find_search  # noqa: PLC0415
+    from antecede.search.registry import SEARCHES, find_search  # noqa: PLC0415
     from antecede.spark.search import search_here, search_on_spark  # noqa: PLC0415
 
     if name is None:

@@ -7,7 +7,7 @@ time and randomness come in as arguments. That is what makes a failure replayabl
 from antecede.core.clocks import Frontier, VectorClock
 from antecede.core.errors import AntecedeError, LimitError, ProtocolError, UsageError
 from antecede.core.gate import Counters, Gate, Verdict
-from antecede.core.message import Dependency, Message, MessageId
+from antecede.core.message import Dependency, Message, TopicMessageId
 from antecede.core.packet import Packet
 from antecede.core.process import Outbox, Process
 
@@ -19,11 +19,11 @@ __all__ = [
     "Gate",
     "LimitError",
     "Message",
-    "MessageId",
     "Outbox",
     "Packet",
     "Process",
     "ProtocolError",
+    "TopicMessageId",
     "UsageError",
     "VectorClock",
     "Verdict",

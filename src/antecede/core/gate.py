@@ -303,7 +303,7 @@ class Gate(Generic[T]):
                 skipped += 1
         return skipped
 
-    def account(self, stream: Stream, n: int) -> None:
+    def mark_settled(self, stream: Stream, n: int) -> None:
         """Position `n` was dealt with outside the gate (tagged and shown, or void): nobody waits for it.
 
         A message held at that position is not delivered any more.

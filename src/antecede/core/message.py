@@ -26,7 +26,7 @@ Topic: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)
 Dependency: TypeAlias = tuple[Source, Seq]
 
 
-class MessageId(NamedTuple):
+class TopicMessageId(NamedTuple):
     """The name of a message: stable, comparable, readable."""
 
     topic: str
@@ -54,5 +54,5 @@ class Message(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unk
     across: Annotated[tuple[tuple[Topic, Source, Seq], ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
 
     @property
-    def id(self) -> MessageId:
-        return MessageId(self.topic, self.source, self.seq)
+    def id(self) -> TopicMessageId:
+        return TopicMessageId(self.topic, self.source, self.seq)

@@ -2,25 +2,25 @@
 
 from antecede.core import UsageError
 from antecede.experiments.base import Experiment
-from antecede.experiments.gossip_bytes import LIST_BYTES
-from antecede.experiments.gossip_reliability import RELIABILITY
-from antecede.experiments.kim_ahn import KIM_AHN
-from antecede.experiments.locamu import BESIDE_DELTA
-from antecede.experiments.locamu_causal import BESIDE_CAUSAL
-from antecede.experiments.locamu_crash import CRASH
-from antecede.experiments.locamu_metadata import METADATA
-from antecede.experiments.midlab11 import FIXED_ORDER
-from antecede.experiments.midlab11_adaptation import ADAPTATION
-from antecede.experiments.midlab11_patterns import PATTERNS
-from antecede.experiments.midlab11_prototype import PROTOTYPE
-from antecede.experiments.thesis_aggregation import AGGREGATION
-from antecede.experiments.thesis_ch4 import CHAPTER_4
-from antecede.experiments.thesis_ch5 import SINGLE_AND_SEVERAL
-from antecede.experiments.thesis_ch5_authors import AUTHORS
-from antecede.experiments.thesis_ch5_brokers import BROKERS
-from antecede.experiments.thesis_ch5_churn import CHURN
-from antecede.experiments.thesis_ch5_order import ORDER_AND_TOPICS
-from antecede.experiments.vcube_diagnosis import DIAGNOSIS
+from antecede.experiments.kim_ahn.bytes import LIST_BYTES
+from antecede.experiments.kim_ahn.figures import KIM_AHN
+from antecede.experiments.kim_ahn.reliability import RELIABILITY
+from antecede.experiments.locamu.causal import BESIDE_CAUSAL
+from antecede.experiments.locamu.crash import CRASH
+from antecede.experiments.locamu.figures import BESIDE_DELTA
+from antecede.experiments.locamu.metadata import METADATA
+from antecede.experiments.midlab11.adaptation import ADAPTATION
+from antecede.experiments.midlab11.figures import FIXED_ORDER
+from antecede.experiments.midlab11.patterns import PATTERNS
+from antecede.experiments.midlab11.prototype import PROTOTYPE
+from antecede.experiments.thesis.aggregation import AGGREGATION
+from antecede.experiments.thesis.chapter_4 import CHAPTER_4
+from antecede.experiments.thesis.chapter_5 import SINGLE_AND_SEVERAL
+from antecede.experiments.thesis.chapter_5_authors import AUTHORS
+from antecede.experiments.thesis.chapter_5_brokers import BROKERS
+from antecede.experiments.thesis.chapter_5_churn import CHURN
+from antecede.experiments.thesis.chapter_5_order import ORDER_AND_TOPICS
+from antecede.experiments.thesis.diagnosis import DIAGNOSIS
 
 CHAPTER_5 = (*SINGLE_AND_SEVERAL, *ORDER_AND_TOPICS, *CHURN, *BROKERS, *AUTHORS, *AGGREGATION)
 

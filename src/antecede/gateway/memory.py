@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from antecede.core import AntecedeError, UsageError
-from antecede.live.batch import Batch
-from antecede.live.journal import Journal
+from antecede.journal import Journal
+from antecede.journal.batch import Batch
 from antecede.protocols.tno import OrderingModule
 from antecede.protocols.tno.replica import Kept, KeptState
 

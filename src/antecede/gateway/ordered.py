@@ -24,9 +24,9 @@ from typing import Final, NamedTuple, Self
 from antecede.core import AntecedeError, LimitError, Message, Packet, ProtocolError, UsageError
 from antecede.gateway.memory import Durability, Memory
 from antecede.gateway.service import EventService
-from antecede.live.codec import RecordCodec
 from antecede.protocols.tno import PACKETS, EnsCall, OrderingModule, Rules, Settings
 from antecede.protocols.tno.options import managers_of
+from antecede.wire.codec import RecordCodec
 
 #: Notifications that wait to be read, at most.
 UNREAD_MAX: Final = 100_000

@@ -63,7 +63,7 @@ class CausalBroadcast(Process):
     def publish(self, topic: str, payload: bytes) -> Message:
         self._seq += 1
         message = Message(topic, self.node, self._seq, self._clock.stamp(), payload)
-        self._gate.account(self.node, self._seq)
+        self._gate.mark_settled(self.node, self._seq)
         self.out.deliver(message)
         self._send_own(message)
         return message

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import ClassVar, TypeAlias
 
 from antecede.core import Process, UsageError
-from antecede.core.chance import MakeChance
 from antecede.core.choices import Choice
+from antecede.core.rng import MakeRng
 
 #: Makes the process of one node; called again when a node recovers.
 MakeProcess: TypeAlias = Callable[[int], Process]
@@ -55,12 +55,12 @@ class GroupOptions(ProtocolOptions, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
-class ChanceOptions(GroupOptions, frozen=True, kw_only=True):
+class RngOptions(GroupOptions, frozen=True, kw_only=True):
     """Options of a protocol that draws at random: whoever builds it gives the generators, one for each node."""
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
         raise UsageError("protocol", type(self).__name__, "draws at random", "build it with `build_chance`")
 
-    def build_chance(self, nodes: int, founders: Founders, chance: MakeChance) -> MakeProcess:
+    def build_chance(self, nodes: int, founders: Founders, chance: MakeRng) -> MakeProcess:
         """Like `build_groups`, with where chance comes from."""
         raise NotImplementedError

@@ -165,7 +165,7 @@ class Srpt(Process):
             raise UsageError("topic", topic, f"node {self.node} does not subscribe to it", "subscribe first")
         group.seq += 1
         message = Message(topic, self.node, group.seq, group.frontier.stamp(), payload)
-        group.gate.account(self.node, group.seq)
+        group.gate.mark_settled(self.node, group.seq)
         self.out.deliver(message)
         self._to_root(group, Post(message))
         return message

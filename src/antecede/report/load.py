@@ -16,10 +16,10 @@ from antecede.report.pictures import pictures
 from antecede.report.scene import Key
 from antecede.report.violation import Violation
 from antecede.report.wording import capital, count
-from antecede.spark import layout
 from antecede.spark.manifest import RunRow, load_runs
-from antecede.spark.place import Asked, read_asked
 from antecede.spark.results import load_summary
+from antecede.spark.sweep_directory import Asked, read_asked
+from antecede.trace import layout
 
 _PAPERS: Final = {"thesis": "Thesis", "tno": "TNO", "locamu": "LoCaMu"}
 _FACTS: Final = {

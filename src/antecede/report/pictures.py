@@ -16,10 +16,10 @@ from antecede.report.contents import AuditRow, Picture
 from antecede.report.diagram import explain, space_time
 from antecede.sim import RunSpec, simulate
 from antecede.sim.run import promised_rules, promises_across_topics
-from antecede.spark.layout import read_directory
 from antecede.spark.manifest import RunRow
 from antecede.trace import Row
 from antecede.trace.files import table_rows
+from antecede.trace.layout import read_directory
 
 #: Of each kind. A page is read, not searched.
 PICTURES_MAX: Final = 3

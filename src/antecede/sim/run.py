@@ -16,9 +16,9 @@ from msgspec import Meta
 
 from antecede.core import UsageError
 from antecede.core.choices import parse
-from antecede.core.collector import no_collector
+from antecede.core.gc_pause import gc_paused
 from antecede.core.limits import CUBE_DIMENSION_MAX
-from antecede.protocols.options import ChanceOptions, GroupOptions, MakeProcess, ProtocolOptions
+from antecede.protocols.options import GroupOptions, MakeProcess, ProtocolOptions, RngOptions
 from antecede.protocols.per_topic import PerTopic
 from antecede.protocols.registry import options
 from antecede.sim.engine import Observer
@@ -119,7 +119,7 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
     workload.start(simulation, members, random.Random(f"{spec.seed}/workload"))
     for fault in faults:
         fault.schedule(simulation, spec.nodes)
-    with no_collector():
+    with gc_paused():
         simulation.run()
 
     metrics: dict[str, object] = {}
@@ -135,7 +135,7 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
 
 def _maker(spec: RunSpec, protocol: ProtocolOptions, workload: WorkloadChoice, members: Members) -> MakeProcess:
     """Makes the processes of a run; in a broadcast everyone must be a member, and topics do not know of each other."""
-    if isinstance(protocol, ChanceOptions):
+    if isinstance(protocol, RngOptions):
         return protocol.build_chance(spec.nodes, members, lambda node: random.Random(f"{spec.seed}/protocol at {node}"))
     if isinstance(protocol, GroupOptions):
         return protocol.build_groups(spec.nodes, members)

@@ -1,6 +1,6 @@
 """Writes what the engine observes into a trace. Attached only when a trace is wanted; costs nothing otherwise."""
 
-from antecede.core import Message, MessageId, Packet
+from antecede.core import Message, Packet, TopicMessageId
 from antecede.trace import Event, Recorder
 
 _CHANGES = {
@@ -17,7 +17,7 @@ class Tracer:
     def __init__(self, recorder: Recorder) -> None:
         self._add = recorder.add
         # By node and message: links crossed, and when it was first received.
-        self._seen: dict[tuple[int, MessageId], tuple[int, int]] = {}
+        self._seen: dict[tuple[int, TopicMessageId], tuple[int, int]] = {}
 
     def published(self, now: int, node: int, message: Message) -> None:
         self._seen[node, message.id] = (0, now)

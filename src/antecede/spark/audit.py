@@ -17,13 +17,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from antecede.audit import DEFAULT_RULES
+from antecede.audit.vectorised.source import DirectorySource
+from antecede.audit.vectorised.survey import Survey
+from antecede.audit.vectorised.tally import Tally
+from antecede.audit.vectorised.verdict import Outcome, Question, conclude, full_graph, graph_to_add, read_ledger
+from antecede.spark.audit_targets import Subject, find_subjects
 from antecede.spark.audit_task import Assignment, Trouble, causal_with, judge_assignment
 from antecede.spark.jobs import run_tasks
-from antecede.spark.judging.source import DirectorySource
-from antecede.spark.judging.survey import Survey
-from antecede.spark.judging.tally import Tally
-from antecede.spark.judging.verdict import Outcome, Question, conclude, full_graph, graph_to_add, read_ledger
-from antecede.spark.subjects import Subject, find_subjects
 
 #: Small runs are put together up to so many bytes a task: a task costs as much as reading some hundred kilobytes.
 _TOGETHER: Final = 4 << 20

@@ -7,15 +7,12 @@ from typing import TypeAlias
 
 import msgspec
 
-from antecede.core import AntecedeError, UsageError
-from antecede.sim import simulate
-from antecede.spark.garbage import freeze_once
-from antecede.spark.judging.graph import Graph
-from antecede.spark.judging.ledger import Ledger
-from antecede.spark.judging.source import DirectorySource, Source, TableSource
-from antecede.spark.judging.survey import CausalSoFar
-from antecede.spark.judging.tally import Tally
-from antecede.spark.judging.verdict import (
+from antecede.audit.vectorised.graph import Graph
+from antecede.audit.vectorised.ledger import Ledger
+from antecede.audit.vectorised.source import DirectorySource, Source, TableSource
+from antecede.audit.vectorised.survey import CausalSoFar
+from antecede.audit.vectorised.tally import Tally
+from antecede.audit.vectorised.verdict import (
     Extra,
     Question,
     causal_of_bucket,
@@ -24,7 +21,10 @@ from antecede.spark.judging.verdict import (
     read_ledger,
     survey_bucket,
 )
-from antecede.spark.subjects import Subject
+from antecede.core import AntecedeError, UsageError
+from antecede.sim import simulate
+from antecede.spark.audit_targets import Subject
+from antecede.spark.gc_freeze import freeze_once
 from antecede.trace.files import read_trace
 
 #: What a task is to do: some of (number of the subject, subject, question, bucket or None for all of it).

@@ -17,8 +17,7 @@ from pyspark.sql.types import (
 )
 
 from antecede.core import UsageError
-from antecede.spark import layout
-from antecede.trace import SCHEMA
+from antecede.trace import SCHEMA, layout
 from antecede.trace.files import check_trace
 
 _TYPES: Final[dict[str, DataType]] = {"int32": IntegerType(), "int64": LongType(), "string": StringType()}

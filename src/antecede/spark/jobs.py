@@ -13,7 +13,7 @@ from typing import Final
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from antecede.spark.letters import Letters
+from antecede.spark.task_reports import Letters
 
 #: How often the driver looks for results that came in.
 _LOOK_EVERY_S: Final = 0.05

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec
-from antecede.spark import layout
+from antecede.trace import layout
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):

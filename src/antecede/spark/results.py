@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from antecede.core import UsageError
 from antecede.experiments import Case, Experiment
 from antecede.experiments.summary import Line, measure, summarise
-from antecede.spark import layout
 from antecede.spark.manifest import RunRow
+from antecede.trace import layout
 
 VALUES_SCHEMA = pa.schema(
     [

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 from pyspark.sql import SparkSession
 
-from antecede.experiments.searches import find_search
-from antecede.experiments.searching import Verdict
+from antecede.search.harness import Verdict
+from antecede.search.registry import find_search
 from antecede.spark.jobs import run_tasks
 
 #: Seeds of a task: enough to make its own cost small, few enough that the last task does not keep a core alone.

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from antecede.core import UsageError
 from antecede.spark.archive import archive_options
 from antecede.spark.java import check_java
-from antecede.spark.quiet import filtered_stderr
+from antecede.spark.jvm_output import filtered_stderr
 from antecede.spark.ship import ship_package
 
 _GIB: Final = 1 << 30

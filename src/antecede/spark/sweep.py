@@ -15,15 +15,15 @@ from pyspark.sql import SparkSession
 from antecede.core import UsageError
 from antecede.experiments import Case, Experiment
 from antecede.experiments.summary import Line
-from antecede.spark import layout
 from antecede.spark.jobs import WorkerDiedError, run_tasks
 from antecede.spark.manifest import Manifest, RunRow
-from antecede.spark.place import Asked, claim, environment, write_asked
 from antecede.spark.plan import Plan, make_plan
 from antecede.spark.results import tabulate, write_tables
 from antecede.spark.session import is_local
 from antecede.spark.ship import code_version
+from antecede.spark.sweep_directory import Asked, claim, environment, write_asked
 from antecede.spark.task import Task, carry_out, now, rows_of
+from antecede.trace import layout
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,10 +17,10 @@ from antecede.experiments import Experiment
 from antecede.protocols.registry import PROTOCOLS
 from antecede.sim import RunSpec, simulate
 from antecede.sim.workloads import WORKLOADS
-from antecede.spark import layout
-from antecede.spark.garbage import freeze_once
+from antecede.spark.gc_freeze import freeze_once
 from antecede.spark.manifest import RunRow
 from antecede.spark.ship import code_version
+from antecede.trace import layout
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

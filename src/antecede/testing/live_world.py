@@ -21,17 +21,17 @@ from pathlib import Path
 from typing import Final
 
 from antecede.core import Message
-from antecede.live.batch import Batch
-from antecede.live.codec import PacketCodec
-from antecede.live.driver import Driver
-from antecede.live.journal import Journal, export_rows
-from antecede.live.memory import MemoryNetwork
-from antecede.live.tcp import TcpLimits, TcpTransport
-from antecede.live.transport import Transport
-from antecede.live.weather import Weather, WeatheredTransport
+from antecede.journal import Journal, export_rows
+from antecede.journal.batch import Batch
+from antecede.node.driver import Driver
+from antecede.node.fault_injection import Weather, WeatheredTransport
 from antecede.sim.network import Network
 from antecede.testing.world import TOPIC, ConformanceError, Subject, World
 from antecede.trace import Event, Recorder, Row
+from antecede.wire.codec import PacketCodec
+from antecede.wire.memory import MemoryNetwork
+from antecede.wire.tcp import TcpLimits, TcpTransport
+from antecede.wire.transport import Transport
 
 #: How long a condition may take to come true. Generous: a run that passes never gets near it.
 _PATIENCE_S: Final = 60.0

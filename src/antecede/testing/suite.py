@@ -10,7 +10,7 @@ from antecede.protocols.gossip import BROKER_PACKETS as GOSSIP_PACKETS
 from antecede.protocols.gossip.records import KEPT as GOSSIP_KEPT
 from antecede.protocols.locamu import PACKETS as LOCAMU_PACKETS
 from antecede.protocols.locamu import Kept as LocamuKept
-from antecede.protocols.options import ChanceOptions, GroupOptions, MakeProcess
+from antecede.protocols.options import GroupOptions, MakeProcess, RngOptions
 from antecede.protocols.registry import options
 from antecede.protocols.tno import PACKETS as TNO_PACKETS
 from antecede.protocols.tno import RECORDS as TNO_RECORDS
@@ -47,7 +47,7 @@ def _locamu(nodes: int) -> MakeProcess:
 def _gossip(nodes: int) -> MakeProcess:
     values: dict[str, object] = {"round": 0.005, "rest": 1000, "retain": 100_000, "patience": 10_000, "durable": True}
     chosen = options("gossip-context", values)
-    assert isinstance(chosen, ChanceOptions)
+    assert isinstance(chosen, RngOptions)
     return chosen.build_chance(nodes, {TOPIC: range(nodes)}, lambda node: random.Random(f"gossip at {node}"))
 
 

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from antecede.core import Message, Packet, ProtocolError
-from antecede.live.transport import Transport
 from antecede.protocols.causal_broadcast import Bundle
 from antecede.testing.world import ConformanceError
+from antecede.wire.transport import Transport
 
 #: Makes two ends, numbers 3 and 8, that carry `Bundle` packets and are not yet started; and a function that introduces
 #: them to each other once they are, if they need it.

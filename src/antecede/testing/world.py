@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from antecede.core import AntecedeError, Message, Packet
-from antecede.live.weather import Cut
+from antecede.node.fault_injection import Cut
 from antecede.protocols.options import MakeProcess
 from antecede.sim.network import Network
 from antecede.trace import Row

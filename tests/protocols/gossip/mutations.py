@@ -9,17 +9,17 @@ import msgspec
 
 from antecede.core import Gate, Message, Process
 from antecede.core.clocks import DomainFrontier
-from antecede.experiments.search_gossip import Trial, founders_of, options_of, trial_of
 from antecede.protocols.gossip import rounds
 from antecede.protocols.gossip.broker import Broker
-from antecede.protocols.gossip.edge import Edge
 from antecede.protocols.gossip.order import Order, StreamName
 from antecede.protocols.gossip.packets import Attach, Copy, Level, Rumour, Standing
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader
 from antecede.protocols.gossip.rounds import RoundsBroker
 from antecede.protocols.gossip.subscriber import NumberReader, Subscriber
+from antecede.protocols.gossip.subscriber_sessions import SubscriberSessions
 from antecede.protocols.options import MakeProcess
+from antecede.search.gossip import Trial, founders_of, options_of, trial_of
 
 Make = Callable[[Trial, int], MakeProcess]
 
@@ -216,7 +216,7 @@ def does_not_break_the_chain(process: Any) -> None:
 def claims_too_soon(process: Any) -> None:
     """A broker says how far it is in a group before it has what lies before that in others."""
     if isinstance(process, RoundsBroker):
-        standing = Edge.standing
+        standing = SubscriberSessions.standing
 
         def at_once(groups: frozenset[str], levels: tuple[Level, ...]) -> Standing:
             edge = process.edge

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from antecede.experiments.search_gossip import Trial, search
+from antecede.search.gossip import Trial, search
 from tests.protocols.gossip.mutations import FOUND, Found, mutated
 
 

@@ -9,11 +9,11 @@ from antecede.core import Message
 from antecede.core.clocks import DomainFrontier
 from antecede.protocols.gossip import groups_of, together
 from antecede.protocols.gossip.broker import bundled
-from antecede.protocols.gossip.edge import projected
 from antecede.protocols.gossip.order import Order
 from antecede.protocols.gossip.packets import BUNDLE_MAX, Peer, Rumour
 from antecede.protocols.gossip.plan import EPOCHS, Plan
 from antecede.protocols.gossip.store import Store
+from antecede.protocols.gossip.subscriber_sessions import projected
 from antecede.protocols.gossip.views import Views
 
 GROUPS = ("g1", "g2", "g3")

@@ -6,7 +6,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.core import Message, MessageId
+from antecede.core import Message, TopicMessageId
 from antecede.protocols.gossip.packets import Copy, Notice, Standing
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader
@@ -20,9 +20,9 @@ class Home:
 
     def __init__(self, rng: random.Random, count: int, colours: int) -> None:
         self.plan = Plan(tuple([("g", source) for source in range(BROKERS)]), colours)
-        self.past: dict[MessageId, frozenset[MessageId]] = {}
-        self.round: dict[MessageId, int] = {}
-        seen: list[set[MessageId]] = [set() for _ in range(BROKERS)]
+        self.past: dict[TopicMessageId, frozenset[TopicMessageId]] = {}
+        self.round: dict[TopicMessageId, int] = {}
+        seen: list[set[TopicMessageId]] = [set() for _ in range(BROKERS)]
         times = [0] * BROKERS
         for _ in range(count):
             source = rng.randrange(BROKERS)
@@ -31,16 +31,16 @@ class Home:
                     seen[source].add(name)
                     times[source] = max(times[source], self.round[name])
             times[source] += rng.choice([1, 1, 2, 6])
-            name = MessageId("g", source, 1 + sum([other.source == source for other in self.past]))
+            name = TopicMessageId("g", source, 1 + sum([other.source == source for other in self.past]))
             self.past[name] = frozenset(seen[source])
             self.round[name] = times[source]
             seen[source].add(name)
-        self.order: list[MessageId] = []
+        self.order: list[TopicMessageId] = []
         while len(self.order) < count:  # slow ones come late: not by rounds
             ready = [name for name in self.past if name not in self.order and self.past[name] <= set(self.order)]
             self.order.append(rng.choice(ready))
 
-    def copy(self, name: MessageId) -> Copy:
+    def copy(self, name: TopicMessageId) -> Copy:
         last: dict[tuple[str, int], int] = {}
         for before in self.past[name]:
             stream = (before.topic, before.source)
@@ -65,7 +65,7 @@ class Home:
 def test_in_causal_order_and_complete(rng: random.Random, count: int, colours: int, held_max: int) -> None:
     home = Home(rng, count, colours)
     reader = RoundReader(lambda topic: True, home.plan, held_max=held_max, pull=True)
-    got: list[MessageId] = []
+    got: list[TopicMessageId] = []
 
     def deliver(messages: list[Message]) -> None:
         for message in messages:

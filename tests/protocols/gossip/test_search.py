@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.experiments.search_gossip import search, trial_of
+from antecede.search.gossip import search, trial_of
 from tests.protocols.gossip.mutations import JOINS
 
 

@@ -8,7 +8,6 @@ back to where they come from (line 9) have a test of their own, in `test_state`.
 from collections.abc import Collection, Iterable
 from typing import ClassVar
 
-from antecede.experiments.search_locamu import TIMING, Make
 from antecede.overlay.extended import Extended
 from antecede.overlay.graph import BaseGraph
 from antecede.protocols.locamu import LoCaMu
@@ -19,6 +18,7 @@ from antecede.protocols.locamu.records import Took
 from antecede.protocols.locamu.routing import Routing
 from antecede.protocols.locamu.state import State
 from antecede.protocols.options import MakeProcess
+from antecede.search.locamu import TIMING, Make
 
 
 class Mutant(LoCaMu):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from antecede.experiments.search_locamu import Trial, search
 from antecede.protocols.locamu import LoCaMu
+from antecede.search.locamu import Trial, search
 from tests.protocols.locamu import mutations as broken
 
 

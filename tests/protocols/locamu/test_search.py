@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from antecede.experiments.search_locamu import search, trial_of
+from antecede.search.locamu import search, trial_of
 
 
 @pytest.mark.parametrize("block", range(4))

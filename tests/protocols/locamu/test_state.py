@@ -6,8 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from antecede.core import LimitError, Message
-from antecede.experiments import search_locamu
-from antecede.experiments.search_locamu import TIMING, make_locamu, search
 from antecede.overlay.extended import Extended
 from antecede.overlay.graph import BaseGraph
 from antecede.overlay.graph_shapes import complete_tree, line
@@ -16,6 +14,8 @@ from antecede.protocols.locamu.identifiers import Ids, link
 from antecede.protocols.locamu.packets import Data, Interest, Parcel
 from antecede.protocols.locamu.sizes import links_around
 from antecede.protocols.options import MakeProcess
+from antecede.search import locamu as search_locamu
+from antecede.search.locamu import TIMING, make_locamu, search
 from antecede.sim.engine import Simulation
 from antecede.sim.network import PacketSwitched, normal
 from antecede.sim.units import ticks

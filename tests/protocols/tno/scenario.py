@@ -14,11 +14,11 @@ from pathlib import Path
 
 from antecede.audit import audit
 from antecede.core import Message, Packet
-from antecede.experiments.straight_service import straight_service
 from antecede.protocols.registry import options
 from antecede.protocols.tno import OrderingModule, TotalOrder
 from antecede.protocols.tno.options import TnoOptions
 from antecede.protocols.tno.packets import Fill, FillSub, NewOrder, Stamp, SubDone, Swap, Void
+from antecede.protocols.tno.straight_service import straight_service
 from antecede.sim.engine import Simulation
 from antecede.sim.tracing import Tracer
 from antecede.sim.units import ticks

@@ -42,7 +42,7 @@ def test_circles_are_found_when_they_close(events: dict[Place, list[Entry]]) -> 
         held[place] = others
         assert buffer.circles(place) == (place in waits_for(held, place))
         if buffer.circles(place):  # one of them is told, and the buffer is without circles again
-            buffer.account(place)
+            buffer.mark_settled(place)
             del held[place]
             for ready in buffer.take():
                 assert not isinstance(ready, Begin)
@@ -56,7 +56,7 @@ def test_nothing_is_waited_for_on_a_topic_that_is_left(events: dict[Place, list[
     for place, needs in events.items():
         others = [entry for entry in needs if entry[0] != place[0]]
         if buffer.offer(event(place, others), others) is Verdict.WAITING and buffer.circles(place):
-            buffer.account(place)
+            buffer.mark_settled(place)
     buffer.leave(left[0])
     for topic in TOPICS:
         buffer.floor(topic, 1 if topic == left[0] else 0)
@@ -64,6 +64,6 @@ def test_nothing_is_waited_for_on_a_topic_that_is_left(events: dict[Place, list[
     for topic in rest:  # what is missing of the other topics comes, or is given up
         for number in range(1, 6):
             if not buffer.reached((topic, number)):
-                buffer.account((topic, number))
+                buffer.mark_settled((topic, number))
     buffer.take()
     assert buffer.held == 0

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.core import Message, ProtocolError, UsageError
-from antecede.live.codec import PacketCodec
 from antecede.protocols.tno import (
     PACKETS,
     Manager,
@@ -24,6 +23,7 @@ from antecede.protocols.tno.leases import Gone, Lease
 from antecede.protocols.tno.packets import Append, Create, Expire, Fill, FillSub, Published, Stamp, SubDone, UpdateSub
 from antecede.protocols.tno.replica import Kept
 from antecede.sim.run import RunSpec, simulate
+from antecede.wire.codec import PacketCodec
 
 NUMBER = st.integers(1, (1 << 63) - 1)
 ENTRIES = st.lists(st.tuples(st.text(min_size=1, max_size=20), NUMBER), max_size=5).map(tuple)

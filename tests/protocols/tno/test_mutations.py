@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from antecede.experiments.search_tno import ScheduleVerdict, Trial, search
 from antecede.protocols.tno import Manager, Publisher, SubscriptionClock
+from antecede.search.tno import ScheduleVerdict, Trial, search
 from tests.protocols.tno import mutations
 from tests.protocols.tno.scenario import Scenario
 

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antecede.audit import audit
-from antecede.experiments.search_tno import Trial, search, trial_of
+from antecede.search.tno import Trial, search, trial_of
 from antecede.sim.run import RunSpec, simulate
 
 SEED = st.integers(0, 1 << 32)

@@ -7,12 +7,12 @@ otherwise it proves nothing.
 from collections.abc import Callable, Mapping, Sequence
 
 from antecede.core import Frontier, Message, Process
-from antecede.experiments.search_vcube_ps import Trial, founders_of
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_ps import FaithfulVCubePs, Order, TopicOrder, mask_of
 from antecede.protocols.vcube_ps.faithful import _Group
 from antecede.protocols.vcube_ps.packets import Act, Sub, Uns, Wave
 from antecede.protocols.vcube_ps.view import View
+from antecede.search.vcube_ps import Trial, founders_of
 
 
 class Hearsay(TopicOrder):

@@ -6,12 +6,12 @@ import msgspec
 
 from antecede.core import Message, Packet, Process
 from antecede.core.clocks import DomainFrontier
-from antecede.experiments.search_vcube_ps import Trial, founders_of, options_of
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_ps import Domain, Order, Timing, TopicOrder, VCubePs, mask_of
 from antecede.protocols.vcube_ps.packets import Have, Pull
 from antecede.protocols.vcube_ps.records import Delivered, Published
-from antecede.protocols.vcube_ps.state import Group, Roll
+from antecede.protocols.vcube_ps.state import Group, JoinReplies
+from antecede.search.vcube_ps import Trial, founders_of, options_of
 
 
 class CountsEveryReport(VCubePs):
@@ -89,7 +89,7 @@ class NeverAsks(VCubePs):
             super().receive(sender, packet)
 
     def wake(self, timer: object) -> None:
-        if not (isinstance(timer, tuple) and timer[0] == "care"):
+        if not (isinstance(timer, tuple) and timer[0] == "resend"):
             super().wake(timer)
 
 
@@ -117,7 +117,7 @@ class ShallowFloors(VCubePs):
         self._membership.roll_call._deepen = _nothing  # type: ignore[method-assign]
 
 
-def _nothing(group: Group, roll: Roll) -> None:
+def _nothing(group: Group, roll: JoinReplies) -> None:
     """Deepen nothing."""
 
 

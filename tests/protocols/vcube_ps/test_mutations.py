@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
-from antecede.experiments.search_vcube_ps import Trial, search
-from antecede.experiments.searching import Verdict
 from antecede.protocols import vcube_options
 from antecede.protocols.vcube_ps import FaithfulVCubePs, VCubePs
+from antecede.search.harness import Verdict
+from antecede.search.vcube_ps import Trial, search
 from tests.protocols.vcube_ps import mutations as printed
 from tests.protocols.vcube_ps import mutations_pipelined as ours
 from tests.protocols.vcube_ps.scenario import Scenario

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from antecede.experiments.search_vcube_ps import Trial, search, trial_of
+from antecede.search.vcube_ps import Trial, search, trial_of
 
 TRIALS = st.builds(
     Trial,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from antecede.core import UsageError
-from antecede.experiments.authors_simulator import measured, reference, spec
+from antecede.experiments.thesis.authors_simulator import measured, reference, spec
 from antecede.sim import RunSpec, simulate
 from antecede.sim.arrays import pays, simulate_arrays
 from tests.sim.arrays.comparing import specs, story_of_arrays, story_of_engine

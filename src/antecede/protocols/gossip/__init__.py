@@ -16,8 +16,8 @@ instead, and tests/protocols/gossip puts each error back.
 """
 
 from antecede.protocols.gossip.broker import Broker
+from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.groups import SEPARATOR, groups_of, together
-from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.packets import BROKER_PACKETS, PACKETS
 from antecede.protocols.gossip.subscriber import Subscriber
 
@@ -26,7 +26,7 @@ __all__ = [
     "PACKETS",
     "SEPARATOR",
     "Broker",
-    "Habits",
+    "GossipConfig",
     "Subscriber",
     "groups_of",
     "together",

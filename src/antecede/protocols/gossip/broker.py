@@ -12,13 +12,12 @@ live node (`rest` 0) never does.
 from collections.abc import Hashable, Iterable, Mapping
 from typing import ClassVar, Final
 
-from antecede.core import Message, MessageId, Packet, Process, ProtocolError, UsageError
-from antecede.core.chance import Chance
+from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
+from antecede.core.rng import Rng
 from antecede.protocols.gossip import records
-from antecede.protocols.gossip.edge import Edge
-from antecede.protocols.gossip.entrance import Entrance
+from antecede.protocols.gossip.config import GossipConfig
+from antecede.protocols.gossip.group_join import GroupJoin
 from antecede.protocols.gossip.groups import groups_of
-from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.order import Clock, Order, StreamName
 from antecede.protocols.gossip.packets import (
     BUNDLE_BYTES,
@@ -37,6 +36,7 @@ from antecede.protocols.gossip.packets import (
 )
 from antecede.protocols.gossip.sizes import Sizes
 from antecede.protocols.gossip.store import Store
+from antecede.protocols.gossip.subscriber_sessions import SubscriberSessions
 from antecede.protocols.gossip.views import Views
 
 _ROUND: Final = "round"
@@ -53,14 +53,14 @@ class Broker(Process):
         self,
         node: int,
         brokers: int,
-        habits: Habits,
-        chance: Chance,
+        habits: GossipConfig,
+        chance: Rng,
         clock: Clock,
         *,
         takes: Iterable[str] = (),
         peers: Iterable[Peer] = (),
         subscribers: Mapping[int, frozenset[str]] | None = None,
-        edge: type[Edge] = Edge,
+        edge: type[SubscriberSessions] = SubscriberSessions,
     ) -> None:
         """`takes`: the groups of its application. `peers`: whom it may know of. `subscribers`: its first ones."""
         super().__init__(node)
@@ -71,7 +71,7 @@ class Broker(Process):
         self.edge = edge(self, subscribers or {})
         #: Groups it relays; of some it may not know yet where they begin.
         self.relays = self.takes_groups.union(*(subscribers or {}).values())
-        self.entrance = Entrance(self)
+        self.entrance = GroupJoin(self)
         self.views = Views(node, habits.view, chance)
         self.views.learn(peers, self.relays)
         self.store = Store(young=habits.young, retain=habits.retain, capacity=habits.store_max)
@@ -454,7 +454,7 @@ class Broker(Process):
     def held(self) -> int:
         return self.order.held
 
-    def holding(self) -> list[MessageId]:
+    def holding(self) -> list[TopicMessageId]:
         return self.order.holding()
 
     def unfinished(self) -> list[str]:

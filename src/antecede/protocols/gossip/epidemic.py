@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Meta
 
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
-from antecede.core.chance import Chance
 from antecede.core.message import Seq, Source, Topic
+from antecede.core.rng import Rng
 from antecede.core.seen import Seen
 from antecede.protocols.gossip.packets import BUNDLE_MAX, ENTRIES_MAX
 
@@ -69,7 +69,7 @@ class Sizes(msgspec.Struct, frozen=True):
 class Epidemic(Process):
     """A member of some groups. What differs is whom it tells what (`_tell`) and in which order it delivers."""
 
-    def __init__(self, node: int, rounds: Rounds, chance: Chance, members: Mapping[str, Collection[int]]) -> None:
+    def __init__(self, node: int, rounds: Rounds, chance: Rng, members: Mapping[str, Collection[int]]) -> None:
         super().__init__(node)
         self._rounds = rounds
         self._chance = chance

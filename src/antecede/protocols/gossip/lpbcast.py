@@ -15,8 +15,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from antecede.core import Message, Packet
-from antecede.core.chance import Chance
 from antecede.core.message import Source
+from antecede.core.rng import Rng
 from antecede.protocols.gossip.epidemic import Epidemic, Messages, Names, Rounds
 from antecede.protocols.gossip.packets import BUNDLE_MAX
 
@@ -39,7 +39,7 @@ class Lpbcast(Epidemic):
     """A member. It knows as many others as its view has places."""
 
     def __init__(
-        self, node: int, rounds: Rounds, chance: Chance, members: Mapping[str, Collection[int]], *, view: int
+        self, node: int, rounds: Rounds, chance: Rng, members: Mapping[str, Collection[int]], *, view: int
     ) -> None:
         super().__init__(node, rounds, chance, members)
         self._places = view

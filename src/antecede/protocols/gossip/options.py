@@ -8,16 +8,16 @@ import msgspec
 from msgspec import Meta
 
 from antecede.core import Process, UsageError
-from antecede.core.chance import Chance, MakeChance
 from antecede.core.clocks import DomainFrontier
+from antecede.core.rng import MakeRng, Rng
 from antecede.protocols.gossip.broker import Broker
+from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.groups import SEPARATOR, groups_of, together
-from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.packets import Peer
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.rounds import RoundsBroker, RoundsSubscriber
 from antecede.protocols.gossip.subscriber import Subscriber
-from antecede.protocols.options import TICKS, ChanceOptions, Founders, MakeProcess
+from antecede.protocols.options import TICKS, Founders, MakeProcess, RngOptions
 
 #: Rounds added to log2 of the number of brokers: the tail of a rumour's spread.
 _MARGIN = 4
@@ -29,7 +29,7 @@ _ORDER = ("causal", "fifo", "exactly-once", "no-invention")
 Count = Annotated[int, Meta(ge=0)]
 
 
-class GossipOptions(ChanceOptions, frozen=True, kw_only=True):
+class GossipOptions(RngOptions, frozen=True, kw_only=True):
     """What both versions have in common."""
 
     #: The first so many nodes are brokers; node n beyond them begins at broker n mod `brokers`. 0: all are brokers.
@@ -65,7 +65,7 @@ class GossipOptions(ChanceOptions, frozen=True, kw_only=True):
         """Order always. Nobody can promise that all agree on what a broker told its subscribers before it crashed."""
         return (*_ORDER, "complete") if self.pull else _ORDER
 
-    def build_chance(self, nodes: int, founders: Founders, chance: MakeChance) -> MakeProcess:
+    def build_chance(self, nodes: int, founders: Founders, chance: MakeRng) -> MakeProcess:
         brokers = self.brokers or nodes
         if brokers > nodes:
             raise UsageError("brokers", brokers, f"there are {nodes} nodes", f"choose 0 … {nodes}")
@@ -101,9 +101,9 @@ class GossipOptions(ChanceOptions, frozen=True, kw_only=True):
 
         return make
 
-    def habits(self, brokers: int) -> Habits:
+    def habits(self, brokers: int) -> GossipConfig:
         young = self.young or round(log2(max(2, brokers))) + _MARGIN
-        return Habits(
+        return GossipConfig(
             round_us=round(self.round * TICKS),
             fanout=self.fanout,
             view=self.view,
@@ -117,7 +117,7 @@ class GossipOptions(ChanceOptions, frozen=True, kw_only=True):
             durable=self.durable,
         )
 
-    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: Habits) -> "MakeBroker":
+    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: GossipConfig) -> "MakeBroker":
         raise NotImplementedError
 
     def _subscriber(
@@ -125,8 +125,8 @@ class GossipOptions(ChanceOptions, frozen=True, kw_only=True):
         node: int,
         home: int,
         alternates: list[int],
-        habits: Habits,
-        chance: Chance,
+        habits: GossipConfig,
+        chance: Rng,
         takes: set[str],
         relays: dict[int, frozenset[str]],
     ) -> Subscriber:
@@ -134,13 +134,13 @@ class GossipOptions(ChanceOptions, frozen=True, kw_only=True):
 
 
 #: (node, chance, takes, peers, subscribers, brokers)
-MakeBroker = Callable[[int, Chance, set[str], list[Peer], dict[int, frozenset[str]], int], Broker]
+MakeBroker = Callable[[int, Rng, set[str], list[Peer], dict[int, frozenset[str]], int], Broker]
 
 
 class ContextOptions(GossipOptions, frozen=True, kw_only=True):
     """Gossip with immediate predecessors."""
 
-    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: Habits) -> MakeBroker:
+    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: GossipConfig) -> MakeBroker:
         return lambda node, chance, takes, peers, subscribers, brokers: Broker(
             node,
             brokers,
@@ -157,8 +157,8 @@ class ContextOptions(GossipOptions, frozen=True, kw_only=True):
         node: int,
         home: int,
         alternates: list[int],
-        habits: Habits,
-        chance: Chance,
+        habits: GossipConfig,
+        chance: Rng,
         takes: set[str],
         relays: dict[int, frozenset[str]],
     ) -> Subscriber:
@@ -173,17 +173,17 @@ class RoundsOptions(GossipOptions, frozen=True, kw_only=True):
     #: What is 64 times as many rounds old is told to no subscriber: who was cut off for so long goes on without it.
     colours: Annotated[int, Meta(ge=0, le=255)] = 0
 
-    def habits(self, brokers: int) -> Habits:
+    def habits(self, brokers: int) -> GossipConfig:
         """All brokers are known from the plan: views have room for them, so none is silent and out of everybody's."""
         return msgspec.structs.replace(super().habits(brokers), view=max(self.view, brokers))
 
-    def _plan(self, relays: dict[int, frozenset[str]], habits: Habits) -> Plan:
+    def _plan(self, relays: dict[int, frozenset[str]], habits: GossipConfig) -> Plan:
         if self.colours == 1:
             raise UsageError("colours", 1, "one colour tells no rounds apart", "choose 0, or 2 … 255")
         streams = tuple([(together(groups), node) for node, groups in relays.items() if groups])
         return Plan(streams, self.colours or 2 * habits.young)
 
-    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: Habits) -> MakeBroker:
+    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: GossipConfig) -> MakeBroker:
         plan = self._plan(relays, habits)
         return lambda node, chance, takes, peers, subscribers, brokers: RoundsBroker(
             node, brokers, habits, chance, plan, takes=takes, peers=peers, subscribers=subscribers
@@ -194,13 +194,13 @@ class RoundsOptions(GossipOptions, frozen=True, kw_only=True):
         node: int,
         home: int,
         alternates: list[int],
-        habits: Habits,
-        chance: Chance,
+        habits: GossipConfig,
+        chance: Rng,
         takes: set[str],
         relays: dict[int, frozenset[str]],
     ) -> Subscriber:
         return RoundsSubscriber(node, home, alternates, habits, chance, self._plan(relays, habits), takes=takes)
 
 
-def _some(among: list[int], count: int, chance: Chance) -> list[int]:
+def _some(among: list[int], count: int, chance: Rng) -> list[int]:
     return among if len(among) <= count else chance.sample(among, count)

@@ -13,7 +13,7 @@ refused, counted, never slipped in (to skip what is missing and no more loses tr
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeAlias
 
-from antecede.core import Dependency, Gate, Message, MessageId, Verdict
+from antecede.core import Dependency, Gate, Message, TopicMessageId, Verdict
 from antecede.core.gate import Need
 from antecede.protocols.gossip.packets import Rumour
 
@@ -41,7 +41,7 @@ class Order:
         self._held_max = held_max
         self._gate: Gate[Rumour] = Gate(held_max=held_max)
         self._clock = clock
-        self._held: dict[MessageId, tuple[Rumour, int]] = {}
+        self._held: dict[TopicMessageId, tuple[Rumour, int]] = {}
         self._since: dict[StreamName, int] = {}
         # Positions counted as reached that were never delivered here.
         self._gaps: set[tuple[StreamName, int]] = set()
@@ -57,7 +57,7 @@ class Order:
 
     def own(self, message: Message) -> None:
         """Published here: it counts as delivered."""
-        self._gate.account((message.topic, message.source), message.seq)
+        self._gate.mark_settled((message.topic, message.source), message.seq)
 
     def offer(self, rumour: Rumour, now: int) -> list[Rumour]:
         """What became deliverable."""
@@ -68,7 +68,7 @@ class Order:
         if rumour.clock <= self.clock_floor and message.id not in self._held:
             self.late += 1
             self._gaps.add((stream, message.seq))
-            self._gate.account(stream, message.seq)
+            self._gate.mark_settled(stream, message.seq)
             return self._drain()
         verdict = self._gate.offer(rumour, ((stream, message.seq),), self._needs(message))
         if verdict is Verdict.READY:
@@ -141,10 +141,10 @@ class Order:
     def held(self) -> int:
         return len(self._held)
 
-    def holding(self) -> list[MessageId]:
+    def holding(self) -> list[TopicMessageId]:
         return list(self._held)
 
-    def holds(self, name: MessageId) -> bool:
+    def holds(self, name: TopicMessageId) -> bool:
         return name in self._held
 
     def reached(self, stream: StreamName) -> int:

@@ -9,7 +9,7 @@ stopped telling of it is given up. Across sources nothing is ordered.
 from collections.abc import Collection, Mapping
 
 from antecede.core import Gate, Message, Packet
-from antecede.core.chance import Chance
+from antecede.core.rng import Rng
 from antecede.protocols.gossip.epidemic import Epidemic, Names, Rounds
 
 
@@ -33,7 +33,7 @@ class Pbcast(Epidemic):
     """A member. It knows all members."""
 
     def __init__(
-        self, node: int, rounds: Rounds, chance: Chance, members: Mapping[str, Collection[int]], *, multicast: bool
+        self, node: int, rounds: Rounds, chance: Rng, members: Mapping[str, Collection[int]], *, multicast: bool
     ) -> None:
         """`multicast`: without it a message spreads by gossip alone."""
         super().__init__(node, rounds, chance, members)

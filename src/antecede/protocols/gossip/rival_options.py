@@ -5,17 +5,17 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from antecede.core.chance import MakeChance
+from antecede.core.rng import MakeRng
 from antecede.protocols.gossip.epidemic import Rounds
 from antecede.protocols.gossip.lpbcast import Lpbcast
 from antecede.protocols.gossip.pbcast import Pbcast
-from antecede.protocols.options import TICKS, ChanceOptions, Founders, MakeProcess
+from antecede.protocols.options import TICKS, Founders, MakeProcess, RngOptions
 
 #: Rounds added to log2 of the number of nodes, as for the protocols of this package.
 _MARGIN = 4
 
 
-class EpidemicOptions(ChanceOptions, frozen=True, kw_only=True):
+class EpidemicOptions(RngOptions, frozen=True, kw_only=True):
     """What both have in common."""
 
     #: Members a node tells in each round.
@@ -42,7 +42,7 @@ class PbcastOptions(EpidemicOptions, frozen=True, kw_only=True):
     def promises(self) -> tuple[str, ...]:
         return ("fifo", "exactly-once", "no-invention")
 
-    def build_chance(self, nodes: int, founders: Founders, chance: MakeChance) -> MakeProcess:
+    def build_chance(self, nodes: int, founders: Founders, chance: MakeRng) -> MakeProcess:
         rounds = self.rounds(nodes)
         return lambda node: Pbcast(node, rounds, chance(node), founders, multicast=self.multicast)
 
@@ -57,6 +57,6 @@ class LpbcastOptions(EpidemicOptions, frozen=True, kw_only=True):
     def promises(self) -> tuple[str, ...]:
         return ("exactly-once", "no-invention")
 
-    def build_chance(self, nodes: int, founders: Founders, chance: MakeChance) -> MakeProcess:
+    def build_chance(self, nodes: int, founders: Founders, chance: MakeRng) -> MakeProcess:
         rounds = self.rounds(nodes)
         return lambda node: Lpbcast(node, rounds, chance(node), founders, view=self.view)

@@ -23,7 +23,7 @@ from then on (`order`).
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeAlias
 
-from antecede.core import Gate, Message, MessageId
+from antecede.core import Gate, Message, TopicMessageId
 from antecede.core.gate import Need
 from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import Copy, Notice, Standing
@@ -39,12 +39,12 @@ class _Received(NamedTuple):
     """A message that waits, its round, and since when."""
 
     round: int
-    name: MessageId
+    name: TopicMessageId
     message: Message
     came: int
 
 
-_Link: TypeAlias = tuple[int, list[MessageId]]
+_Link: TypeAlias = tuple[int, list[TopicMessageId]]
 
 
 class RoundReader:
@@ -57,9 +57,9 @@ class RoundReader:
         self._pull = pull
         #: By stream: the number of the last message delivered, or before our time.
         self._reached: dict[StreamName, int] = {}
-        self._waiting: dict[MessageId, _Received] = {}
+        self._waiting: dict[TopicMessageId, _Received] = {}
         # Behind what was delivered of their stream.
-        self._forgone: set[MessageId] = set()
+        self._forgone: set[TopicMessageId] = set()
         # Positions are rounds, which jump.
         self._gate: Gate[_Received] = Gate(contiguous=False, held_max=held_max)
         #: The home broker's count up to which everything was received; 0: not known.
@@ -70,7 +70,7 @@ class RoundReader:
         # The first claim that is not met yet, and the latest.
         self._claims: list[Standing] = []
         # Of messages there was no room for.
-        self._rounds_missed: dict[MessageId, int] = {}
+        self._rounds_missed: dict[TopicMessageId, int] = {}
         self._turned_away: dict[StreamName, int] = {}
         self._visible: list[tuple[int, StreamName]] | None = None
         self._out: list[Message] = []
@@ -134,7 +134,7 @@ class RoundReader:
         """What is missing of a stream is not to be had: nobody waits for it, and should it come it is not taken."""
         self._reach(stream, upto - self._held_max)
         for seq in range(self.reached(stream) + 1, upto + 1):
-            name = MessageId(*stream, seq)
+            name = TopicMessageId(*stream, seq)
             if name not in self._waiting:
                 self._forgone.add(name)
         self._step_over(stream)
@@ -175,7 +175,7 @@ class RoundReader:
         found: dict[StreamName, int] = {}
         for name in self._waiting:
             stream = (name.topic, name.source)
-            before = MessageId(*stream, name.seq - 1)
+            before = TopicMessageId(*stream, name.seq - 1)
             if before.seq > max(found.get(stream, 0), self.reached(stream)) and before not in self._waiting:
                 found[stream] = before.seq
         return found
@@ -185,7 +185,7 @@ class RoundReader:
         found, self._turned_away = self._turned_away, {}
         return list(found.items())
 
-    def holding(self) -> list[MessageId]:
+    def holding(self) -> list[TopicMessageId]:
         return list(self._waiting)
 
     @property
@@ -315,19 +315,19 @@ class RoundReader:
                 settled = True
         return settled
 
-    def _missing(self, claim: Standing) -> list[MessageId]:
+    def _missing(self, claim: Standing) -> list[TopicMessageId]:
         """By stream: the first message that was not received."""
         found = []
         for topic, source, seq in claim.levels:
             if self._takes(topic):
                 for number in range(self.reached((topic, source)) + 1, seq + 1):
-                    name = MessageId(topic, source, number)
+                    name = TopicMessageId(topic, source, number)
                     if name not in self._waiting and name not in self._forgone:
                         found.append(name)
                         break
         return found
 
-    def _least_round(self, name: MessageId) -> int:
+    def _least_round(self, name: TopicMessageId) -> int:
         """A round that a message which is missing does not lie below."""
         return self._rounds_missed.get(name, 1 + self._gate.reached((name.topic, name.source)))
 
@@ -351,7 +351,7 @@ class RoundReader:
         if self._forgone:
             self._step_over(stream)
         self.delivered = max(self.delivered, received.round)
-        self._gate.account(stream, received.round)
+        self._gate.mark_settled(stream, received.round)
         self._out.append(message)
 
     def _reach(self, stream: StreamName, seq: int) -> None:
@@ -365,7 +365,7 @@ class RoundReader:
     def _step_over(self, stream: StreamName) -> None:
         """What was forgone counts as reached where nothing is missing before it."""
         reached = self.reached(stream)
-        while (name := MessageId(*stream, reached + 1)) in self._forgone:
+        while (name := TopicMessageId(*stream, reached + 1)) in self._forgone:
             self._forgone.discard(name)
             reached += 1
             self._reached[stream] = reached

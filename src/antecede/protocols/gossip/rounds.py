@@ -24,18 +24,18 @@ from typing import Final
 
 import msgspec
 
-from antecede.core import LimitError, Message, MessageId, Packet, UsageError
-from antecede.core.chance import Chance
+from antecede.core import LimitError, Message, Packet, TopicMessageId, UsageError
 from antecede.core.clocks import GroupVectors
+from antecede.core.rng import Rng
 from antecede.protocols.gossip.broker import Broker
-from antecede.protocols.gossip.edge import Edge
-from antecede.protocols.gossip.habits import Habits
+from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import Attach, Beat, Copy, Level, Peer, Pull, Rumour, Standing
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader
 from antecede.protocols.gossip.sizes import Sizes
 from antecede.protocols.gossip.subscriber import Reader, Subscriber
+from antecede.protocols.gossip.subscriber_sessions import SubscriberSessions
 
 #: Publications that may wait for their round.
 _QUEUE_MAX: Final = 65_536
@@ -44,7 +44,7 @@ _COPIES_MAX: Final = 1024
 _NONE: Final[dict[int, int]] = {}
 
 
-class RoundsEdge(Edge):
+class RoundsSessions(SubscriberSessions):
     """Predecessors are ages, the same for everybody; notices are numbered, and standings are claims (`round_reader`).
 
     The count is of this broker's deliveries. What it goes on without counts, too, and no notice tells of it: somebody
@@ -61,7 +61,7 @@ class RoundsEdge(Edge):
         # By groups: up to which count those who take them were told.
         self._told: dict[frozenset[str], int] = {}
         self._refusals = 0
-        self._copies: dict[MessageId, Copy] = {}
+        self._copies: dict[TopicMessageId, Copy] = {}
         super().__init__(broker, subscribers)
 
     def copy(self, rumour: Rumour, groups: frozenset[str]) -> Copy | None:
@@ -137,14 +137,14 @@ class RoundsEdge(Edge):
 class RoundsBroker(Broker):
     """A broker that publishes at the beginning of a round."""
 
-    edge: RoundsEdge
+    edge: RoundsSessions
 
     def __init__(
         self,
         node: int,
         brokers: int,
-        habits: Habits,
-        chance: Chance,
+        habits: GossipConfig,
+        chance: Rng,
         plan: Plan,
         *,
         takes: Iterable[str] = (),
@@ -160,7 +160,7 @@ class RoundsBroker(Broker):
             takes=takes,
             peers=peers,
             subscribers=subscribers,
-            edge=RoundsEdge,
+            edge=RoundsSessions,
         )
         self.plan = plan
         self._sizes = Sizes(colours=plan.colours)
@@ -240,8 +240,8 @@ class RoundsSubscriber(Subscriber):
         node: int,
         home: int,
         alternates: Sequence[int],
-        habits: Habits,
-        chance: Chance,
+        habits: GossipConfig,
+        chance: Rng,
         plan: Plan,
         *,
         takes: Iterable[str] = (),

@@ -17,10 +17,10 @@ refused when it comes: it says nothing of the new one.
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import ClassVar, Final, Protocol
 
-from antecede.core import Message, MessageId, Packet, Process, ProtocolError, UsageError
-from antecede.core.chance import Chance
+from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
+from antecede.core.rng import Rng
+from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.groups import groups_of
-from antecede.protocols.gossip.habits import Habits
 from antecede.protocols.gossip.order import Order, StreamName
 from antecede.protocols.gossip.packets import (
     Attach,
@@ -58,7 +58,7 @@ class Reader(Protocol):
     def missing(self) -> dict[StreamName, int]: ...
     def turned_away(self) -> list[tuple[StreamName, int]]: ...
     def levels(self) -> dict[StreamName, int]: ...
-    def holding(self) -> list[MessageId]: ...
+    def holding(self) -> list[TopicMessageId]: ...
     @property
     def held(self) -> int: ...
     @property
@@ -143,8 +143,8 @@ class Subscriber(Process):
         node: int,
         home: int,
         alternates: Sequence[int],
-        habits: Habits,
-        chance: Chance,
+        habits: GossipConfig,
+        chance: Rng,
         *,
         takes: Iterable[str] = (),
         sizes: Sizes | None = None,
@@ -355,7 +355,7 @@ class Subscriber(Process):
     def held(self) -> int:
         return self.reader.held
 
-    def holding(self) -> list[MessageId]:
+    def holding(self) -> list[TopicMessageId]:
         return self.reader.holding()
 
     def unfinished(self) -> list[str]:

@@ -7,14 +7,14 @@ so that a broker in many groups does not lose sight of a small one.
 
 from collections.abc import Iterable
 
-from antecede.core.chance import Chance
+from antecede.core.rng import Rng
 from antecede.protocols.gossip.packets import Peer
 
 
 class Views:
     """Whom a broker knows."""
 
-    def __init__(self, node: int, size: int, chance: Chance) -> None:
+    def __init__(self, node: int, size: int, chance: Rng) -> None:
         self._node = node
         self._size = size
         self._chance = chance

@@ -15,7 +15,7 @@ What it does for others from then on is in `relay`.
 from collections.abc import Hashable, Iterable
 from typing import ClassVar, Final
 
-from antecede.core import LimitError, Message, MessageId, Packet, ProtocolError
+from antecede.core import LimitError, Message, Packet, ProtocolError, TopicMessageId
 from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.conversations import Conversations, Timing
 from antecede.protocols.locamu.identifiers import Ids, link, receiver_of, sender_of
@@ -170,7 +170,7 @@ class LoCaMu(Relay):
             "routes": state.routing.entries,
         }
 
-    def holding(self) -> list[MessageId]:
+    def holding(self) -> list[TopicMessageId]:
         """The messages received and not processed."""
         return [held.data.message.id for held in self.state.column.held]
 

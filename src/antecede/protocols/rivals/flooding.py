@@ -46,7 +46,7 @@ class Flooding(Process):
         self._routes.check_member(topic, self.node)
         seq = self._seq[topic] = self._seq.get(topic, 0) + 1
         packet = self._stamp(topic, seq, payload)
-        self._gate.account((topic, self.node), seq)
+        self._gate.mark_settled((topic, self.node), seq)
         self.out.deliver(packet.message)
         for hop in self._routes.hops(topic, self.node, None):
             self.out.send(hop, packet)

@@ -83,9 +83,9 @@ class Buffer:
             self._forget((b"", item.version) if isinstance(item, Begin) else (item.topic, item.number))
         return ready
 
-    def account(self, place: Place) -> None:
+    def mark_settled(self, place: Place) -> None:
         """It was dealt with otherwise: tagged, or void."""
-        self._gate.account(*place)
+        self._gate.mark_settled(*place)
         self._forget(place)
 
     def reached(self, place: Place) -> bool:
@@ -105,7 +105,7 @@ class Buffer:
     def leave(self, topic: TopicId) -> None:
         """Hold nothing of a topic, and wait for nothing of it."""
         for place in [place for place in self._held if place[0] == topic]:
-            self.account(place)
+            self.mark_settled(place)
         awaited = [n for held in self._held.values() for stream, n in held.needs if stream == topic]
         if awaited:
             self._gate.skip(topic, max(awaited))

@@ -113,11 +113,11 @@ class Notifier:
             verdict = Verdict.LATE
         in_order = self._clock.in_order(event)
         if verdict is Verdict.LATE or (verdict is Verdict.WAITING and not in_order):
-            self._buffer.account(place)  # given up before, or out of order for good: there is nothing to wait for
+            self._buffer.mark_settled(place)  # given up before, or out of order for good: there is nothing to wait for
             self._notify(event, in_order=in_order)
         elif verdict is Verdict.WAITING and self._buffer.circles(place):
             # Timestamps that took different ways can contradict each other: of events in a circle one must be told.
-            self._buffer.account(place)
+            self._buffer.mark_settled(place)
             self._notify(event, in_order=False)
         elif verdict is Verdict.WAITING:
             self._out.keep(Came(self._active[event.topic], data))
@@ -133,7 +133,7 @@ class Notifier:
         """Nothing is to be expected there, and yet it may come. To be followed by `settle`."""
         place = (topic_id(topic), number)
         if not self._buffer.reached(place):
-            self._buffer.account(place)
+            self._buffer.mark_settled(place)
             self._voided.add(place)
             self._out.keep(Told(*place, False, void=True))
 
@@ -187,7 +187,7 @@ class Notifier:
             case Told():
                 place = record.topic, record.number
                 self._came.pop(place, None)
-                self._buffer.account(place)
+                self._buffer.mark_settled(place)
                 if record.void:
                     self._voided.add(place)
                     return

@@ -37,9 +37,9 @@ from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Position, Stream
 
 #: Timers: look after a stream; acknowledge; ask for what is missing.
-CARE = "care"
+RESEND = "resend"
 ACK = "ack"
-SEEK = "seek"
+REQUEST = "request"
 
 #: A receiver knows that something is missing; a custodian only supposes. So the one asks sooner than the other sends.
 SEEK_SOONER = 4
@@ -169,7 +169,7 @@ class Custody:
                     self._bring(group, stream, node, position, stream.got)
             self._arm(stream, group)
 
-    def care(self, group: Group, stream: Stream) -> None:
+    def resend_behind(self, group: Group, stream: Stream) -> None:
         """The timer went off: whoever is behind with what was there a pause ago gets it again."""
         state, timing = self._state, self._state.timing
         stream.armed = False
@@ -200,7 +200,7 @@ class Custody:
         if not stream.armed:
             stream.armed = True
             pause = self._state.timing.pause_us(stream.attempts)
-            self._state.out.wake_after(pause, (CARE, group.name, stream.source))
+            self._state.out.wake_after(pause, (RESEND, group.name, stream.source))
 
     def _behind(self, group: Group, stream: Stream) -> list[int]:
         """Nodes that are up and lack something of the stream, or have not said."""
@@ -330,9 +330,9 @@ class Custody:
         if self._sought <= self._state.timing.attempts_max:
             self._seeking = True
             pause_us = self._state.timing.pause_us(self._sought) // SEEK_SOONER
-            self._state.out.wake_after(pause_us, (SEEK,))
+            self._state.out.wake_after(pause_us, (REQUEST,))
 
-    def seek(self) -> None:
+    def request_missing(self) -> None:
         """The timer went off: ask for what was missing a pause ago and still is."""
         self._seeking = False
         missing = self._missing()

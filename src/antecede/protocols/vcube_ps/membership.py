@@ -25,10 +25,10 @@ Views are compared by digest with every acknowledgement; where they differ, entr
 
 from collections.abc import Callable, Iterable
 
+from antecede.protocols.vcube_ps.join_replies import RollCall, raise_to
 from antecede.protocols.vcube_ps.packets import Sub, SubAck, Uns, Views
 from antecede.protocols.vcube_ps.records import Registered
-from antecede.protocols.vcube_ps.rollcall import RollCall, raise_to
-from antecede.protocols.vcube_ps.state import Gathering, Group, Roll, State
+from antecede.protocols.vcube_ps.state import Gathering, Group, JoinReplies, State
 
 
 class Membership:
@@ -37,7 +37,9 @@ class Membership:
     `moved(group)` is called when a view has changed, `heard_all(group, roll)` when everybody has answered.
     """
 
-    def __init__(self, state: State, moved: Callable[[Group], None], heard_all: Callable[[Group, Roll], None]) -> None:
+    def __init__(
+        self, state: State, moved: Callable[[Group], None], heard_all: Callable[[Group, JoinReplies], None]
+    ) -> None:
         self._state = state
         self._moved = moved
         self.roll_call = RollCall(state, self._ask, heard_all)
@@ -79,7 +81,7 @@ class Membership:
             self._moved(group)
         return news
 
-    def _ask(self, group: Group, roll: Roll, node: int) -> None:
+    def _ask(self, group: Group, roll: JoinReplies, node: int) -> None:
         """The question of a roll call, to one node."""
         if group.joining:
             self._state.out.send(node, Sub(group.name, self._state.node, roll.register, roll.asked + 1))

@@ -12,7 +12,7 @@ Two rules where memberships change (both follow from "no wait for the impossible
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from antecede.core import Frontier, Gate, LimitError, Message, MessageId, Verdict
+from antecede.core import Frontier, Gate, LimitError, Message, TopicMessageId, Verdict
 from antecede.core.clocks import DomainFrontier, UnprunedFrontier
 from antecede.core.gate import Stream
 from antecede.core.limits import HELD_MESSAGES_MAX
@@ -67,7 +67,7 @@ class TopicOrder:
     def stamp(self, topic: str, seq: int, payload: bytes) -> Message:
         """The next message of this node, which counts as delivered here."""
         if not self._gate.admit(self._node, seq):
-            self._gate.account(self._node, seq)
+            self._gate.mark_settled(self._node, seq)
         return Message(topic, self._node, seq, self._frontier.stamp(), payload)
 
     def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes]) -> list[Message]:
@@ -150,10 +150,10 @@ class Domain:
         #: By stream: where this node's present session on the topic begins.
         self._since: dict[tuple[str, int], int] = {}
         # What the gate holds, to fill another one when a topic comes or goes.
-        self._waiting: dict[MessageId, Message] = {}
+        self._waiting: dict[TopicMessageId, Message] = {}
 
     def stamp(self, topic: str, seq: int, payload: bytes) -> Message:
-        self._gate.account((topic, self._node), seq)
+        self._gate.mark_settled((topic, self._node), seq)
         deps, across = self._frontier.stamp(topic, seq)
         return Message(topic, self._node, seq, deps, payload, across)
 

@@ -5,7 +5,7 @@ up to `window` messages in flight instead of one a round trip; links may lose, r
 suspected rightly or wrongly, and come back with what they kept (thesis 6.2.2.1).
 
 PUB goes down the tree once, as a rule. That everybody gets it does not rest on the tree: receivers see gaps by number
-and ask (`custody.seek`), custodians see who is behind and send (`custody.care`), joiners start from what others have
+and ask (`custody.request_missing`), custodians see who is behind and send (`custody.resend_behind`), joiners start from what others have
 delivered (`membership`). So trees may be rebuilt in the middle of a stream, and views may differ; it costs duplicates,
 which stop at the stream's log, never a message.
 
@@ -17,7 +17,7 @@ delivered that is not stable, and no idea how far others are: it asks.
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
-from antecede.core import Message, MessageId, Packet, Process, ProtocolError, UsageError
+from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
 from antecede.protocols.vcube_ps.custody import Custody
 from antecede.protocols.vcube_ps.edges import Edges, apart
 from antecede.protocols.vcube_ps.membership import Membership
@@ -41,7 +41,7 @@ from antecede.protocols.vcube_ps.packets import (
 from antecede.protocols.vcube_ps.records import Began, Delivered, Held, OfMessages, Published, Registered, Stable
 from antecede.protocols.vcube_ps.runs import Runs
 from antecede.protocols.vcube_ps.sizes import Sizes
-from antecede.protocols.vcube_ps.state import Group, Roll, State, Timing
+from antecede.protocols.vcube_ps.state import Group, JoinReplies, State, Timing
 
 _SUB: Final = "sub"
 _UNS: Final = "uns"
@@ -153,11 +153,11 @@ class VCubePs(Process):
         match timer:
             case ("ack",):
                 self._custody.acknowledge()
-            case ("seek",):
-                self._custody.seek()
-            case ("care", str(topic), int(source)):
+            case ("request",):
+                self._custody.request_missing()
+            case ("resend", str(topic), int(source)):
                 group = self._state.group(topic)
-                self._custody.care(group, group.stream(source))
+                self._custody.resend_behind(group, group.stream(source))
             case ("roll", str(topic), int(register)):
                 self._membership.roll_call.tick(self._state.group(topic), register)
         self._finish()
@@ -201,7 +201,7 @@ class VCubePs(Process):
         orders = {id(group.order): group.order for group in groups}
         return sum(order.held for order in orders.values()) + sum(len(group.early) for group in groups)
 
-    def holding(self) -> list[MessageId]:
+    def holding(self) -> list[TopicMessageId]:
         """The messages received and not delivered."""
         return [
             message.id
@@ -398,7 +398,7 @@ class VCubePs(Process):
         for stream in group.streams.values():
             stream.rewind(group.order.reached(group.name, stream.source))
 
-    def _heard_all(self, group: Group, roll: Roll) -> None:
+    def _heard_all(self, group: Group, roll: JoinReplies) -> None:
         """Everybody who is up has answered."""
         if group.joining:
             floors = tuple(roll.counts.items())

@@ -34,7 +34,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
         return self.retry_us * min(self.backoff_max, 1 << min(attempts, 10))
 
 
-class Roll:
+class JoinReplies:
     """Nodes that must be heard before a node may go on: a joiner asks all, and so does one that comes back."""
 
     __slots__ = ("armed", "asked", "attempts", "counts", "lacking", "register", "stable", "waits_for")
@@ -101,7 +101,7 @@ class Group:
         self.queue: deque[bytes | str] = deque()
         self.streams: dict[int, Stream] = {}
         #: The nodes this one waits to hear from before it goes on; None: it goes on.
-        self.roll: Roll | None = None
+        self.roll: JoinReplies | None = None
         #: By joiner: its SUB on the way through here, with its register.
         self.waves: dict[int, tuple[int, Gathering]] = {}
         #: Messages that came while joining: the floors decide.

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from antecede.spark.judging.columns import Ints
-from antecede.spark.judging.scc import points_of
+from antecede.audit.vectorised.columns import Ints
+from antecede.audit.vectorised.scc import points_of
 
 
 class Extension(NamedTuple):

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from antecede.audit.vectorised.columns import Ints
 from antecede.core import UsageError
 from antecede.core.gate import Need, Stream
 from antecede.spark.causal.naming import Naming
-from antecede.spark.judging.columns import Ints
 
 _Array: TypeAlias = Any  # pyarrow has no types
 

@@ -177,7 +177,9 @@ class _Ordering:
     def _late(self, row: int) -> None:
         self.late += 1
         if self.rule.late == "tag":
-            self.gate.account(*self._place(row))  # from now on it is there, for those who name it and for its copies
+            self.gate.mark_settled(
+                *self._place(row)
+            )  # from now on it is there, for those who name it and for its copies
             self._mark()
             self.out.append(row)
             self.words.append(LATE)
@@ -245,7 +247,7 @@ class _Ordering:
         self.out.append(row)
         self.words.append(INCOMPLETE)
         self._gone(row)
-        self.gate.account(*self._place(row))
+        self.gate.mark_settled(*self._place(row))
         self._drain()
 
     def _drain(self) -> None:

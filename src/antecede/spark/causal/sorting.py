@@ -20,12 +20,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 
+from antecede.audit.vectorised.columns import Ints
 from antecede.core import UsageError
 from antecede.spark.causal.extension import extend
 from antecede.spark.causal.headers import read_columns
 from antecede.spark.causal.naming import Naming, check_free, make_naming
 from antecede.spark.causal.packing import EVERYTHING
-from antecede.spark.judging.columns import Ints
 
 _ADDED: Final = ("position", "missing", "circle")
 _BY: Final = "antecede_by"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from antecede.live.bulk.records import Piece
+from antecede.wire.bulk import Piece
 
 
 class Chunk(NamedTuple):

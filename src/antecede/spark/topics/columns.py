@@ -23,10 +23,10 @@ from pyspark.sql.types import (
 )
 
 from antecede.core import UsageError
-from antecede.live.topics import TopicFilter
 from antecede.spark.topics.chunks import Chunk
 from antecede.spark.topics.packed import Unusual, packed_columns
 from antecede.spark.topics.plain import plain_columns
+from antecede.wire.topics import TopicFilter
 
 #: What a message is said to follow: the node and that node's count.
 DEPENDENCY: Final = StructType([StructField("source", IntegerType()), StructField("seq", LongType())])

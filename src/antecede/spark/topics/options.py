@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from antecede.client.message import parse_cursor
 from antecede.core import UsageError
-from antecede.live.client.message import parse_cursor
-from antecede.live.client.records import FILTERS_MAX
-from antecede.live.topics import check_filter, check_topic
+from antecede.wire.requests import FILTERS_MAX
+from antecede.wire.topics import check_filter, check_topic
 
 #: What Spark itself puts among the options of a reader or writer.
 _SPARKS_OWN: Final = frozenset(["checkpointlocation", "path"])

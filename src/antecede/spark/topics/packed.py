@@ -19,9 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from antecede.core import ProtocolError
-from antecede.live.envelope import open_all
-from antecede.live.journal.blocks import skim
+from antecede.journal.blocks import skim
 from antecede.spark.topics.chunks import Chunk
+from antecede.wire.envelope import open_all
 
 Ints: TypeAlias = npt.NDArray[Any]
 Bools: TypeAlias = npt.NDArray[Any]

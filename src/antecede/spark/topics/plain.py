@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from antecede.core import ProtocolError
-from antecede.live.envelope import Opened, open_all
-from antecede.live.journal.blocks import LeanMessage, decode_lean, unpack_deps
+from antecede.journal.blocks import LeanMessage, decode_lean, unpack_deps
 from antecede.spark.topics.chunks import Chunk
+from antecede.wire.envelope import Opened, open_all
 
 
 class _Delivery(NamedTuple):

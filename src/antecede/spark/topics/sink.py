@@ -20,12 +20,22 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringType, StructType
 
 from antecede.core import UsageError
-from antecede.live.bulk.records import STAGE_BYTES, Discard, Done, Look, Release, Row, Stage, Stand, encode_rows
-from antecede.live.bulk.staging import UNNAMED
-from antecede.live.envelope import BODY_BYTES_MAX
 from antecede.spark.topics.columns import DEPENDENCY
 from antecede.spark.topics.options import SinkOptions
 from antecede.spark.topics.stores import call
+from antecede.wire.bulk import (
+    STAGE_BYTES,
+    UNNAMED,
+    Discard,
+    Done,
+    ExtentQuery,
+    ExtentReply,
+    Release,
+    Row,
+    Stage,
+    encode_rows,
+)
+from antecede.wire.envelope import BODY_BYTES_MAX
 
 _TYPES: Final[dict[str, tuple[DataType, ...]]] = {
     "topic": (StringType(),),
@@ -109,7 +119,7 @@ def _check(options: SinkOptions, schema: StructType, overwrite: bool) -> None:
             raise UsageError("topic", options.topic, "stands beside a column topic", "use one of them")
         raise UsageError("column", "topic", "is missing", "add it, or name one for all rows: .option('topic', …)")
     with call(options.where, patient=False) as caller:
-        caller.ask(Look(), Stand)
+        caller.ask(ExtentQuery(), ExtentReply)
 
 
 def stage(options: SinkOptions, batches: Iterable[pa.RecordBatch]) -> Staged:

@@ -17,11 +17,11 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from antecede.core import UsageError
-from antecede.core.collector import no_collector
-from antecede.live.errors import GapError, JournalError
-from antecede.live.journal import Extent
-from antecede.live.journal.blocks import DamagedError
-from antecede.spark.garbage import freeze_once
+from antecede.core.errors import GapError, JournalError
+from antecede.core.gc_pause import gc_paused
+from antecede.journal import Extent
+from antecede.journal.blocks import DamagedError
+from antecede.spark.gc_freeze import freeze_once
 from antecede.spark.topics.columns import Builder, any_of, check_schema
 from antecede.spark.topics.options import Place, SourceOptions
 from antecede.spark.topics.stores import Store, open_store
@@ -121,7 +121,7 @@ def read_range(options: SourceOptions, schema: StructType, partition: InputParti
         return
     freeze_once()
     build = Builder(schema, any_of(options.topics)).batch
-    with no_collector(), open_store(options.where, options.topics) as store:
+    with gc_paused(), open_store(options.where, options.topics) as store:
         check_node(options, store, partition.node)
         after = partition.after
         while after < partition.last:

@@ -9,15 +9,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from antecede.core import UsageError
-from antecede.live.bulk.records import Look, Page, Piece, Read, Stand
-from antecede.live.journal import Extent, JournalFile
+from antecede.journal import Extent, JournalFile
 from antecede.spark.topics.chunks import Chunk
 from antecede.spark.topics.options import Where
+from antecede.wire.bulk import ExtentQuery, ExtentReply, Page, Piece, Read
 
 if TYPE_CHECKING:
     import ssl
 
-    from antecede.live.bulk.caller import Caller
+    from antecede.client.bulk import Caller
 
 
 class Store(Protocol):
@@ -63,7 +63,7 @@ def open_store(where: Where, topics: tuple[str, ...], *, patient: bool = True) -
 
 def call(where: Where, *, patient: bool = True) -> "Caller":
     """A line to a node."""
-    from antecede.live.bulk.caller import Caller  # noqa: PLC0415 - asyncio is slow to load; journals do without
+    from antecede.client.bulk import Caller  # noqa: PLC0415 - asyncio is slow to load; journals do without
 
     return Caller(
         where.url,
@@ -77,7 +77,7 @@ def call(where: Where, *, patient: bool = True) -> "Caller":
 
 def _tls(text: str) -> "ssl.SSLContext":
     """A directory made by `antecede cert init`, or its authority's certificate alone."""
-    from antecede.live.security import client_tls  # noqa: PLC0415 - cryptography is slow to load
+    from antecede.wire.security import client_tls  # noqa: PLC0415 - cryptography is slow to load
 
     path = Path(text)
     path = path / "authority.pem" if path.is_dir() else path
@@ -124,7 +124,7 @@ class NodeStore:
 
     def __enter__(self) -> Self:
         self._caller.__enter__()
-        self.node = self._look(Look()).node
+        self.node = self._extent(ExtentQuery()).node
         return self
 
     def __exit__(
@@ -136,14 +136,14 @@ class NodeStore:
         self._caller.ask(Read(0, 0, self._topics), Page)  # nothing, but grants are looked at
 
     def extent(self) -> Extent:
-        stand = self._look(Look())
+        stand = self._extent(ExtentQuery())
         return Extent(stand.removed, stand.position)
 
     def before(self, time_us: int) -> int:
-        return self._look(Look(time_us=max(1, time_us))).before
+        return self._extent(ExtentQuery(time_us=max(1, time_us))).before
 
     def within(self, after: int, last: int, bytes_max: int) -> int:
-        return self._look(Look(after=after, last=last, bytes_max=bytes_max)).within
+        return self._extent(ExtentQuery(after=after, last=last, bytes_max=bytes_max)).within
 
     def read(self, after: int, last: int) -> Iterator[Chunk]:
         while after < last:
@@ -151,5 +151,5 @@ class NodeStore:
             yield Chunk(page.pieces, after, last, page.reached)
             after = page.reached
 
-    def _look(self, look: Look) -> Stand:
-        return self._caller.ask(look, Stand)
+    def _extent(self, query: ExtentQuery) -> ExtentReply:
+        return self._caller.ask(query, ExtentReply)

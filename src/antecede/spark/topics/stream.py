@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from antecede.core import UsageError
-from antecede.live.journal import Extent
+from antecede.journal import Extent
 from antecede.spark.topics.columns import check_schema
 from antecede.spark.topics.options import Place, SourceOptions
 from antecede.spark.topics.source import begin, lost, ranges, read_range

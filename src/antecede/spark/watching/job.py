@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from antecede.audit.running import Finding, RunningJudge, RunningState
+from antecede.audit.online import Finding, RunningJudge, RunningState
 from antecede.core import UsageError
 from antecede.spark.causal.packing import ROWS, opened, packer, packets, unpack
 

@@ -1,0 +1,154 @@
+"""The causal rule at the nodes of a bucket.
+
+A take of m′ violates the rule when the node took, later, something that came before m′. If every edge of the graph
+between messages a node took is in order, and the node took every message that paths run through, all paths are in
+order, and one comparison an edge has shown it. That is the usual node. Elsewhere the edges that are out of order, and
+those to what the node never took, are followed (`Graph.follow`): what was not taken hides what lies behind it, and
+after one message out of order more may be. A node where that leads far (one that joined late, or takes few topics) is
+put aside, and such nodes are judged many at once: by message, the latest row at which a node took it or anything
+before it.
+
+A graph that was completed after all nodes had been looked at differs from the one they were judged by in few edges.
+Nodes that were in order need only be asked about the messages at their ends (`Changed`).
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from antecede.audit.report import Example, MessageKey
+from antecede.audit.vectorised.columns import Ints
+from antecede.audit.vectorised.graph import Graph
+from antecede.audit.vectorised.ledger import NEVER, Ledger
+from antecede.audit.vectorised.nodes import Cover, Node, uncovered
+from antecede.audit.vectorised.tally import Offence, Tally
+
+if TYPE_CHECKING:
+    from antecede.audit.vectorised.survey import Bucket
+
+#: So many steps along paths are cheaper than a pass over the whole graph.
+STEPS_MAX: Final = 1000
+#: Nodes are looked at again in batches of so many (message, node) entries, 4 or 8 bytes each.
+ENTRIES_MAX: Final = 1 << 24
+
+
+class Changed:
+    """What a completed graph asks of a node that was in order by the graph before: the edges that may be bad now.
+
+    Those are the new edges, and the edges to messages that something passes through only now: who never took such a
+    message has to look behind it.
+    """
+
+    def __init__(self, before: Graph, after: Graph, added: Ints) -> None:
+        """`added`: the edges (from, to) by which `after` was completed."""
+        inner = after.is_inner.copy()
+        inner[: before.count] &= ~before.is_inner
+        into = np.flatnonzero(inner[after.dst])
+        self.src = np.concatenate([added[0], after.src[into]])
+        self.dst = np.concatenate([added[1], after.dst[into]])
+        self._is_inner = after.is_inner[self.dst]
+
+    @property
+    def messages(self) -> Ints:
+        """The messages at the ends of those edges: all that has to be known of a node that was in order."""
+        return np.unique(np.concatenate([self.src, self.dst]))
+
+    def leaves_in_order(self, rows: Ints) -> bool:
+        """Is a node that took messages at these rows, in order so far, in order still?"""
+        late = rows.take(self.dst)
+        late = np.where((late == NEVER) & ~self._is_inner, np.iinfo(rows.dtype).max, late)
+        return not bool((rows.take(self.src) > late).any())
+
+
+class CausalJudge:
+    """Looks at the nodes of one bucket, one after the other."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        graph: Graph,
+        topic: Ints,
+        *,
+        across_topics: bool,
+        cover: Cover | None,
+    ) -> None:
+        """`cover`: the graph's edges, if deliveries at publishers may add to them; None if they already have.
+
+        `topic`: by message of the bucket.
+        """
+        self._ledger = ledger
+        self._graph = graph
+        self._topic = topic
+        self._across_topics = across_topics
+        self._cover = cover
+        self._tally = Tally()
+        #: Nodes with an edge out of order, or to something they never took that leads on.
+        self.doubtful: set[int] = set()
+        self._again: list[tuple[int, Ints]] = []
+        self._extra: list[tuple[Ints, Ints]] = []
+
+    def look_at(self, node: Node) -> None:
+        rows = node.in_order
+        self._tally.checked += int((rows != NEVER).sum())
+        if self._cover is not None:
+            src, dst = uncovered(node, self._ledger, self._topic, self._cover, across_topics=self._across_topics)
+            if len(src):
+                self._extra.append((src, dst))
+        self._judge(node.node, rows[: self._graph.count])
+
+    def result(self) -> Tally:
+        """The tally. Its example, if there is one, still lacks what was overtaken: that takes the whole run."""
+        self._look_again()
+        return self._tally
+
+    def extra(self, bucket: "Bucket") -> tuple[Ints, list[MessageKey]]:
+        """Edges to add to the graph, and the names of messages in them that the ledger does not have, in order."""
+        if not self._extra:
+            return np.zeros((2, 0), np.int64), []
+        edges = np.concatenate([np.stack(pair) for pair in self._extra], axis=1)
+        known = len(self._ledger.messages)
+        strangers, number = np.unique(edges[0][edges[0] >= known], return_inverse=True)
+        edges[0][edges[0] >= known] = known + number
+        return edges, [bucket.key(message) for message in strangers.tolist()]
+
+    def _judge(self, node: int, rows: Ints) -> None:
+        graph = self._graph
+        if graph.point is None:
+            never = rows == NEVER
+            if never.any():
+                # What was never taken is judged as if taken first of all: every edge to it leads on.
+                late = np.where(never, NEVER, rows)
+                late[~graph.is_inner & never] = np.iinfo(rows.dtype).max
+            else:
+                late = rows
+            bad = np.flatnonzero(rows.take(graph.src) > late.take(graph.dst))
+            if not len(bad):
+                return
+            self.doubtful.add(node)
+            wrong = graph.follow(rows, bad, STEPS_MAX)
+            if wrong is not None:
+                self._count(node, rows, np.array(wrong, np.int64))
+                return
+        self._again.append((node, rows))
+        if len(self._again) * graph.count >= ENTRIES_MAX:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        if not self._again:
+            return
+        taken = np.stack([rows for _, rows in self._again], axis=1)
+        wrong = (taken != NEVER) & (self._graph.latest_of_the_past(taken) > taken)
+        for column, (node, rows) in enumerate(self._again):
+            self._count(node, rows, np.flatnonzero(wrong[:, column]))
+        self._again.clear()
+
+    def _count(self, node: int, rows: Ints, wrong: Ints) -> None:
+        """Messages in `wrong` were taken too early."""
+        if not len(wrong):
+            return
+        self._tally.violations += len(wrong)
+        message = int(wrong[np.argmin(rows[wrong])])
+        row = int(rows[message])
+        if self._tally.comes_first(row):
+            unexplained = Example(words="", nodes=(node,), messages=(), rows=(row,))
+            self._tally.offence(Offence(order=(row, node, message), example=unexplained))

@@ -1,0 +1,160 @@
+"""What every bucket must know of its run, from the rows that are few: publications, subscriptions, crashes.
+
+Messages are numbered: first those that were published, in the order of their first publish rows; then those that are
+only named as dependencies. A publish row for a message that has one already is kept as a *take* of its node (it has
+the message from then on), and is the business of `no-invention`.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from antecede.audit.filters import matches
+from antecede.audit.vectorised.columns import Dependencies, Ints, Topics, columns, dependencies
+from antecede.audit.vectorised.messages import Messages, distinct
+from antecede.audit.vectorised.refusals import first_refusal
+from antecede.trace import Event
+
+#: A row that never was, and one later than all.
+NEVER: Final = -1
+LATE: Final = np.iinfo(np.int64).max
+
+
+class Publications(NamedTuple):
+    """Publish rows, in order: where, when, and which message."""
+
+    row: Ints
+    time: Ints
+    node: Ints
+    message: Ints
+
+
+class Ledger:
+    """The facts of one run."""
+
+    def __init__(self, table: pa.Table, broadcast_to: Collection[int] = ()) -> None:
+        self.topics = Topics()
+        self.events = columns(table, self.topics)
+        self.named = dependencies(table, self.topics)
+        #: Something is wrong with these rows. What exactly, buckets know, who see all rows of a node.
+        self.malformed = first_refusal(self.events, self.named) is not None
+        self.broadcast_to = frozenset(broadcast_to)
+        #: Nodes these rows name.
+        self.seen: set[int] = set(np.unique(self.events.node).tolist())
+        #: Made from this ledger, and kept with it (`verdict.recorded_graph`).
+        self.graphs: dict[bool, Any] = {}
+        #: Nodes that crashed at any time, and those down when the trace ends.
+        self.crashed: set[int] = set()
+        self.down: set[int] = set()
+        #: Subscriptions open when the trace ends, by node: filter, and the row since which it has been open.
+        self.subscriptions: dict[int, dict[str, int]] = {}
+        #: Of those, by node, the filters that take more than the topic of their name.
+        self._wild: dict[int, list[str]] = {}
+        self.subscribe_rows = 0
+        self.messages = Messages(*(np.zeros(0, np.int64),) * 3)
+        self.published_at: Ints = np.zeros(0, np.int64)
+        if not self.malformed:
+            self._read_membership()
+            self._read_publications(self.named)
+
+    @property
+    def published(self) -> int:
+        """How many messages were published; their numbers are the lowest."""
+        return len(self.first.row)
+
+    def steady(self, topic: str) -> Iterator[tuple[int, int]]:
+        """Nodes up at the end that take `topic` to the end, and the row since which they do (−1: from the start)."""
+        for node in sorted({*self.subscriptions, *self.broadcast_to} - self.down):
+            since = self.since(node, topic)
+            if since is not None:
+                yield node, since
+
+    def since(self, node: int, topic: str) -> int | None:
+        """Since which row `node` takes `topic`, up to the end; None if it does not."""
+        opened = self.subscriptions.get(node, {})
+        since = [opened[topic]] if topic in opened else []
+        since += [opened[pattern] for pattern in self._wild.get(node, ()) if matches(pattern, topic)]
+        if node in self.broadcast_to:
+            since.append(-1)
+        return min(since) if since else None
+
+    def published_by(self, node: int) -> tuple[Ints, Ints]:
+        """Rows and messages of the node's publish rows, in order."""
+        begin, end = np.searchsorted(self._publishers, [node, node + 1])
+        at = self._by_publisher[begin:end]
+        return self.publications.row[at], self.publications.message[at]
+
+    def first_published_by(self, node: int) -> Ints:
+        """Messages whose first publish row is at `node`, in order."""
+        row, message = self.published_by(node)
+        return np.asarray(message[self.first.row[message] == row])
+
+    def add_strangers(self, keys: Sequence[tuple[str, int, int]]) -> None:
+        """Number messages that only deliveries name, after all others."""
+        topic, source, seq = ([self.topics.code(key[0]) for key in keys], [k[1] for k in keys], [k[2] for k in keys])
+        self.messages = self.messages.extended(*(np.array(column, np.int64) for column in (topic, source, seq)))
+        self.published_at = np.append(self.published_at, np.full(len(keys), NEVER, np.int64))
+        self.graphs.clear()
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def _read_membership(self) -> None:
+        events = self.events
+        for at in np.flatnonzero(events.event != int(Event.PUBLISH)).tolist():
+            node, row = int(events.node[at]), int(events.row[at])
+            match Event(int(events.event[at])):
+                case Event.SUBSCRIBE:
+                    self.subscribe_rows += 1
+                    topic = self.topics.names[int(events.topic[at])]
+                    self.subscriptions.setdefault(node, {}).setdefault(topic, row)
+                case Event.UNSUBSCRIBE:
+                    self.subscriptions.get(node, {}).pop(self.topics.names[int(events.topic[at])], None)
+                case Event.CRASH:
+                    self.crashed.add(node)
+                    self.down.add(node)
+                case Event.RECOVER:
+                    self.crashed.add(node)  # a trace may begin after the crash
+                    self.down.discard(node)
+        for node, opened in self.subscriptions.items():
+            self._wild[node] = [pattern for pattern in opened if "+" in pattern or "#" in pattern]
+
+    def _read_publications(self, named: Dependencies) -> None:
+        is_publish = self.events.event == int(Event.PUBLISH)
+        rows = self.events.take(is_publish)
+        firsts = distinct(rows.topic, rows.source, rows.seq)
+        messages = Messages(rows.topic[firsts], rows.source[firsts], rows.seq[firsts])
+        number = messages.find(rows.topic, rows.source, rows.seq)
+        #: Every publish row, and the first of each message.
+        self.publications = Publications(rows.row, rows.time, rows.node, number)
+        self.first = Publications(rows.row[firsts], rows.time[firsts], rows.node[firsts], np.arange(len(firsts)))
+
+        self._by_publisher = np.argsort(rows.node, kind="stable")
+        self._publishers = rows.node[self._by_publisher]
+
+        # Dependencies count as the first publish row has them.
+        place = np.full(len(is_publish), -1)
+        place[np.flatnonzero(is_publish)[firsts]] = np.arange(len(firsts))
+        dependent = place[named.at]
+        named = Dependencies(*[column[dependent >= 0] for column in named])
+        self.dependent: Ints = dependent[dependent >= 0]
+        found = messages.find(named.topic, named.source, named.seq)
+        strangers = Dependencies(*[column[found < 0] for column in named])
+        new = distinct(strangers.topic, strangers.source, strangers.seq)
+        self.messages = messages.extended(strangers.topic[new], strangers.source[new], strangers.seq[new])
+        if len(new):
+            found = self.messages.find(named.topic, named.source, named.seq)
+        #: `dependent[i]` names `dependency[i]`, in the order of rows and then of the list.
+        self.dependency: Ints = found
+        #: By message: its first publish row, or NEVER.
+        self.published_at = np.full(len(self.messages), NEVER, np.int64)
+        self.published_at[: len(firsts)] = self.first.row
+
+
+def steady_since(ledger: Ledger, node: int) -> Ints | None:
+    """By topic: the row since which `node` takes it to the end, very late if it does not. None: it takes nothing."""
+    if node in ledger.down or not (ledger.subscriptions.get(node) or node in ledger.broadcast_to):
+        return None
+    since = [ledger.since(node, topic) for topic in ledger.topics.names]
+    return np.array([LATE if row is None else row for row in since], np.int64)

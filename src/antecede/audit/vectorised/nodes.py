@@ -1,0 +1,171 @@
+"""What one node took, in arrays by message, and the order rules at that node.
+
+Three views of the same rows: the first *delivery* of each message, the first *take* (publishing is taking), and the
+first takes *in order*: without those the protocol itself tagged as out of order, which are not judged. In each, a
+message the node never took has −1.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from antecede.audit.vectorised.columns import Bools, Ints
+from antecede.audit.vectorised.ledger import NEVER, Ledger
+
+
+class Node(NamedTuple):
+    """The deliver rows of one node in order, and what follows from them."""
+
+    node: int
+    row: Ints
+    time: Ints
+    message: Ints
+    tagged: Bools
+    #: By message: the row of the first delivery, of the first take, and of the first take if that was in order.
+    delivered: Ints
+    taken: Ints
+    in_order: Ints
+
+    @property
+    def again(self) -> Bools:
+        """By deliver row: the node had been given the message before."""
+        return np.asarray(self.delivered[self.message] != self.row)
+
+    def delivered_in_order(self) -> Ints:
+        """`delivered` without first deliveries that were tagged."""
+        if not self.tagged.any():
+            return self.delivered
+        return _without(self.delivered, self)
+
+
+def make_node(
+    node: int, row: Ints, time: Ints, message: Ints, tagged: Bools, published: tuple[Ints, Ints], count: int
+) -> Node:
+    """`published`: rows and messages of this node's publish rows, in order. `count`: of messages there are."""
+    delivered = np.full(count, NEVER, row.dtype)
+    delivered[message[::-1]] = row[::-1]  # the last written stays: the first delivered
+    taken = delivered
+    publish_row, publish_message = published
+    if len(publish_row):
+        taken = delivered.copy()
+        had = taken[publish_message]
+        earlier = (had == NEVER) | (publish_row < had)
+        taken[publish_message[earlier][::-1]] = publish_row[earlier][::-1]
+    known = Node(node, row, time, message, tagged, delivered, taken, taken)
+    return known._replace(in_order=_without(taken, known)) if tagged.any() else known
+
+
+def _without(rows: Ints, node: Node) -> Ints:
+    """`rows` without those that are deliveries tagged out of order."""
+    tagged = np.flatnonzero(node.tagged)
+    message = node.message[tagged]
+    which = rows[message] == node.row[tagged]
+    kept = rows.copy()
+    kept[message[which]] = NEVER
+    return kept
+
+
+# -- fifo -------------------------------------------------------------------------------------------------------------
+
+
+class Streams(NamedTuple):
+    """All messages sorted by topic, source and seq: `order`, and the stream of each in that order."""
+
+    order: Ints
+    stream: Ints
+
+
+def out_of_turn(node: Node, streams: Streams) -> tuple[int, Ints]:
+    """How many first deliveries in order there are, and the messages among them that came after a later one."""
+    rows = node.delivered_in_order()[streams.order]
+    if (rows == NEVER).any():
+        there = rows != NEVER
+        rows, stream, order = rows[there], streams.stream[there], streams.order[there]
+    else:
+        stream, order = streams.stream, streams.order
+    if ((rows[1:] > rows[:-1]) | (stream[1:] != stream[:-1])).all():
+        return len(rows), rows[:0]
+    # By message: the earliest row among the later messages of its stream. Streams are lifted apart, each above the
+    # one before it, so that one running minimum from behind does for all.
+    lifted = rows.astype(np.int64) + stream * (int(rows.max()) + 1)
+    earliest = np.minimum.accumulate(lifted[::-1])[::-1]
+    late = np.zeros(len(rows), bool)
+    late[:-1] = earliest[1:] < lifted[:-1]
+    return len(rows), order[late]
+
+
+# -- causal: what deliveries at publishers add to the graph -----------------------------------------------------------
+
+
+class Cover:
+    """Edges of the graph that lead to later publications, by the message they lead from."""
+
+    def __init__(self, count: int, src: Ints, dst: Ints) -> None:
+        order = np.lexsort((dst, src))
+        self.dst = dst[order]
+        #: The edges from message m are those from `begin[m]` up to `begin[m + 1]`.
+        self.begin = np.searchsorted(src[order], np.arange(count + 1))
+        #: By message: the first publication after it, or itself if there is none.
+        self.nearest = np.arange(count)
+        leads = self.begin[1:] > self.begin[:-1]
+        self.nearest[leads] = self.dst[self.begin[:-1][leads]]
+
+    def edges_from(self, messages: Ints) -> tuple[Ints, Ints]:
+        """Their edges: which of `messages` (by place), and where to."""
+        begin = self.begin[messages]
+        count = self.begin[messages + 1] - begin
+        place = np.repeat(np.arange(len(messages)), count)
+        return place, self.dst[np.arange(len(place)) + np.repeat(begin - np.cumsum(count) + count, count)]
+
+
+def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_topics: bool) -> tuple[Ints, Ints]:
+    """Edges the definition demands for this node's publications and the graph does not already imply.
+
+    What the node took between two of its publications came before the second. Most of that came before something else
+    it took in between, by an edge of the graph, or stands in the second's dependencies: then the paths are there. The
+    rest is returned. Publications are looked at topic by topic where order stops at the topic. `topic`: by message.
+    """
+    mine = ledger.first_published_by(node.node)
+    if not len(mine):
+        return mine, mine
+    row, message = _takes(node, ledger)
+    if not across_topics:
+        mine = mine[np.argsort(topic[mine], kind="stable")]
+    # Intervals are numbered by the publication they end with: its place in `mine`.
+    interval_of = np.full(len(node.taken), -1, np.int32)
+    begin = 0
+    for scope in (None,) if across_topics else np.unique(topic[mine]).tolist():
+        published = mine if scope is None else mine[topic[mine] == scope]
+        takes = slice(None) if scope is None else np.flatnonzero(topic[message] == scope)
+        ends = np.searchsorted(row[takes], ledger.first.row[published])
+        interval = np.repeat(np.arange(begin, begin + len(published)), np.diff(ends, prepend=0))
+        interval_of[message[takes][: ends[-1]][::-1]] = interval[::-1]  # of the first take, if there are several
+        begin += len(published)
+    known = len(cover.nearest)
+    # Nearly everything is covered by the first publication after it, and the rest is little.
+    followed = (interval_of[:known] == interval_of.take(cover.nearest)) & (cover.nearest != np.arange(known))
+    candidates = np.flatnonzero((interval_of[:known] >= 0) & ~followed)
+    place, after = cover.edges_from(candidates)
+    ended_by = np.full(len(node.taken), -2, np.int32)
+    ended_by[mine] = np.arange(len(mine))
+    its = interval_of[candidates[place]]
+    implied = (its == interval_of[after]) | (its == ended_by[after])
+    candidates = np.delete(candidates, np.unique(place[implied]))
+    strangers = np.flatnonzero(interval_of[known:] >= 0) + known
+    left = np.concatenate([candidates, strangers])
+    publication = mine[interval_of[left]]
+    return left[left != publication], publication[left != publication]
+
+
+def _takes(node: Node, ledger: Ledger) -> tuple[Ints, Ints]:
+    """Rows and messages of everything the node took, except its own first publications: they follow each other anyway.
+
+    A message that is published once more is taken then.
+    """
+    every_row, every_message = ledger.published_by(node.node)
+    again = ledger.first.row[every_message] != every_row
+    if not again.any():
+        return node.row, node.message
+    row = np.concatenate([node.row, every_row[again]])
+    order = np.argsort(row, kind="stable")
+    return row[order], np.concatenate([node.message, every_message[again]])[order]

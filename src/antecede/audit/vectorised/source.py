@@ -1,0 +1,62 @@
+"""Where the rows of a run come from: a trace directory, or a table in memory. Both are read bucket by bucket."""
+
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from antecede.audit.vectorised.columns import READ
+from antecede.trace import Event, layout
+
+
+class Source(Protocol):
+    """One run."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def buckets(self) -> int: ...
+    def part(self, part: str, bucket: int = 0) -> pa.Table:
+        """Rows of `events`, or of one bucket of `deliveries` or `packets`, with the columns the judge reads."""
+        ...
+
+
+class DirectorySource:
+    """A trace directory (`layout`)."""
+
+    def __init__(self, path: Path) -> None:
+        self._directory = layout.open_directory(path)
+
+    @property
+    def rows(self) -> int:
+        return self._directory.rows
+
+    @property
+    def buckets(self) -> int:
+        return self._directory.buckets
+
+    def part(self, part: str, bucket: int = 0) -> pa.Table:
+        file = self._directory.path / layout.EVENTS if part == "events" else self._directory.file(part, bucket)
+        return layout.read_part(file, READ[part])
+
+
+class TableSource:
+    """A trace in `SCHEMA`, rows in order, all in memory: one bucket."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.rows = len(table)
+        self.buckets = 1
+        table = table.append_column(layout.ROW, pa.array(np.arange(len(table)), pa.int64()))
+        self._parts = {}
+        event = pc.cast(table["event"], pa.string())
+        for part in READ:
+            names = [each.name.lower() for each in Event if layout.part_of(each) == part]
+            rows = table.select(READ[part]).filter(pc.is_in(event, pa.array(names, pa.string())))
+            if part != "events":
+                rows = rows.take(pa.array(np.argsort(rows["node"].to_numpy(), kind="stable")))
+            self._parts[part] = rows
+
+    def part(self, part: str, bucket: int = 0) -> pa.Table:
+        return self._parts[part]

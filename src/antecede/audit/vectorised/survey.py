@@ -1,0 +1,260 @@
+"""One bucket of a run: all rules that its nodes can be judged by, and what the run needs to judge the rest.
+
+What a bucket cannot know, it hands on: edges of the graph that only its publishers' deliveries show (`extra`), which
+messages its nodes delivered (`witness`) and lack (`missing`), and messages met before they were published
+(`mentions`, by which examples number messages as `audit` does).
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from antecede.audit.report import Example, MessageKey
+from antecede.audit.vectorised.causal import CausalJudge
+from antecede.audit.vectorised.columns import Columns, Ints, Topics
+from antecede.audit.vectorised.edges import judge_edges, names_a_message_sent
+from antecede.audit.vectorised.ledger import LATE, NEVER, Ledger, steady_since
+from antecede.audit.vectorised.messages import Messages, distinct
+from antecede.audit.vectorised.nodes import Node, Streams, make_node, out_of_turn
+from antecede.audit.vectorised.refusals import Refusal, first_refusal, plainly_fine
+from antecede.audit.vectorised.tally import Offence, Tally
+
+
+class Survey(msgspec.Struct, kw_only=True):
+    """What one bucket found. Arrays are NumPy's; it travels by pickle."""
+
+    refusal: Refusal | None = None
+    tallies: dict[str, Tally] = {}
+    nodes: int = 0
+    deliveries: int = 0
+    tagged: int = 0
+    #: By published message: the first row at which a node up at the end, other than the publisher, delivered it.
+    witness: Any = None
+    #: By published message: how many nodes owed it never took it, and the lowest of them. None: nobody.
+    missing: Any = None
+    missing_node: Any = None
+    #: Edges (from, to) of the graph; a `from` beyond the ledger's messages is named in `strangers`.
+    extra: Any = None
+    strangers: list[MessageKey] = []
+    #: Nodes that were not in order by the recorded graph, as far as one look an edge can tell.
+    doubtful: set[int] = set()
+    #: By name: the lowest row of this bucket that names a message before it was published.
+    mentions: dict[MessageKey, int] = {}
+
+    def causal(self) -> "CausalSoFar":
+        return CausalSoFar(self.doubtful, self.tallies["causal"].checked)
+
+
+class CausalSoFar(NamedTuple):
+    """What the causal rule need not find out once more when the graph turns out to be incomplete."""
+
+    #: The nodes that must be looked at again in any case.
+    doubtful: set[int]
+    checked: int
+
+
+class Bucket(NamedTuple):
+    """The rows of some nodes, complete, as arrays; deliveries sorted by node and row."""
+
+    nodes: list[int]
+    deliveries: Columns
+    packets: Columns
+    topics: Topics
+    #: All messages: the ledger's, and those only these rows know.
+    messages: Messages
+    #: By deliver row.
+    message: Ints
+
+    def each(self, ledger: Ledger) -> Iterator[Node]:
+        """Every node with its deliveries."""
+        rows = self.deliveries
+        bounds = np.searchsorted(rows.node, [[node, node + 1] for node in self.nodes]).reshape(-1, 2)
+        for node, (begin, end) in zip(self.nodes, bounds.tolist(), strict=True):
+            yield make_node(
+                node,
+                rows.row[begin:end],
+                rows.time[begin:end],
+                self.message[begin:end],
+                rows.tagged[begin:end],
+                ledger.published_by(node),
+                len(self.messages),
+            )
+
+    def key(self, message: int) -> MessageKey:
+        return self.messages.key(message, self.topics)
+
+    def name(self, message: int) -> str:
+        topic, source, seq = self.key(message)
+        return f"{topic}/{source}.{seq}"
+
+
+def make_bucket(ledger: Ledger, deliveries: Columns, packets: Columns, topics: Topics, nodes: list[int]) -> Bucket:
+    """Number the messages of these rows. `nodes`: every node of the bucket that has rows or is owed something."""
+    sent = packets.take(names_a_message_sent(packets))
+    message = ledger.messages.find(deliveries.topic, deliveries.source, deliveries.seq)
+    named = ledger.messages.find(sent.topic, sent.source, sent.seq)
+    messages = ledger.messages
+    if (message < 0).any() or (named < 0).any():
+        unknown = [
+            np.concatenate([own[message < 0], other[named < 0]])
+            for own, other in zip(
+                (deliveries.topic, deliveries.source, deliveries.seq), (sent.topic, sent.source, sent.seq), strict=True
+            )
+        ]
+        new = distinct(*unknown)
+        messages = messages.extended(*(column[new] for column in unknown))
+        strange = np.flatnonzero(message < 0)
+        message[strange] = messages.find(deliveries.topic[strange], deliveries.source[strange], deliveries.seq[strange])
+    return Bucket(nodes, deliveries, packets, topics, messages, message)
+
+
+def refuse(ledger: Ledger, deliveries: Columns, packets: Columns, bucket: int, buckets: int) -> Refusal | None:
+    """The first row of this bucket that cannot mean anything."""
+    if plainly_fine(ledger.events, deliveries, packets, malformed=ledger.malformed):
+        return None
+    here = np.flatnonzero(ledger.events.node % buckets == bucket)
+    place = np.full(ledger.events.size, -1)
+    place[here] = np.arange(len(here))
+    named = ledger.named
+    at = place[named.at]
+    named = type(named)(at[at >= 0], *(column[at >= 0] for column in named[1:]))
+    parts = (ledger.events.take(here), deliveries, packets)
+    rows = Columns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    return first_refusal(rows, named)
+
+
+def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: frozenset[str]) -> Survey:
+    """Judge a bucket whose rows make sense."""
+    found = Survey(
+        nodes=len(bucket.nodes),
+        deliveries=bucket.deliveries.size,
+        tagged=int(bucket.deliveries.tagged.sum()),
+        tallies={rule: Tally() for rule in rules},
+    )
+    published = ledger.published
+    published_at = np.full(len(bucket.messages), NEVER, np.int64)
+    published_at[: len(ledger.messages)] = ledger.published_at
+    streams = _streams(bucket.messages)
+    witness = np.full(published, LATE, np.int64)
+    for node in bucket.each(ledger):
+        if "exactly-once" in rules:
+            _exactly_once(found.tallies["exactly-once"], bucket, node)
+        if "fifo" in rules:
+            _fifo(found.tallies["fifo"], bucket, node, streams)
+        _invented(found, bucket, node, published_at, ledger)
+        if "complete" in rules or "agreement" in rules:
+            if node.node not in ledger.down:
+                seen = node.delivered[:published]
+                elsewhere = (seen != NEVER) & (ledger.first.node != node.node)
+                np.minimum(witness, seen, out=witness, where=elsewhere)
+            _missing(found, ledger, node)
+        if causal is not None:
+            causal.look_at(node)
+    found.witness = witness
+    if causal is not None:
+        found.tallies["causal"] = causal.result()
+        found.extra, found.strangers = causal.extra(bucket)
+        found.doubtful = causal.doubtful
+    judge_edges(found.tallies.get("tree-edges-once"), found.mentions, bucket, published_at)
+    return found
+
+
+# -- rules of one node ------------------------------------------------------------------------------------------------
+
+
+def _exactly_once(tally: Tally, bucket: Bucket, node: Node) -> None:
+    tally.checked += len(node.row)
+    again = node.again
+    if not again.any():
+        return
+    tally.violations += int(again.sum())
+    at = int(np.argmax(again))
+    row, time = int(node.row[at]), int(node.time[at])
+    if tally.comes_first(row):
+        message = int(node.message[at])
+        first = int(np.argmax(node.message == message))
+        first_row, first_time = int(node.row[first]), int(node.time[first])
+        words = (
+            f"node {node.node} delivered {bucket.name(message)} twice, "
+            f"first at row {first_row}, time_us {first_time}, again at row {row}, time_us {time}"
+        )
+        example = Example(words=words, nodes=(node.node,), messages=(bucket.key(message),), rows=(first_row, row))
+        tally.offence(Offence(order=(row,), example=example))
+
+
+def _fifo(tally: Tally, bucket: Bucket, node: Node, streams: Streams) -> None:
+    checked, late = out_of_turn(node, streams)
+    tally.checked += checked
+    if not len(late):
+        return
+    tally.violations += len(late)
+    rows = node.delivered_in_order()
+    message = int(late[np.argmin(rows[late])])
+    row = int(rows[message])
+    if tally.comes_first(row):
+        messages = bucket.messages
+        earlier = np.flatnonzero((messages.stream == messages.stream[message]) & (rows != NEVER) & (rows < row))
+        before = int(earlier[np.argmax(messages.seq[earlier])])
+        words = (
+            f"node {node.node} delivered {bucket.name(before)} ({_when(node, int(rows[before]))}) "
+            f"before {bucket.name(message)} ({_when(node, row)}) of the same source"
+        )
+        example = Example(
+            words=words,
+            nodes=(node.node,),
+            messages=(bucket.key(message), bucket.key(before)),
+            rows=(int(rows[before]), row),
+        )
+        tally.offence(Offence(order=(row,), example=example))
+
+
+def _invented(found: Survey, bucket: Bucket, node: Node, published_at: Ints, ledger: Ledger) -> None:
+    tally = found.tallies.get("no-invention", Tally())
+    tally.checked += len(node.row)
+    at = published_at[node.message]
+    wrong = (at == NEVER) | (at > node.row)
+    if not wrong.any():
+        return
+    tally.violations += int(wrong.sum())
+    for place in np.flatnonzero(wrong & ~node.again).tolist():
+        key = bucket.key(int(node.message[place]))
+        found.mentions[key] = min(int(node.row[place]), found.mentions.get(key, int(node.row[place])))
+    place = int(np.argmax(wrong))
+    row, message = int(node.row[place]), int(node.message[place])
+    if tally.comes_first(row, 0):
+        how = "which was never published"
+        if published_at[message] != NEVER:
+            when = f"row {ledger.first.row[message]}, time_us {ledger.first.time[message]}"
+            how = f"which was published only later ({when})"
+        words = f"node {node.node} delivered {bucket.name(message)} ({_when(node, row)}), {how}"
+        example = Example(words=words, nodes=(node.node,), messages=(bucket.key(message),), rows=(row,))
+        tally.offence(Offence(order=(row, 0), example=example))
+
+
+def _missing(found: Survey, ledger: Ledger, node: Node) -> None:
+    published = ledger.published
+    never = node.taken[:published] == NEVER
+    if not never.any():
+        return
+    since = steady_since(ledger, node.node)
+    if since is None:
+        return
+    lacks = np.flatnonzero(never & (since[ledger.messages.topic[:published]] < ledger.first.row))
+    if not len(lacks):
+        return
+    if found.missing is None:
+        found.missing = np.zeros(published, np.int32)
+        found.missing_node = np.full(published, np.iinfo(np.int32).max, np.int32)
+    found.missing[lacks] += 1
+    found.missing_node[lacks] = np.minimum(found.missing_node[lacks], node.node)
+
+
+def _when(node: Node, row: int) -> str:
+    return f"row {row}, time_us {int(node.time[np.searchsorted(node.row, row)])}"
+
+
+def _streams(messages: Messages) -> Streams:
+    order = np.lexsort((messages.seq, messages.stream))
+    return Streams(order, messages.stream[order])

@@ -1,0 +1,254 @@
+"""A run from its rows to its report. Buckets are surveyed here one after the other, or elsewhere all at once.
+
+    ledger = Ledger(source.part("events"))
+    surveys = [survey_bucket(source, ledger, asked, bucket) for bucket in range(source.buckets)]
+    missing = graph_to_add(ledger, surveys)           # edges only publishers' deliveries show; normally none
+    if missing: ...                                   # the causal rule once more, with them
+    report = conclude(...)
+
+`judge_run` is these steps in one process. `antecede.spark.audit` does the middle ones as Spark tasks.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from antecede.audit import ALL_RULES, DEFAULT_RULES, Report
+from antecede.audit.report import MessageKey, RuleResult
+from antecede.audit.vectorised.causal import CausalJudge, Changed
+from antecede.audit.vectorised.columns import Columns, Ints, Topics, columns, is_among, run_values
+from antecede.audit.vectorised.explain import explain_causal, explain_loss
+from antecede.audit.vectorised.graph import Graph, forward_edges, make_graph, recorded_edges
+from antecede.audit.vectorised.invention import judge_publications
+from antecede.audit.vectorised.ledger import Ledger
+from antecede.audit.vectorised.loss import Losses, judge_losses
+from antecede.audit.vectorised.nodes import Cover, Node
+from antecede.audit.vectorised.source import Source
+from antecede.audit.vectorised.survey import Bucket, CausalSoFar, Survey, make_bucket, refuse, survey
+from antecede.audit.vectorised.tally import Tally
+from antecede.audit.vectorised.total import judge_total
+from antecede.core.errors import UsageError
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of a trace, beside the trace; as in `antecede.audit.audit`."""
+
+    across_topics: bool = True
+    rules: tuple[str, ...] = DEFAULT_RULES
+    broadcast_to: tuple[int, ...] = ()
+
+    def check(self) -> None:
+        for name in self.rules:
+            if name not in ALL_RULES:
+                raise UsageError("rules", name, "there is no such rule", f"choose from {', '.join(ALL_RULES)}")
+
+
+class Extra(msgspec.Struct, frozen=True, kw_only=True):
+    """What the deliveries at publishers add to a run's graph: edges, and messages the ledger does not know."""
+
+    edges: Ints
+    strangers: list[MessageKey]
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What the judge says of one run: a report, or why there can be none."""
+
+    report: Report | None = None
+    refused: str | None = None
+
+
+def judge_run(source: Source, asked: Question) -> Outcome:
+    """Judge a run in this process, one bucket in memory at a time."""
+    asked.check()
+    ledger = read_ledger(source, asked)
+    surveys = [survey_bucket(source, ledger, asked, bucket) for bucket in range(source.buckets)]
+    extra = graph_to_add(ledger, surveys)
+    if extra is not None:
+        ledger.add_strangers(extra.strangers)
+        graph = full_graph(ledger, extra, asked)
+        for bucket, found in enumerate(surveys):
+            found.tallies["causal"] = causal_of_bucket(source, ledger, graph, extra, asked, bucket, found.causal())
+        return conclude(source, ledger, surveys, graph, asked)
+    return conclude(source, ledger, surveys, None, asked)
+
+
+def read_ledger(source: Source, asked: Question) -> Ledger:
+    return Ledger(source.part("events"), asked.broadcast_to)
+
+
+def survey_bucket(source: Source, ledger: Ledger, asked: Question, bucket: int) -> Survey:
+    """One bucket by all rules; the causal one as far as the recorded graph goes."""
+    deliveries, packets, topics = _read(source, ledger, bucket)
+    refusal = refuse(ledger, deliveries, packets, bucket, source.buckets)
+    if refusal is not None or ledger.malformed:
+        return Survey(refusal=refusal)
+    loaded = _bucket(ledger, deliveries, packets, topics, bucket, source.buckets)
+    causal = None
+    if "causal" in asked.rules:
+        graph, cover = recorded_graph(ledger, asked)
+        causal = CausalJudge(ledger, graph, loaded.messages.topic, across_topics=asked.across_topics, cover=cover)
+    found = survey(loaded, ledger, causal, frozenset(asked.rules))
+    seen = {*ledger.seen, *run_values(deliveries.node), *run_values(packets.node)}
+    found.nodes = sum(node % source.buckets == bucket for node in seen)
+    return found
+
+
+def recorded_graph(ledger: Ledger, asked: Question) -> tuple[Graph, Cover]:
+    """The graph as far as it is recorded. Made once a ledger: its buckets share it."""
+    known = ledger.graphs.get(asked.across_topics)
+    if known is None:
+        src, dst = recorded_edges(ledger, across_topics=asked.across_topics)
+        graph = make_graph(ledger, src, dst, across_topics=asked.across_topics)
+        known = graph, Cover(len(ledger.messages), *forward_edges(ledger, src, dst))
+        ledger.graphs[asked.across_topics] = known
+    return known
+
+
+def graph_to_add(ledger: Ledger, surveys: Sequence[Survey]) -> Extra | None:
+    """What the surveys found the graph to lack; None when it is complete."""
+    if any(found.refusal is not None for found in surveys) or ledger.malformed:
+        return None
+    known = len(ledger.messages)
+    number: dict[MessageKey, int] = {}
+    parts = []
+    for found in surveys:
+        if found.extra is None or not found.extra.shape[1]:
+            continue
+        numbers = [known + number.setdefault(key, len(number)) for key in found.strangers]
+        edges = found.extra.copy()
+        strange = edges[0] >= known
+        edges[0][strange] = np.array(numbers, np.int64)[edges[0][strange] - known]
+        parts.append(edges)
+    if not parts:
+        return None
+    return Extra(edges=np.concatenate(parts, axis=1), strangers=list(number))
+
+
+def full_graph(ledger: Ledger, extra: Extra, asked: Question) -> Graph:
+    src, dst = recorded_edges(ledger, across_topics=asked.across_topics)
+    src, dst = np.concatenate([src, extra.edges[0]]), np.concatenate([dst, extra.edges[1]])
+    return make_graph(ledger, src, dst, across_topics=asked.across_topics)
+
+
+def causal_of_bucket(
+    source: Source, ledger: Ledger, graph: Graph, extra: Extra, asked: Question, bucket: int, so_far: CausalSoFar
+) -> Tally:
+    """The causal rule alone, with the whole graph, where `so_far` is what the recorded one had shown."""
+    deliveries, packets, topics = _read(source, ledger, bucket, packets=False)
+
+    def nodes_of(rows: Columns) -> Iterator[Node]:
+        return _bucket(ledger, rows, packets, topics, bucket, source.buckets).each(ledger)
+
+    causal = CausalJudge(ledger, graph, ledger.messages.topic, across_topics=asked.across_topics, cover=None)
+    before = recorded_graph(ledger, asked)[0]
+    if before.point is not None or graph.point is not None:  # circles: all are to be judged by them
+        for node in nodes_of(deliveries):
+            causal.look_at(node)
+        return causal.result()
+    changed = Changed(before, graph, extra.edges)
+    ends = changed.messages
+    # Each column by itself: a few rows too many do no harm.
+    few = is_among(deliveries.source, ledger.messages.source[ends]) & is_among(
+        deliveries.seq, ledger.messages.seq[ends]
+    )
+    doubtful = set(so_far.doubtful)
+    doubtful |= {
+        node.node
+        for node in nodes_of(deliveries.take(few))
+        if node.node not in doubtful and not changed.leaves_in_order(node.in_order)
+    }
+    for node in nodes_of(deliveries.take(is_among(deliveries.node, np.array(sorted(doubtful), np.int64)))):
+        if node.node in doubtful:
+            causal.look_at(node)
+    tally = causal.result()
+    tally.checked = so_far.checked
+    return tally
+
+
+def conclude(
+    source: Source, ledger: Ledger, surveys: Sequence[Survey], graph: Graph | None, asked: Question
+) -> Outcome:
+    """Add up what the buckets found and describe the first offence of each rule. `graph`: if it had to be completed."""
+    refusals = [found.refusal for found in surveys if found.refusal is not None]
+    if refusals:
+        return Outcome(refused=min(refusals).words)
+    tallies = {rule: Tally() for rule in asked.rules}
+    for found in surveys:
+        for rule, tally in found.tallies.items():
+            tallies[rule].add(tally)
+    if "no-invention" in tallies:
+        judge_publications(tallies["no-invention"], ledger)
+    losses: Losses = judge_losses(ledger, surveys)
+    for rule, its in (("complete", losses.complete), ("agreement", losses.agreement)):
+        if rule in tallies:
+            tallies[rule] = its
+            explain_loss(its, rule, source, ledger, surveys)
+    if "total" in tallies:
+        tallies["total"] = judge_total(loaded_buckets(source, ledger), ledger)
+    if "causal" in tallies and tallies["causal"].first is not None:
+        graph = graph or recorded_graph(ledger, asked)[0]
+        node = tallies["causal"].first.order[1]
+        bucket = node % source.buckets
+        loaded = _bucket(ledger, *_read(source, ledger, bucket, packets=False), bucket, source.buckets)
+        mentions: dict[MessageKey, int] = {}
+        for found in surveys:
+            for key, row in found.mentions.items():
+                mentions[key] = min(row, mentions.get(key, row))
+        explain_causal(tallies["causal"], loaded, ledger, graph, mentions)
+    return Outcome(report=_report(ledger, surveys, tallies, source, losses))
+
+
+def loaded_buckets(source: Source, ledger: Ledger) -> "list[Bucket]":
+    return [
+        _bucket(ledger, *_read(source, ledger, bucket, packets=False), bucket, source.buckets)
+        for bucket in range(source.buckets)
+    ]
+
+
+def _report(
+    ledger: Ledger, surveys: Sequence[Survey], tallies: dict[str, Tally], source: Source, losses: Losses
+) -> Report:
+    nothing = {
+        "causal": "nothing was published or delivered",
+        "fifo": "nothing was delivered",
+        "exactly-once": "nothing was delivered",
+        "no-invention": "nothing was published or delivered",
+        "complete": losses.why_nothing,
+        "agreement": losses.why_nothing,
+        "tree-edges-once": "there are no send rows that name a message",
+        "total": "no two nodes delivered two messages in common",
+    }
+    return Report(
+        rules=tuple(
+            RuleResult(
+                name=rule,
+                checked=tally.checked,
+                violations=tally.violations,
+                example=tally.first.example if tally.first else None,
+                reason="" if tally.checked else nothing[rule],
+            )
+            for rule in ALL_RULES
+            if (tally := tallies.get(rule)) is not None
+        ),
+        rows=source.rows,
+        nodes=sum(found.nodes for found in surveys),
+        messages=ledger.published,
+        deliveries=sum(found.deliveries for found in surveys),
+        tagged=sum(found.tagged for found in surveys),
+    )
+
+
+def _read(source: Source, ledger: Ledger, bucket: int, *, packets: bool = True) -> tuple[Columns, Columns, Topics]:
+    topics = Topics(ledger.topics.names)
+    deliveries = columns(source.part("deliveries", bucket), topics)
+    if source.rows < np.iinfo(np.int32).max:  # half the memory traffic
+        deliveries = deliveries._replace(row=deliveries.row.astype(np.int32))
+    table = source.part("packets", bucket)
+    return deliveries, columns(table if packets else table.slice(0, 0), topics), topics
+
+
+def _bucket(ledger: Ledger, deliveries: Columns, packets: Columns, topics: Topics, bucket: int, buckets: int) -> Bucket:
+    nodes = {*run_values(deliveries.node), *ledger.seen, *ledger.broadcast_to}
+    here = sorted(node for node in nodes if node % buckets == bucket)
+    return make_bucket(ledger, deliveries, packets, topics, here)

@@ -1,0 +1,178 @@
+"""The other side of `service`, for programs without an event loop: ask, and have the answer or an error that says why.
+
+Every question may be asked twice, so a connection that breaks is dialled again, within `patience_s`, and asked again.
+It is always the same node: positions and batches are a node's own.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from antecede.client.dialler import PASSING
+from antecede.core import AntecedeError, ProtocolError, UsageError
+from antecede.core.errors import DeniedError, GapError, RefusedError, StoppedError, UnreachableError
+from antecede.wire.address import split_address
+from antecede.wire.bulk import (
+    ANSWER_BYTES_MAX,
+    ROLE,
+    SPEAKS,
+    TO_CALLER,
+    TO_NODE,
+    Answer,
+    Failed,
+    Question,
+)
+from antecede.wire.codec import Hello, Welcome
+from antecede.wire.frames import FrameConnection, Owner
+from antecede.wire.handshake import greet
+
+A = TypeVar("A", bound=Answer)
+T = TypeVar("T")
+
+#: What a node may take for an answer, beside the patience a release has of its own.
+_ANSWER_S: Final = 60.0
+
+
+class BrokenError(AntecedeError):
+    """The connection broke before the answer came. Ask again."""
+
+
+class Caller:
+    """A context manager: the node is reached on entering. Raises `UnreachableError` or `RefusedError`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        name: str = "",
+        token: str = "",
+        tls: ssl.SSLContext | None = None,
+        cluster: str = "antecede",
+        timeout_s: float = 5.0,
+        patience_s: float = 30.0,
+    ) -> None:
+        scheme, _, rest = url.partition("://")
+        if scheme != "antecede" or not rest or "," in rest:
+            raise UsageError("url", url, "is not that of one node", "write antecede://host:port")
+        self._address = split_address(rest.rstrip("/"))
+        self._hello = Hello(cluster=cluster, speaks=SPEAKS, role=ROLE, name=name, token=token)
+        self._tls = tls
+        self._timeout_s = timeout_s
+        self._patience_s = patience_s
+        self._loop = asyncio.new_event_loop()
+        self._line: _Line | None = None
+
+    def __enter__(self) -> "Caller":
+        try:
+            self._patiently(self._dial)
+        except BaseException:
+            self._loop.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._line is not None:
+            self._loop.run_until_complete(self._line.close())
+        self._loop.close()
+
+    def ask(self, question: Question, answer: type[A], *, within_s: float = _ANSWER_S) -> A:
+        """Raises what the node says: `GapError`, `DeniedError`, `StoppedError`, or `UsageError`."""
+        found = self._patiently(lambda: self._ask(question, within_s))
+        if isinstance(found, Failed):
+            raise _error(found)
+        if not isinstance(found, answer):
+            raise ProtocolError(f"{type(found).__name__} is no answer to {type(question).__name__}")
+        return found
+
+    def _patiently(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Again and again, as long as patience lasts and the node does not say no."""
+        deadline = time.monotonic() + self._patience_s
+        pause_s = 0.05
+        while True:
+            try:
+                return self._loop.run_until_complete(attempt())
+            except (BrokenError, UnreachableError, RefusedError) as error:
+                final = isinstance(error, RefusedError) and error.reason not in PASSING
+                if final or time.monotonic() + pause_s > deadline:
+                    raise
+            time.sleep(pause_s)
+            pause_s = min(2.0, 2 * pause_s)
+
+    async def _dial(self) -> "_Line":
+        line = _Line()
+        host, port = self._address
+
+        def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
+            line.connection = connection
+            return line
+
+        await greet(
+            host, port, self._hello, adopt, tls=self._tls, timeout_s=self._timeout_s, bytes_max=ANSWER_BYTES_MAX
+        )
+        self._line = line
+        return line
+
+    async def _ask(self, question: Question, within_s: float) -> Answer:
+        line = self._line
+        if line is None or line.over:
+            line = await self._dial()
+        answered: asyncio.Future[Answer] = self._loop.create_future()
+        line.answered = answered
+        assert line.connection is not None
+        line.connection.write(TO_NODE.frame(question))
+        try:
+            async with asyncio.timeout(within_s):
+                return await answered
+        except TimeoutError:
+            line.connection.abort()
+            host, port = self._address
+            raise BrokenError(f"{host}:{port} did not answer within {within_s:g} s") from None
+
+
+class _Line:
+    """Owns a connection."""
+
+    def __init__(self) -> None:
+        self.connection: FrameConnection | None = None
+        self.answered: asyncio.Future[Answer] | None = None
+        self.over = False
+        self._ended = asyncio.get_running_loop().create_future()
+
+    def frame(self, connection: FrameConnection, body: memoryview) -> None:
+        for record in TO_CALLER.decode(body):
+            if self.answered is not None and not self.answered.done():
+                self.answered.set_result(record)
+
+    def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
+        self._break(f"the node sent what is not an answer ({error})")
+
+    def writable(self, connection: FrameConnection) -> None:
+        """One question at a time."""
+
+    def closed(self, connection: FrameConnection) -> None:
+        self.over = True
+        self._break("the connection broke before the answer came")
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def close(self) -> None:
+        if not self.over and self.connection is not None:
+            self.connection.close()
+            await self._ended
+
+    def _break(self, why: str) -> None:
+        if self.answered is not None and not self.answered.done():
+            self.answered.set_exception(BrokenError(why))
+
+
+def _error(failed: Failed) -> AntecedeError:
+    if failed.kind == "gap":
+        return GapError(failed.after, failed.first)
+    if failed.kind == "denied":
+        return DeniedError(failed.text)
+    return StoppedError(failed.text)

@@ -1,0 +1,61 @@
+"""`antecede.connect(url)`: which node, reached how.
+
+antecede://host:port[,host:port…]   a node over TCP; further addresses are tried in turn
+memory://                           a node of one's own, within the process, gone when the connection closes
+memory://name                       the same, shared by all who connect to that name on this event loop
+"""
+
+import ssl
+from pathlib import Path
+
+from antecede.client.bus import Bus
+from antecede.client.dialler import Dialler
+from antecede.core import UsageError
+from antecede.wire.address import split_address
+
+
+def connect(
+    url: str,
+    *,
+    name: str = "",
+    token: str = "",
+    tls: ssl.SSLContext | Path | str | None = None,
+    cluster: str = "antecede",
+    timeout_s: float = 5.0,
+    patience_s: float = 30.0,
+) -> Bus:
+    """A connection to a cluster. Nothing happens until `async with`.
+
+    `name` is how the node's log calls this client. `token`: what it may do, where nodes ask for one. `tls`: a directory
+    made by `antecede cert init`, or a context of one's own. `timeout_s`: for the first answer. `patience_s`: how long a
+    broken connection is dialled again before feeds and publications fail.
+    """
+    if not isinstance(url, str):
+        raise UsageError("url", url, "is not text", "write antecede://host:port, or memory://")
+    scheme, _, rest = url.partition("://")
+    if scheme == "memory":
+        from antecede.embedded import connect_memory  # noqa: PLC0415 - loads a whole node, which other clients do not need
+
+        return connect_memory(rest, name=name, token=token, timeout_s=timeout_s)
+    if scheme != "antecede" or not rest:
+        raise UsageError("url", url, "is not one", "write antecede://host:port, or memory://")
+    addresses = tuple(split_address(part) for part in rest.rstrip("/").split(","))
+    return Bus(
+        Dialler(
+            addresses,
+            cluster=cluster,
+            name=name,
+            token=token,
+            tls=_context(tls),
+            timeout_s=timeout_s,
+            patience_s=patience_s,
+        )
+    )
+
+
+def _context(tls: ssl.SSLContext | Path | str | None) -> ssl.SSLContext | None:
+    if tls is None or isinstance(tls, ssl.SSLContext):
+        return tls
+    from antecede.wire.security import client_tls  # noqa: PLC0415 - cryptography is slow to load
+
+    return client_tls(Path(tls) / "authority.pem")

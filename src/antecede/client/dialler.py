@@ -1,0 +1,103 @@
+"""Reaching a node, and reaching one again."""
+
+import asyncio
+import random
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from antecede.core.errors import ConnectionLostError, RefusedError, UnreachableError
+from antecede.wire.address import join_address, split_address
+from antecede.wire.codec import FRAME_BYTES_MAX, Hello, Welcome
+from antecede.wire.frames import FrameConnection, Owner
+from antecede.wire.handshake import greet
+from antecede.wire.requests import ROLE, SPEAKS
+
+#: Refusals that may pass by themselves.
+PASSING: Final = frozenset(["busy", "closing", "rate"])
+
+
+class Adopter(Protocol):
+    def adopt(self, connection: FrameConnection) -> Owner: ...
+
+
+class Dialler:
+    """Knows addresses and who we are; tries one address after the other."""
+
+    def __init__(
+        self,
+        addresses: tuple[tuple[str, int], ...],
+        *,
+        cluster: str,
+        name: str,
+        token: str,
+        tls: ssl.SSLContext | None = None,
+        timeout_s: float = 5.0,
+        patience_s: float = 30.0,
+        dial: Callable[[FrameConnection], Awaitable[object]] | None = None,
+        on_close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`patience_s`: for how long a broken connection is dialled again before everything on it fails."""
+        self.timeout_s = timeout_s
+        self.where = (
+            ", ".join(join_address(host, port) for host, port in addresses) if dial is None else f"memory://{name}"
+        )
+        #: Further nodes of the cluster, as the node we reached tells: host:port each.
+        self.others: tuple[str, ...] = ()
+        self._addresses = addresses
+        self._hello = Hello(cluster=cluster, speaks=SPEAKS, role=ROLE, name=name, token=token)
+        self._tls = tls
+        self._patience_s = patience_s
+        self._dial = dial
+        self._on_close = on_close
+        self._rng = random.Random(f"{name}/{self.where}")
+
+    async def dial(self, bus: Adopter) -> None:
+        """Reach one of the addresses. Raises what the last one said."""
+        problem: RefusedError | UnreachableError | None = None
+        known = [address for text in self.others if (address := split_address(text)) not in self._addresses]
+        for host, port in (*self._addresses, *known):
+            try:
+                await self._reach(bus, host, port)
+                return
+            except (RefusedError, UnreachableError) as error:
+                problem = error
+        assert problem is not None
+        raise problem
+
+    async def redial(self, bus: Adopter) -> None:
+        """Again, with pauses, as long as patience lasts. Raises `ConnectionLostError`, or a refusal that is final."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._patience_s
+        pause = 0.05
+        while True:
+            try:
+                await self.dial(bus)
+                return
+            except (RefusedError, UnreachableError) as error:
+                if isinstance(error, RefusedError) and error.reason not in PASSING:
+                    raise
+                if loop.time() + pause > deadline:
+                    raise ConnectionLostError(f"{self.where} was lost and not reached again: {error}") from None
+            await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
+            pause = min(2.0, pause * 2)
+
+    async def close(self) -> None:
+        if self._on_close is not None:
+            on_close, self._on_close = self._on_close, None
+            await on_close()
+
+    async def _reach(self, bus: Adopter, host: str, port: int) -> None:
+        def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
+            return bus.adopt(connection)
+
+        await greet(
+            host,
+            port,
+            self._hello,
+            adopt,
+            tls=self._tls,
+            timeout_s=self.timeout_s,
+            bytes_max=FRAME_BYTES_MAX,
+            dial=self._dial,
+        )

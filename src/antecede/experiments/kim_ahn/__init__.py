@@ -1,0 +1,1 @@
+"""Figures of Kim and Ahn on gossip with immediate predecessors."""

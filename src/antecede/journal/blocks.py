@@ -1,0 +1,214 @@
+"""What a journal stores, as bytes with a checksum.
+
+A batch goes in as a few *blocks*: its deliveries as one, its changes as one, its kept records as one. A block costs one
+row whatever it holds, so a busy node writes few rows and an idle one small ones. SQLite notices torn pages, not flipped
+bits; the checksum does, and what fails it is an error that names the journal, never a message.
+"""
+
+import zlib
+from collections.abc import Sequence
+from typing import Annotated, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from antecede.core import Message, UsageError
+from antecede.core.process import Change
+from antecede.journal.batch import Batch
+
+T = TypeVar("T")
+
+_Count: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class Delivered(msgspec.Struct, frozen=True, gc=False):
+    """A delivery as the journal gives it back."""
+
+    position: int
+    time_us: int
+    held_us: int
+    message: Message
+    #: Could it not be given in the order promised?
+    out_of_order: bool = False
+
+
+class DeliveryBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The deliveries of a batch."""
+
+    messages: list[Message]
+    #: Index to hold time, of those that waited.
+    held_us: dict[int, _Count]
+    #: Indexes of those that could not be given in the order promised.
+    out_of_order: list[int] = []
+
+    def read(self, first: int, time_us: int) -> list[Delivered]:
+        held, tagged = self.held_us, frozenset(self.out_of_order)
+        return [
+            Delivered(first + index, time_us, held.get(index, 0), message, index in tagged)
+            for index, message in enumerate(self.messages)
+        ]
+
+
+class LeanMessage(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A stored message as those read it who take millions: not checked again, its dependencies not unpacked."""
+
+    topic: str
+    source: int
+    seq: int
+    deps: msgspec.Raw
+    payload: bytes
+
+
+class LeanBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """`DeliveryBlock`, lean."""
+
+    messages: list[LeanMessage]
+    held_us: dict[int, int]
+
+
+class SkimmedBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """`DeliveryBlock`, its messages not even opened: each as long as it is, the first at byte `begin` of the block."""
+
+    messages: list[msgspec.Raw]
+    held_us: dict[int, int]
+
+    @property
+    def begin(self) -> int:
+        # Behind the first byte of the block's array, and the head of the array of messages.
+        count = len(self.messages)
+        return 1 + (1 if count < 16 else 3 if count < 1 << 16 else 5)
+
+
+class StoredChange(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A change: after how many deliveries of its batch, what, where. `crash` and `recover` are the journal's own."""
+
+    after: _Count
+    what: str
+    topic: str
+    #: With `publish`: the message; None when it is the delivery right behind, as a publisher's own mostly is.
+    message: Message | None = None
+    #: With `publish`: this many, each with the delivery right behind it. Read back as so many changes.
+    count: _Count = 1
+
+
+def store_changes(batch: Batch) -> list[StoredChange]:
+    """The changes of a batch, its runs as one each."""
+    deliveries = batch.deliveries
+    stored: list[StoredChange] = []
+    place = 0
+    for run in batch.runs:
+        stored += [_stored(change, deliveries) for change in batch.changes[place : run.before]]
+        place = run.before
+        stored.append(StoredChange(run.after, "publish", deliveries[run.after].topic, None, run.length))
+    stored += [_stored(change, deliveries) for change in batch.changes[place:]]
+    return stored
+
+
+def _stored(change: Change, deliveries: Sequence[Message]) -> StoredChange:
+    behind = change.after < len(deliveries) and deliveries[change.after] is change.message
+    return StoredChange(change.after, change.what, change.topic, None if behind else change.message)
+
+
+class DamagedError(ValueError):
+    """A block does not match its checksum or does not decode."""
+
+
+def seal_block(data: bytes) -> bytes:
+    return data + zlib.crc32(data).to_bytes(4, "big")
+
+
+def open_block(block: bytes) -> memoryview:
+    view = memoryview(block)
+    if len(block) < 4 or zlib.crc32(view[:-4]) != int.from_bytes(view[-4:], "big"):
+        raise DamagedError("its checksum is wrong")
+    return view[:-4]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_deliveries = msgspec.msgpack.Decoder(DeliveryBlock)
+_lean = msgspec.msgpack.Decoder(LeanBlock)
+_skimmed = msgspec.msgpack.Decoder(SkimmedBlock)
+_lean_deps = msgspec.msgpack.Decoder(list[tuple[tuple[int, int], ...]])
+_changes = msgspec.msgpack.Decoder(list[StoredChange])
+_records = msgspec.msgpack.Decoder(list[tuple[str, msgspec.Raw]])
+
+
+def encode_deliveries(messages: list[Message], held_us: dict[int, int], out_of_order: Sequence[int] = ()) -> bytes:
+    return seal_block(_encode((messages, held_us, out_of_order) if out_of_order else (messages, held_us)))
+
+
+def decode_deliveries(block: bytes) -> DeliveryBlock:
+    return _decode(_deliveries, block)
+
+
+def decode_lean(block: bytes) -> LeanBlock:
+    return _decode(_lean, block)
+
+
+def skim(block: bytes) -> SkimmedBlock:
+    return _decode(_skimmed, block)
+
+
+def unpack_deps(messages: Sequence[LeanMessage]) -> tuple[list[int], list[int]]:
+    """How many dependencies each has, and all of them: source, seq, source, seq, …"""
+    counts = [0] * len(messages)
+    # An empty array is one byte.
+    some = [index for index, message in enumerate(messages) if len(message.deps) > 1]
+    if not some:
+        return counts, []
+    packed = b"".join([b"\xdd", len(some).to_bytes(4, "big"), *[messages[index].deps for index in some]])
+    unpacked = _lean_deps.decode(packed)
+    for index, deps in zip(some, unpacked, strict=True):
+        counts[index] = len(deps)
+    return counts, [number for deps in unpacked for pair in deps for number in pair]
+
+
+def encode_changes(changes: list[StoredChange]) -> bytes:
+    return seal_block(_encode(changes))
+
+
+def decode_changes(block: bytes) -> list[StoredChange]:
+    stored = _decode(_changes, block)
+    if all(change.count == 1 for change in stored):
+        return stored
+    return [
+        change if change.count == 1 else StoredChange(change.after + index, change.what, change.topic, change.message)
+        for change in stored
+        for index in range(change.count)
+    ]
+
+
+class KeptCodec:
+    """The records a protocol keeps, of a closed set of types: structs, named tuples, whatever msgspec can type."""
+
+    def __init__(self, types: Sequence[type]) -> None:
+        self._decoders: dict[str, msgspec.msgpack.Decoder[object]] = {
+            kind.__name__: msgspec.msgpack.Decoder(kind) for kind in types
+        }
+        self._names = {kind: kind.__name__ for kind in types}
+        if len(self._decoders) < len(self._names):
+            names = [kind.__name__ for kind in types]
+            raise UsageError("kept records", names, "two have the same name", "rename one: records are stored by name")
+
+    def encode(self, records: Sequence[object]) -> bytes:
+        try:
+            return seal_block(_encode([(self._names[type(record)], record) for record in records]))
+        except KeyError as error:
+            raise UsageError(
+                "kept record", error.args[0], "is of a type the journal was not told of", "name it when opening"
+            ) from None
+
+    def decode(self, block: bytes) -> list[object]:
+        try:
+            return [self._decoders[name].decode(raw) for name, raw in _decode(_records, block)]
+        except KeyError as error:
+            raise DamagedError(f"it holds a record of unknown type {error.args[0]!r}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DamagedError(f"a record does not decode ({error})") from None
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[T], block: bytes) -> T:
+    try:
+        return decoder.decode(open_block(block))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DamagedError(f"it does not decode ({error})") from None

@@ -1,0 +1,181 @@
+"""Journals as one trace, in the one schema: so that a live run is judged like a simulated one.
+
+A journal gives what its node published, delivered and took part in, in the node's own exact order. Clocks of several
+machines disagree, so rows of several nodes are not simply sorted by time: a delivery never stands before the
+publication it delivers, as far as the publisher's journal is there. Within that, earlier times come first.
+
+A journal can be exported while its node runs: the reader sees the last commit.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import TypeAlias
+
+from antecede.core import Message, ProtocolError
+from antecede.core.errors import JournalError
+from antecede.journal.blocks import DamagedError, Delivered, StoredChange, decode_changes, decode_deliveries
+from antecede.journal.schema import open_for_reading
+from antecede.trace import Event, Recorder, Row
+from antecede.trace.files import write_trace
+from antecede.wire.envelope import label
+
+_Key: TypeAlias = tuple[str, int, int]
+
+_EVENTS = {
+    "subscribe": Event.SUBSCRIBE,
+    "unsubscribe": Event.UNSUBSCRIBE,
+    "crash": Event.CRASH,
+    "recover": Event.RECOVER,
+}
+
+
+def export_trace(journals: Sequence[Path], trace: Path, *, run: str) -> int:
+    """Write the journals as one trace file; the number of rows. Raises `JournalError` or `UsageError`."""
+    recorder = Recorder()
+    for row in export_rows(journals):
+        recorder.add(
+            row.event,
+            row.time_us,
+            row.node,
+            topic=row.topic,
+            source=row.source,
+            seq=row.seq,
+            deps=row.deps,
+            held_us=row.held_us,
+            note=row.note,
+        )
+    write_trace(recorder.table(run), trace)
+    return len(recorder)
+
+
+def export_rows(journals: Sequence[Path]) -> Iterator[Row]:
+    """The rows of several journals. `note` of a publication or delivery is the label its application gave it."""
+    return _merged([_node_rows(path) for path in journals])
+
+
+def _merged(streams: list[Iterator[Row]]) -> Iterator[Row]:
+    ready: list[tuple[int, int, Row]] = []
+    published: set[_Key] = set()
+    parked: dict[_Key, list[tuple[int, Row]]] = {}
+    sources: dict[int, int] = {}  # node -> its stream, while that has rows left
+
+    def step(index: int) -> None:
+        row = next(streams[index], None)
+        if row is None:
+            for node in [node for node, stream in sources.items() if stream == index]:
+                del sources[node]
+                for key in [key for key in parked if key[1] == node]:  # will not come: its journal says nothing of it
+                    for waiting, held in parked.pop(key):
+                        heappush(ready, (held.time_us, waiting, held))
+            return
+        sources[row.node] = index
+        key = (row.topic, row.source, row.seq)
+        if row.event is Event.DELIVER and key not in published and sources.get(row.source, index) != index:
+            parked.setdefault(key, []).append((index, row))
+        else:
+            heappush(ready, (row.time_us, index, row))
+
+    for index in range(len(streams)):
+        step(index)
+    while ready or parked:
+        if not ready:  # contradictory journals: give what there is, and let the audit say so
+            key = min(parked, key=lambda key: parked[key][0][1].time_us)
+            for index, row in parked.pop(key):
+                heappush(ready, (row.time_us, index, row))
+        _, index, row = heappop(ready)
+        yield row
+        if row.event is Event.PUBLISH:
+            key = (row.topic, row.source, row.seq)
+            published.add(key)
+            for waiting, held in parked.pop(key, ()):
+                heappush(ready, (held.time_us, waiting, held))
+        step(index)
+
+
+def _node_rows(path: Path) -> Iterator[Row]:
+    """One journal, in its node's order."""
+    connection = open_for_reading(path, "quick")
+    try:
+        connection.execute("BEGIN")  # one state of the file throughout
+        node = connection.execute("SELECT value FROM facts WHERE name = 'node'").fetchone()
+        if node is None:
+            raise JournalError(str(path), "belongs to a node that has no number yet", "export it once it has joined")
+        yield from _in_order(connection, node[0])
+    except (sqlite3.Error, DamagedError) as error:
+        raise JournalError(str(path), f"cannot be read ({error})", "restore a copy") from None
+    finally:
+        connection.close()
+
+
+def _in_order(connection: sqlite3.Connection, node: int) -> Iterator[Row]:
+    deliveries = _Lookahead(_deliveries(connection))
+    for position, time_us, change in _changes(connection):
+        while deliveries.first is not None and deliveries.first.position <= position:
+            yield _delivered(node, deliveries.take())
+        message = change.message
+        if change.what == "publish":
+            if message is None:
+                own = deliveries.first
+                if own is None or own.position != position + 1:
+                    continue  # retention removed it
+                message = own.message
+            yield _published(node, time_us, message)
+        else:
+            yield Row(time_us, _EVENTS[change.what], node, topic=change.topic)
+    while deliveries.first is not None:
+        yield _delivered(node, deliveries.take())
+
+
+def _deliveries(connection: sqlite3.Connection) -> Iterator[Delivered]:
+    for first, time_us, block in connection.execute("SELECT first, time_us, block FROM deliveries ORDER BY first"):
+        yield from decode_deliveries(block).read(first, time_us)
+
+
+def _changes(connection: sqlite3.Connection) -> Iterator[tuple[int, int, StoredChange]]:
+    """Position of the last delivery before it, time, change."""
+    for position, time_us, block in connection.execute("SELECT position, time_us, block FROM changes ORDER BY number"):
+        for change in decode_changes(block):
+            yield position + change.after, time_us, change
+
+
+class _Lookahead:
+    """Deliveries, with the next one in sight."""
+
+    def __init__(self, items: Iterator[Delivered]) -> None:
+        self._items = items
+        self.first = next(items, None)
+
+    def take(self) -> Delivered:
+        taken, self.first = self.first, next(self._items, None)
+        assert taken is not None
+        return taken
+
+
+def _published(node: int, time_us: int, message: Message) -> Row:
+    topic = message.topic
+    deps = (*((topic, source, seq) for source, seq in message.deps), *message.across)
+    return Row(time_us, Event.PUBLISH, node, -1, topic, message.source, message.seq, deps=deps, note=_label(message))
+
+
+def _delivered(node: int, item: Delivered) -> Row:
+    message = item.message
+    return Row(
+        item.time_us,
+        Event.DELIVER,
+        node,
+        -1,
+        message.topic,
+        message.source,
+        message.seq,
+        held_us=item.held_us,
+        note="out_of_order" if item.out_of_order else _label(message),
+    )
+
+
+def _label(message: Message) -> str:
+    try:
+        return label(message.payload)
+    except ProtocolError:
+        return ""  # not an envelope: a domain used without labels

@@ -1,0 +1,174 @@
+"""A journal read from outside, beside the node that writes it: for tables, exports, anything that takes it in bulk.
+
+Nothing is written and no lock is taken: SQLite's WAL gives every statement the state of the last commit. Reading goes
+in *chunks* of some megabytes, each a statement of its own, since an open one would keep the node from checkpointing.
+Between two chunks retention may remove what was to be read next: positions have no holes, so that is noticed
+(`GapError`), never skipped.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple
+
+from antecede.core.errors import GapError, JournalError
+from antecede.journal.blocks import DamagedError, LeanBlock, decode_lean
+from antecede.journal.schema import open_for_reading
+
+#: The journal in a node's directory.
+FILE_NAME: Final = "journal.db"
+
+#: Bytes of blocks taken at a time, about: enough to forget the cost of a statement, little beside a worker's memory.
+CHUNK_BYTES: Final = 4 * 1024 * 1024
+
+
+class Extent(NamedTuple):
+    """What can be read: the deliveries after position `removed`, up to and including `position`."""
+
+    removed: int
+    position: int
+
+
+class Stored(NamedTuple):
+    """A batch of deliveries: the first has position `first`, and all were made at `time_us`."""
+
+    first: int
+    time_us: int
+    block: LeanBlock
+
+
+class Sealed(NamedTuple):
+    """A batch of deliveries as it is stored, at positions `first` to `last`."""
+
+    first: int
+    last: int
+    time_us: int
+    block: bytes
+
+
+class JournalFile:
+    """An open journal. A context manager; to be used by one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """`path`: the journal, or the directory of its node. Raises `JournalError`."""
+        self.path = path / FILE_NAME if path.is_dir() else path
+        self._connection = open_for_reading(self.path, None)
+        try:
+            facts = dict(self._connection.execute("SELECT name, value FROM facts").fetchall())
+        except sqlite3.Error as error:
+            self._connection.close()
+            raise self._unreadable(error) from None
+        self.cluster = str(facts.get("cluster", ""))
+        #: −1: it has none yet.
+        self.node = int(facts.get("node", -1))
+
+    def __enter__(self) -> "JournalFile":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def extent(self) -> Extent:
+        """As of now."""
+        ((removed, last),) = self._rows(
+            "SELECT (SELECT value FROM facts WHERE name = 'removed'), (SELECT max(last) FROM deliveries)"
+        )
+        return Extent(removed, removed if last is None else last)
+
+    def before(self, time_us: int) -> int:
+        """The last position delivered before `time_us`: who reads on behind it reads what was delivered since."""
+        low, high = self.extent()
+        # Times never decrease with positions.
+        while low < high:
+            middle = (low + high + 1) // 2
+            rows = self._rows(
+                "SELECT first, last, time_us FROM deliveries WHERE first <= ? ORDER BY first DESC LIMIT 1", middle
+            )
+            if not rows or rows[0][1] < middle:  # retention was here
+                return max(low, self.extent().removed)
+            ((first, last, time),) = rows
+            if time < time_us:
+                low = min(last, high)
+            else:
+                high = first - 1
+        return low
+
+    def within(self, after: int, last: int, bytes_max: int) -> int:
+        """How far to read from `after` for about `bytes_max` bytes: whole batches, at least one, at most to `last`."""
+        size = 0
+        reached = after
+        try:
+            for end, length in self._connection.execute(
+                f"SELECT last, length(block) {_FROM} ORDER BY first", (after + 1,)
+            ):
+                if reached >= last or (reached > after and size + length > bytes_max):
+                    break
+                if end > after:
+                    size += length
+                    reached = end
+        except sqlite3.Error as error:
+            raise self._unreadable(error) from None
+        return min(reached, last)
+
+    def blocks(self, after: int, last: int) -> Iterator[list[Stored]]:
+        """The batches that hold the positions after `after` up to `last`, decoded, in chunks.
+
+        The first batch may begin before, the last end behind. Raises `GapError` when retention has removed some, and
+        `JournalError` when the journal ends before `last`.
+        """
+        for chunk in self.sealed(after, last):
+            try:
+                yield [Stored(one.first, one.time_us, decode_lean(one.block)) for one in chunk]
+            except DamagedError as error:
+                raise self._unreadable(error) from None
+
+    def sealed(self, after: int, last: int) -> Iterator[list[Sealed]]:
+        """`blocks`, as they are stored."""
+        reached = after
+        while reached < last:
+            chunk: list[Sealed] = []
+            size = 0
+            try:
+                rows = self._connection.execute(
+                    f"SELECT first, last, time_us, block {_FROM} AND first <= ? ORDER BY first", (reached + 1, last)
+                )
+                for row in map(Sealed._make, rows):
+                    if row.last <= reached:
+                        continue
+                    if row.first > reached + 1:
+                        break
+                    chunk.append(row)
+                    reached = row.last
+                    size += len(row.block)
+                    if size >= CHUNK_BYTES:
+                        break
+                rows.close()
+            except sqlite3.Error as error:
+                raise self._unreadable(error) from None
+            if not chunk:
+                removed, position = self.extent()
+                if reached < removed:
+                    raise GapError(reached, removed + 1)
+                raise JournalError(
+                    str(self.path), f"ends at position {position}, before {last}", "name the journal that was read"
+                )
+            yield chunk
+
+    def _rows(self, query: str, *values: int) -> list[tuple[int, ...]]:
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: Exception) -> JournalError:
+        return JournalError(str(self.path), f"cannot be read ({error})", "restore a copy")
+
+
+#: From the batch that holds a position on.
+_FROM: Final = "FROM deliveries WHERE first >= coalesce((SELECT max(first) FROM deliveries WHERE first <= ?), 0)"

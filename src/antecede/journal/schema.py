@@ -1,0 +1,171 @@
+"""The tables of a journal, and opening one with every doubt raised before it is used.
+
+Version 1. A newer version is refused by name; an older one would be brought up step by step here.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from antecede.core.errors import JournalError
+
+#: Of the tables below. Stored as SQLite's `user_version`.
+VERSION: Final = 1
+
+#: "antc": tells a journal from any other SQLite file.
+APPLICATION: Final = 0x616E7463
+
+Check: TypeAlias = Literal["quick", "full"]
+
+_TABLES: Final = """
+-- Who this journal belongs to, and how far it has got: cluster, node, incarnation, clean, removed.
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+-- Deliveries in order, a block a batch: positions first to last, without holes between blocks.
+CREATE TABLE deliveries (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, time_us INTEGER NOT NULL,
+                         block BLOB NOT NULL);
+
+-- Which block (its first position) holds which messages of a source: what pull repair looks up.
+CREATE TABLE ranges (topic TEXT NOT NULL, source INTEGER NOT NULL, first_seq INTEGER NOT NULL,
+                     last_seq INTEGER NOT NULL, at INTEGER NOT NULL,
+                     PRIMARY KEY (topic, source, first_seq)) WITHOUT ROWID;
+CREATE INDEX ranges_at ON ranges (at);
+
+-- Publications, memberships, crashes and recoveries; `position` is that of the last delivery before the batch,
+-- `membership` is 0 when there are only publications.
+CREATE TABLE changes (number INTEGER PRIMARY KEY, position INTEGER NOT NULL, time_us INTEGER NOT NULL,
+                      membership INTEGER NOT NULL, block BLOB NOT NULL);
+
+-- What the protocol keeps across crashes, oldest first.
+CREATE TABLE kept (number INTEGER PRIMARY KEY, block BLOB NOT NULL);
+
+-- How far named readers have read. Retention waits for them.
+CREATE TABLE cursors (name TEXT PRIMARY KEY, position INTEGER NOT NULL, time_us INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
+    """A connection in autocommit mode: transactions are begun and ended by name."""
+    mode = "ro" if read_only else "rwc"
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,  # each connection is used by one thread at a time; which one is ours to say
+            timeout=5.0,
+        )
+        connection.execute("PRAGMA schema_version")  # opens the file; until here nothing was read
+    except sqlite3.OperationalError as error:
+        raise JournalError(str(path), f"cannot be opened ({error})", "check the path and its permissions") from None
+    except sqlite3.Error as error:
+        raise _damaged(path, str(error)) from None
+    return connection
+
+
+def open_for_writing(path: Path, check: Check) -> sqlite3.Connection:
+    """Open or create. Raises `JournalError` for what is not a sound journal of this version."""
+    fresh = not path.exists() or path.stat().st_size == 0
+    if not fresh:
+        check_file(path)
+    elif not path.parent.is_dir():
+        raise JournalError(str(path), "its directory does not exist", f"create {path.parent}")
+    connection = connect(path)
+    try:
+        if fresh:
+            _create(connection)
+        else:
+            check_contents(connection, path, check)
+        connection.execute("PRAGMA journal_mode=WAL")
+        # Checkpoints are made beside the commits (`writer`); this bounds the log should that not keep up.
+        connection.execute("PRAGMA wal_autocheckpoint=64000")
+    except sqlite3.Error as error:
+        connection.close()
+        raise _damaged(path, str(error)) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def check_file(path: Path) -> None:
+    """Is it a SQLite file at all? Read from its head, since SQLite itself takes an empty file for a database."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(16)
+    except OSError as error:
+        raise JournalError(str(path), f"cannot be read ({error.strerror})", "check the path") from None
+    if head != b"SQLite format 3\0":
+        raise JournalError(str(path), "is not a journal, or its head is damaged", "name a file antecede wrote")
+
+
+def open_for_reading(path: Path, check: Check | None) -> sqlite3.Connection:
+    """Open a journal that may be a running node's: it is neither written nor locked. Without `check` only its version
+    is looked at.
+
+    Raises `JournalError` for what is not a journal of this version.
+    """
+    if not path.exists():
+        raise JournalError(str(path), "there is no such file", "check the path")
+    check_file(path)
+    connection = connect(path, read_only=True)
+    try:
+        if check is None:
+            check_version(connection, path)
+        else:
+            check_contents(connection, path, check)
+    except sqlite3.Error as error:
+        connection.close()
+        raise _damaged(path, str(error)) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def check_contents(connection: sqlite3.Connection, path: Path, check: Check) -> None:
+    check_version(connection, path)
+    (verdict,) = connection.execute(f"PRAGMA {'integrity_check' if check == 'full' else 'quick_check'}(1)").fetchone()
+    if verdict != "ok":
+        raise _damaged(path, verdict)
+    _check_positions(connection, path)
+
+
+def check_version(connection: sqlite3.Connection, path: Path) -> None:
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION:
+        raise JournalError(str(path), "is a SQLite file, but not a journal", "name a file antecede wrote")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != VERSION:
+        problem = f"has schema version {version}, this antecede reads {VERSION}"
+        raise JournalError(str(path), problem, "use the antecede that wrote it, or a newer one")
+
+
+def _check_positions(connection: sqlite3.Connection, path: Path) -> None:
+    """Positions must follow each other from the first that is left to the last."""
+    row = connection.execute("SELECT min(first), max(last), sum(last - first + 1) FROM deliveries").fetchone()
+    removed = connection.execute("SELECT value FROM facts WHERE name = 'removed'").fetchone()
+    if removed is None:
+        raise _damaged(path, "the table of facts is incomplete")
+    first, last, count = row
+    if first is not None and (first != removed[0] + 1 or last - first + 1 != count):
+        raise _damaged(path, f"positions {first} to {last} hold {count} deliveries")
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    # In this order: these settings only take before the first table.
+    connection.execute("PRAGMA page_size=4096")  # a small commit touches a few pages, and logs them whole
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.executescript(
+        f"BEGIN; {_TABLES} INSERT INTO facts VALUES ('incarnation', 0), ('clean', 1), ('removed', 0);"
+        f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={VERSION}; COMMIT;"
+    )
+
+
+def _damaged(path: Path, how: str) -> JournalError:
+    return JournalError(
+        str(path),
+        f"is damaged ({how})",
+        "restore a copy, or give the node an empty directory: it comes back at another place",
+    )

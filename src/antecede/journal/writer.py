@@ -1,0 +1,198 @@
+"""Whoever writes: one at a time, in order. Jobs that wait together are committed together.
+
+A job is a function of the connection. Its answer, or the error of the transaction it was in, goes back to the event
+loop only after the commit. When a transaction fails, all its jobs fail: a journal that cannot write is not one to go on
+with, and the node stops (`live.driver`).
+
+Jobs are done by a thread. But a commit that need not reach the disk itself is a copy into the system's memory, a tenth
+of a millisecond, and handing it to a thread and back takes longer, much longer while the event loop is busy and keeps
+the interpreter's lock. So a small job that is put while nothing is under way may be done at once, where it was put
+(`put(…, here=True)`).
+
+SQLite's log (WAL) must be copied into the file now and then, and both brought to the disk: tens of milliseconds, which
+would fall on whoever commits at that moment. A second thread does it beside the commits (`_Checkpointer`). The log
+begins anew only when all of it was copied, and under load some is always left; so when it has grown long, the writer
+copies that little rest itself, between two commits. Should the second thread not keep up, SQLite's own bound holds
+(`schema.open_for_writing`).
+"""
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from antecede.core.errors import JournalError, StoppedError
+
+#: Jobs in one transaction. A driver has one under way; the others are cursors and retention.
+_TOGETHER_MAX: Final = 64
+
+#: Between two looks at the log, and pages in it from which it should begin anew.
+_CHECKPOINT_S: Final = 1.0
+_LOG_PAGES_LONG: Final = 16_000
+
+
+class _Job(NamedTuple):
+    do: Callable[[sqlite3.Connection], Any]
+    done: Callable[[Any, Exception | None], None]
+    sync: bool
+
+
+class _Checkpointer:
+    """Copies the log into the file, on a connection and thread of its own, a while after something was committed."""
+
+    def __init__(self, path: str) -> None:
+        #: Is it time for the writer to copy the rest?
+        self.log_is_long = False
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._committed = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"checkpoints {path}", daemon=True)
+        self._thread.start()
+
+    def committed(self) -> None:
+        if not self._committed.is_set():
+            self._committed.set()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._committed.set()
+        self._thread.join()
+        self._connection.close()
+
+    def _run(self) -> None:
+        while True:
+            self._committed.wait()
+            if self._stop.wait(_CHECKPOINT_S):
+                return
+            self._committed.clear()
+            pages = checkpoint(self._connection)
+            self.log_is_long = pages >= _LOG_PAGES_LONG
+
+
+def checkpoint(connection: sqlite3.Connection) -> int:
+    """Copy what can be copied without waiting for anybody; how many pages the log has."""
+    try:
+        _, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    except sqlite3.Error:
+        return 0  # a disk that cannot be written is the writer's to find: its commits fail, and are answered for
+    return int(pages)
+
+
+class Writer:
+    """Runs jobs on a connection of its own, in order."""
+
+    def __init__(
+        self, path: str, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop, *, sync: bool
+    ) -> None:
+        self._path = path
+        self._connection = connection
+        self._loop = loop
+        self._always_sync = sync
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._level = ""
+        #: Jobs of the thread that were not answered yet. Without any, the thread does not touch the connection.
+        self._under_way = 0
+        self._closed = False
+        self._checkpointer = _Checkpointer(path)
+        self._thread = threading.Thread(target=self._run, name=f"journal {path}", daemon=True)
+        self._thread.start()
+
+    def put(
+        self,
+        do: Callable[[sqlite3.Connection], Any],
+        done: Callable[[Any, Exception | None], None],
+        *,
+        sync: bool = False,
+        here: bool = False,
+    ) -> None:
+        """Run `do` in a transaction; then `done(answer, error)` on the event loop. `sync`: the disk has it by then.
+
+        `here`: it is small, and may be done before this returns.
+        """
+        if self._closed:
+            raise StoppedError(f"journal {self._path} is closed")
+        job = _Job(do, done, sync)
+        quick = here and not sync and not self._always_sync and not self._checkpointer.log_is_long
+        if quick and not self._under_way:
+            answers, failure = self._transaction([job])
+            done(None if failure else answers[0], failure)
+            return
+        self._under_way += 1
+        self._jobs.put(job)
+
+    def close(self) -> None:
+        """Finish what was put and close the connection. Blocks; the thread is gone afterwards."""
+        if not self._closed:
+            self._closed = True
+            self._jobs.put(None)
+            self._thread.join()
+
+    def _run(self) -> None:
+        jobs: list[_Job] = []
+        try:
+            while True:
+                job = self._jobs.get()
+                if job is None:
+                    return
+                jobs.append(job)
+                last = self._gather(jobs)
+                self._commit(jobs)
+                jobs = []
+                if last:
+                    return
+        finally:
+            self._checkpointer.close()
+            self._connection.close()
+
+    def _gather(self, jobs: list[_Job]) -> bool:
+        """What else waits already. True: the end was among it."""
+        while len(jobs) < _TOGETHER_MAX:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                return False
+            if job is None:
+                return True
+            jobs.append(job)
+        return False
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        answers, failure = self._transaction(jobs)
+        try:
+            self._loop.call_soon_threadsafe(self._tell, jobs, answers, failure)
+        except RuntimeError:
+            return  # the loop is closed: nobody listens any more
+
+    def _transaction(self, jobs: list[_Job]) -> tuple[list[Any], Exception | None]:
+        answers: list[Any] = []
+        failure: Exception | None = None
+        try:
+            if self._checkpointer.log_is_long:
+                self._checkpointer.log_is_long = False
+                checkpoint(self._connection)
+            self._set_sync(any(job.sync for job in jobs))
+            self._connection.execute("BEGIN IMMEDIATE")
+            answers = [job.do(self._connection) for job in jobs]
+            self._connection.execute("COMMIT")
+            self._checkpointer.committed()
+        except Exception as error:
+            failure = error
+            if isinstance(error, sqlite3.Error):
+                failure = JournalError(self._path, f"cannot be written ({error})", "see that the disk has room")
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        return answers, failure
+
+    def _set_sync(self, wanted: bool) -> None:
+        """NORMAL: a commit survives the end of the process. FULL: it survives the end of the machine's power too."""
+        level = "FULL" if wanted or self._always_sync else "NORMAL"
+        if level != self._level:
+            self._connection.execute(f"PRAGMA synchronous={level}")
+            self._level = level
+
+    def _tell(self, jobs: list[_Job], answers: list[Any], failure: Exception | None) -> None:
+        self._under_way -= len(jobs)
+        for index, job in enumerate(jobs):
+            job.done(None if failure else answers[index], failure)

@@ -1,0 +1,259 @@
+"""One who reads or publishes in bulk, seen from its node: a question at a time, answered off the event loop.
+
+Grants hold as for any client. Where everybody may do everything, pages are the journal's own blocks, unopened;
+otherwise they hold only what the filters take, which the grants must cover.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from antecede.core import AntecedeError, Message, ProtocolError, UsageError
+from antecede.core.errors import DeniedError, GapError, JournalError, RefusedError
+from antecede.journal import JournalFile, Sealed
+from antecede.journal.blocks import DamagedError, decode_deliveries, encode_deliveries
+from antecede.node.bulk.releasing import Releases, Waiting
+from antecede.node.history import topic_of
+from antecede.wire.bulk import (
+    PAGE_BYTES,
+    ROLE,
+    SPEAKS,
+    TO_CALLER,
+    TO_NODE,
+    Answer,
+    Done,
+    ExtentQuery,
+    ExtentReply,
+    Failed,
+    Page,
+    Piece,
+    Question,
+    Read,
+    Release,
+    Stage,
+    decode_rows,
+)
+from antecede.wire.codec import Hello
+from antecede.wire.frames import FrameConnection, Owner
+from antecede.wire.security.tokens import ANYBODY, Grants
+from antecede.wire.topics import TopicFilter, check_filter, check_topic
+from antecede.wire.transport import Reason
+
+if TYPE_CHECKING:
+    from antecede.node.node import Node
+
+
+class BulkService:
+    """Lets them in."""
+
+    def __init__(self, node: "Node") -> None:
+        self._node = node
+        self.releases: Releases | None = None
+        if node.config.directory is not None:
+            self.releases = Releases(node, node.config.directory)
+
+    def begin(self, grant: Callable[[FrameConnection, str], Grants]) -> None:
+        """Answer those who dial. Before the node is open to clients they are turned away like them."""
+        self._grant = grant
+        self._node.listener.serve(ROLE, self._judge)
+
+    async def start(self) -> None:
+        if self.releases is not None:
+            await self.releases.start()
+
+    async def close(self) -> None:
+        if self.releases is not None:
+            await self.releases.close()
+
+    def abort(self) -> None:
+        if self.releases is not None:
+            self.releases.abort()
+
+    def _judge(self, connection: FrameConnection, hello: Hello) -> Callable[[], Owner]:
+        if not self._node.ready:
+            raise RefusedError(connection.host, Reason.BUSY, "the node is starting or stopping")
+        if hello.speaks != SPEAKS:
+            raise RefusedError(connection.host, Reason.PACKETS, f"we speak {SPEAKS}")
+        if self.releases is None:
+            raise RefusedError(connection.host, Reason.ROLE, "the node keeps no journal; start it with a directory")
+        grant = self._grant(connection, hello.token)
+        releases = self.releases
+        return lambda: BulkSession(self._node, connection, hello.name or connection.host, grant, releases)
+
+
+class BulkSession:
+    """Owns a connection."""
+
+    def __init__(self, node: "Node", connection: FrameConnection, name: str, grant: Grants, releases: Releases) -> None:
+        assert node.journal is not None
+        self._node = node
+        self._connection = connection
+        self._name = name
+        self._grant = grant
+        self._releases = releases
+        self._path = node.journal.path
+        self._file: JournalFile | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    # -- the connection's owner ----------------------------------------------------------------------------------------
+
+    def frame(self, connection: FrameConnection, body: memoryview) -> None:
+        self._node.counts_edge.bytes_received += len(body) + 4
+        questions = TO_NODE.decode(body)
+        if len(questions) != 1 or self._task is not None:
+            raise ProtocolError("one question at a time, please")
+        self._task = asyncio.get_running_loop().create_task(self._respond(questions[0]))
+
+    def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
+        self._node.refused(connection, Reason.MALFORMED, f"bulk client {self._name!r}: {error}")
+
+    def writable(self, connection: FrameConnection) -> None:
+        """One answer at a time is under way."""
+
+    def closed(self, connection: FrameConnection) -> None:
+        if self._task is not None:
+            self._task.cancel()  # a release goes on by itself
+        elif self._file is not None:
+            self._file.close()
+
+    # -- questions -----------------------------------------------------------------------------------------------------
+
+    async def _respond(self, question: Question) -> None:
+        answer: Answer
+        try:
+            answer = await self._answer(question)
+        except GapError as error:
+            answer = Failed("gap", str(error), error.after, error.first)
+        except DeniedError as error:
+            answer = Failed("denied", error.problem)
+        except Waiting as error:
+            answer = Failed("waiting", str(error))
+        except AntecedeError as error:
+            answer = Failed("usage" if isinstance(error, UsageError) else "stopped", str(error)[:2000])
+        finally:
+            self._task = None
+            if not self._connection.open and self._file is not None:
+                self._file.close()
+        data = TO_CALLER.frame(answer)
+        self._node.counts_edge.bytes_sent += len(data)
+        self._connection.write(data)
+
+    async def _answer(self, question: Question) -> Answer:
+        if isinstance(question, ExtentQuery):
+            return await asyncio.to_thread(self._extent, question)
+        if isinstance(question, Read):
+            return await asyncio.to_thread(self._read, question, self._takes(question.filters))
+        if isinstance(question, Stage):
+            rows = await asyncio.to_thread(self._check_rows, question.rows)
+            await self._releases.stage(question.part, question.index, rows, question.rows)
+            return Done()
+        if isinstance(question, Release):
+            patience_s = question.patience_ms / 1000
+            return Done(await self._releases.release(question.producer, question.batch, question.parts, patience_s))
+        await self._releases.discard(question.parts)
+        return Done()
+
+    # -- off the loop --------------------------------------------------------------------------------------------------
+
+    def _open(self) -> JournalFile:
+        if self._file is None:
+            self._file = JournalFile(self._path)
+        return self._file
+
+    def _extent(self, question: ExtentQuery) -> ExtentReply:
+        file = self._open()
+        removed, position = file.extent()
+        before = file.before(question.time_us) if question.time_us else 0
+        within = file.within(question.after, question.last, question.bytes_max) if question.bytes_max else 0
+        return ExtentReply(self._node.slot, removed, position, before, within)
+
+    def _read(self, question: Read, takes: Callable[[str], bool] | None) -> Page:
+        page = _Page(question.after, question.last)
+        for one in next(self._open().sealed(question.after, question.last), []):
+            if takes is None and len(one.block) <= PAGE_BYTES:
+                page.add(one)
+            else:
+                try:
+                    page.add_some(one, takes)
+                except DamagedError as error:
+                    raise JournalError(str(self._path), f"cannot be read ({error})", "restore a copy") from None
+            if page.full:
+                break
+        return Page(page.reached, tuple(page.pieces))
+
+    def _takes(self, filters: tuple[str, ...]) -> Callable[[str], bool] | None:
+        """None: this client may have everything, and picks for itself."""
+        for pattern in filters:
+            check_filter(pattern)
+            if not self._grant.may_subscribe(pattern):
+                self._node.hub.counts.refused["subscribe"] += 1
+                raise DeniedError(f"may not subscribe to {pattern!r}")
+        if self._grant is ANYBODY:
+            return None
+        matchers = [TopicFilter(pattern).matches for pattern in filters]
+        return lambda topic: any(matches(topic) for matches in matchers)
+
+    def _check_rows(self, block: bytes) -> int:
+        try:
+            rows = decode_rows(block)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise UsageError("rows", len(block), f"do not decode ({error})", "send what `encode_rows` gives") from None
+        for topic in {row.topic for row in rows}:
+            if not self._grant.may_publish(check_topic(topic)):
+                self._node.hub.counts.refused["publish"] += 1
+                raise DeniedError(f"may not publish on {topic!r}")
+        return len(rows)
+
+
+class _Page:
+    """A page being filled."""
+
+    def __init__(self, after: int, last: int) -> None:
+        self.reached = after
+        self.pieces: list[Piece] = []
+        self.full = False
+        self._last = last
+        self._bytes = 0
+
+    def add(self, one: Sealed) -> None:
+        self._put(Piece(one.first, one.time_us, one.block), min(one.last, self._last))
+
+    def add_some(self, one: Sealed, takes: Callable[[str], bool] | None) -> None:
+        """A block that is not to be given whole: those of its messages that are wanted, in pieces of a bounded size."""
+        block = decode_deliveries(one.block)
+        messages: list[Message] = []
+        places: list[int] = []
+        size = 0
+
+        def put(reached: int) -> None:
+            held = {index: block.held_us[place] for index, place in enumerate(places) if place in block.held_us}
+            piece = Piece(one.first, one.time_us, encode_deliveries(messages.copy(), held), tuple(places))
+            self._put(piece, reached)
+            messages.clear()
+            places.clear()
+
+        for place, message in enumerate(block.messages):
+            position = one.first + place
+            if not self.reached < position <= self._last:
+                continue
+            topic = topic_of(message)
+            if topic is None or (takes is not None and not takes(topic)):
+                continue
+            if size > PAGE_BYTES:
+                put(position - 1)
+                self.full = True
+                return
+            messages.append(message)
+            places.append(place)
+            size += len(message.payload)
+        if messages:
+            put(min(one.last, self._last))
+        self.reached = min(one.last, self._last)
+
+    def _put(self, piece: Piece, reached: int) -> None:
+        self.pieces.append(piece)
+        self.reached = reached
+        self._bytes += len(piece.block)
+        self.full = self._bytes >= PAGE_BYTES

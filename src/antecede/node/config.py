@@ -1,0 +1,153 @@
+"""What a node is told: every setting with its default and its reason; from Python or from a TOML file."""
+
+import os
+import tomllib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+import msgspec
+
+from antecede.core import UsageError
+from antecede.overlay.extended import Extended
+from antecede.overlay.graph_shapes import named
+from antecede.wire.address import PORT_DEFAULT, is_loopback, split_address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """A node's settings."""
+
+    #: Tells the nodes of a cluster apart, across restarts. By default the host's name and the port.
+    name: str = ""
+    #: Both ends of every connection must name the same one.
+    cluster: str = "antecede"
+    host: str = "127.0.0.1"
+    #: 0: any free one.
+    port: int = PORT_DEFAULT
+    #: Where others reach it, if that is not `host`: for nodes behind a translated address.
+    advertise: str = ""
+    #: host:port of nodes through which to join. Without any, or as the first of them, a node founds a cluster.
+    seeds: tuple[str, ...] = ()
+    #: Places in the cube: the most nodes the cluster will ever have had. All nodes must agree. Empty places cost one
+    #: failed test now and then.
+    slots: int = 16
+    #: The place to ask for when it joins, if that is free; −1: any.
+    place: int = -1
+    #: The node's directory: its journal, its place. None: it forgets everything when it stops.
+    directory: Path | None = None
+    #: Against what an acknowledged message is safe: the end of the process, or of the machine's power.
+    durability: Literal["process", "power"] = "process"
+    #: Bounds of the journal; None: none.
+    retain_s: float | None = None
+    retain_bytes: int | None = None
+    #: After so many deliveries what the protocol keeps is written anew, without what nobody will ask for.
+    shorten_every: int = 20_000
+    #: Deliveries kept in memory for readers, and their bytes; beyond that readers are served from the journal.
+    recent_messages: int = 32_768
+    recent_bytes: int = 64 * 1024 * 1024
+    #: Messages of this node under way to the others: a longer line of them hides a longer round trip.
+    window: int = 4096
+    #: How messages find their way: trees in the cube, any nodes missing; or along an acyclic graph whose places are the
+    #: slots, in which each node deals with its neighbourhood only (LoCaMu). All nodes must agree.
+    #: Or gossip: each tells a few others, drawn anew in every round.
+    overlay: Literal["vcube", "locamu", "gossip", "total"] = "vcube"
+    #: That graph: "tree" (whose inner nodes have `degree` neighbours), "line", "star", or its edges: "0-1,0-2,1-3,…".
+    graph: str = "tree"
+    degree: int = 3
+    #: How many nodes may be down at once on any of its paths of 2f + 1.
+    f: int = 1
+    #: Of gossip: its round, and how many others a message is told to in each.
+    gossip_round_s: float = 0.05
+    fanout: int = 3
+    #: Of total: the first so many places number the messages together. A minority of them may be down. All nodes must
+    #: agree. And how long a message is waited for whose node went silent after it was numbered.
+    managers: int = 1
+    patience_s: float = 5.0
+    #: The failure detector's round, and how long it waits for an answer.
+    round_s: float = 1.0
+    timeout_s: float = 0.8
+    #: A directory made by `antecede cert init`, and whose certificate in it is this node's.
+    tls: Path | None = None
+    certificate: str = "node"
+    #: A file made by `antecede token`: clients and what each may do. None: everybody may do everything, on loopback.
+    tokens: Path | None = None
+    #: Health and metrics over HTTP on the same host; None: none. 0: any free port.
+    http_port: int | None = None
+    #: For tests: what links to other nodes suffer, in words of `antecede simulate`: a network (or none), then faults. A
+    #: unit of time is a second, counted from `weather_from`, in seconds since 1970.
+    weather: tuple[str, ...] = ()
+    weather_from: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, port in (("port", self.port), ("http_port", self.http_port)):
+            if port is not None and not 0 <= port < 1 << 16:
+                raise UsageError(name, port, "is out of range", "use 0 (any that is free) … 65535")
+        if not 1 <= self.slots <= 1 << 16:
+            raise UsageError("slots", self.slots, "is out of range", "use 1 … 65536")
+        if not 0 < self.timeout_s < self.round_s:
+            raise UsageError("timeout_s", self.timeout_s, "must be within a round", f"use less than {self.round_s:g}")
+        if self.overlay not in ("vcube", "locamu", "gossip", "total"):
+            raise UsageError("overlay", self.overlay, "is not known", "use vcube, locamu, gossip or total")
+        if not 1 <= self.managers <= min(self.slots, 15):
+            raise UsageError("managers", self.managers, "is out of range", f"use 1 … {min(self.slots, 15)}")
+        if not 0.1 <= self.patience_s <= 86_400:
+            raise UsageError("patience_s", self.patience_s, "is out of range", "use 0.1 … 86400")
+        if not 0.001 <= self.gossip_round_s <= 60:
+            raise UsageError("gossip_round_s", self.gossip_round_s, "is out of range", "use 0.001 … 60")
+        if not 1 <= self.fanout <= 64:
+            raise UsageError("fanout", self.fanout, "is out of range", "use 1 … 64")
+        if self.overlay == "locamu":
+            self.extended_graph()
+        for seed in self.seeds:
+            split_address(seed)
+        if self.tokens is None and not is_loopback(self.host):
+            raise UsageError("tokens", None, f"anybody could publish at {self.host}", "make some with `antecede token`")
+
+    def extended_graph(self) -> Extended:
+        """The graph LoCaMu is to run on. Refuses what is none, or cannot bear so many faults."""
+        return Extended(named(self.graph, self.slots, self.degree), self.f)
+
+
+def load_config(path: Path, **overrides: Any) -> NodeConfig:
+    """Read a TOML file that gives the names above values. Paths count from the file's directory.
+
+    `overrides` replace what the file says, except where they are None.
+    """
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError("config", str(path), f"cannot be read ({error.strerror})", "check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError("config", str(path), f"is not TOML ({error})", "correct it") from None
+    known = {one.name for one in fields(NodeConfig)}
+    for name in found:
+        if name not in known:
+            raise UsageError("config", f"{path}: {name}", "is not a setting", f"use one of {', '.join(sorted(known))}")
+    found |= {name: value for name, value in overrides.items() if value is not None}
+    return make_config(found, path.parent)
+
+
+def make_config(found: dict[str, Any], base: Path | None = None) -> NodeConfig:
+    """Settings as plain values. Paths count from `base`."""
+    values = dict(found)
+    defaults = {one.name: one.default for one in fields(NodeConfig)}
+    for name, hint in get_type_hints(NodeConfig).items():
+        if values.get(name) is None:
+            continue
+        if name in ("directory", "tls", "tokens"):
+            if not isinstance(values[name], str | Path):
+                raise UsageError(name, values[name], "is not a path", 'write for example "n0"')
+            path = Path(os.path.expanduser(values[name]))
+            values[name] = path if base is None else base / path
+            continue
+        try:
+            values[name] = msgspec.convert(values[name], hint)
+        except msgspec.ValidationError as error:
+            if name != "overlay":  # which the class itself knows better how to refuse
+                problem = f"does not fit ({error})"
+                raise UsageError(name, values[name], problem, f"by default it is {defaults[name]!r}") from None
+    try:
+        return NodeConfig(**values)
+    except TypeError as error:
+        raise UsageError("config", ", ".join(values), f"does not fit ({error})", "see `antecede node --help`") from None

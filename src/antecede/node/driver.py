@@ -1,0 +1,323 @@
+"""Runs a process over a transport: the simulator's engine, with real time and real packets. It decides nothing.
+
+Inputs (packets, timers, publications, subscriptions, suspicions) go into the process as they come. What the process
+wants done gathers in its outbox for the rest of the loop's turn and is then carried out as one *batch*, in the order of
+the contract (`core.process`): **keep, then send, then deliver and report changes, then arm timers**.
+
+With a journal, a batch is written with its deliveries and changes in one transaction, and only then are its packets
+sent and its messages delivered. Where that takes time it happens off the loop; meanwhile inputs go on and gather in the
+next batch: one commit is under way at a time, so batches grow exactly as large as the disk is slow. What a process
+knows beyond the last commit, nobody outside has seen; a crash forgets both.
+
+An exception in the process, the journal or the application stops the node: nothing further is sent or delivered,
+`stopped` carries the error, and it is logged. A `ProtocolError` is a peer's fault: its packet is refused, the transport
+told, and the node goes on.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, ParamSpec, TypeVar
+
+from antecede.core import AntecedeError, Message, Packet, Process, ProtocolError
+from antecede.core.errors import StoppedError
+from antecede.core.process import Change
+from antecede.journal.batch import Batch, Log, Run
+from antecede.node.pending import Arrivals, Promises, Timers
+from antecede.wire.transport import Transport
+
+log = logging.getLogger("antecede.node")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Driver:
+    """One node: a process, a transport, and perhaps a journal."""
+
+    def __init__(
+        self,
+        process: Process,
+        transport: Transport,
+        application: Callable[[Batch], None],
+        *,
+        journal: Log | None = None,
+        on_link: Callable[[int, int | None], None] | None = None,
+    ) -> None:
+        """`application` gets every batch that delivers or changes something. Positions count on from the journal's.
+
+        `on_link` hears of links: the peer, and its incarnation or None when the link went down.
+        """
+        self.process = process
+        self.transport = transport
+        #: Done when the node stops: with None by `close`, with the error that stopped it otherwise.
+        self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.stopped.add_done_callback(_retrieve)
+        #: The position of the last delivery given to the application.
+        self.position = 0 if journal is None else journal.position
+        self._taken = self.position
+        self._application = application
+        self._journal = journal
+        self._on_link = on_link
+        self._loop = asyncio.get_running_loop()
+        self._epoch_us = int((time.time() - self._loop.time()) * 1_000_000)
+        self._time_us = 0 if journal is None else journal.time_us
+        self._running = False
+        self._due = False
+        self._committing = False
+        # A journal may be done before `append` returns. What comes in meanwhile has its own turn.
+        self._appending = False
+        self._batches = 0
+        # Publications stamped at once, which the outbox does not report.
+        self._published: list[Run] = []
+        self._timers = Timers(lambda timer: self._input(self.process.wake, timer))
+        self._promises = Promises()
+        self._arrivals = Arrivals()
+        # Who waits until a batch is carried out, by its number.
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+
+    # -- inputs ------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Restore what was kept, start the process, then the transport."""
+        if self._journal is not None:
+            kept = await self._journal.kept()
+            if kept:
+                self.process.restore(kept)
+        self._running = True
+        self._input(self.process.start)
+        await self.transport.start(self)
+
+    def publish(
+        self, topic: str, payload: bytes, promise: "asyncio.Future[Message] | None" = None, *, sync: bool = False
+    ) -> Message | None:
+        """Publish, without waiting for anything. None: the process stamps it later (see `Process.publish`).
+
+        `promise` is done when the message is in the journal (if there is one) and on its way; with `sync` that commit
+        reaches the disk itself and survives the loss of power, not only of the process. A promise that fails with
+        `StoppedError` says that the message may or may not have left.
+        """
+        self._check_running()
+        out = self.process.out
+        after, before = len(out.deliveries), len(out.changes)
+        message = self._ask(self.process.publish, topic, payload)
+        self._promises.wait(topic, payload, message, promise, sync)
+        if message is not None:
+            if len(out.deliveries) > after and out.deliveries[after] is message:
+                self._published.append(Run(before, after, 1))
+            else:
+                out.changes.insert(before, Change(after, "publish", topic, message))
+        return message
+
+    def publish_run(
+        self, topic: str, payloads: Sequence[bytes], promise: "asyncio.Future[Message] | None" = None
+    ) -> list[Message]:
+        """`publish` for as many of `payloads`, from the first on, as the process stamps at once; the messages.
+
+        `promise` is that of the last of them, with which all the others are safe. Without any it is left alone.
+        """
+        self._check_running()
+        out = self.process.out
+        after, before = len(out.deliveries), len(out.changes)
+        messages = self._ask(self.process.publish_run, topic, payloads)
+        if messages:
+            self._promises.wait(topic, b"", messages[-1], promise, False)
+            self._published.append(Run(before, after, len(messages)))
+        return messages
+
+    def publish_durably(self, topic: str, payload: bytes, *, sync: bool = False) -> "asyncio.Future[Message]":
+        """`publish` with a promise of its own."""
+        future: asyncio.Future[Message] = self._loop.create_future()
+        self.publish(topic, payload, future, sync=sync)
+        return future
+
+    def subscribe(self, topic: str) -> None:
+        self._change("subscribe", topic)
+
+    def unsubscribe(self, topic: str) -> None:
+        self._change("unsubscribe", topic)
+
+    def peer_down(self, node: int) -> None:
+        self._input(self.process.peer_down, node)
+
+    def peer_up(self, node: int) -> None:
+        self._input(self.process.peer_up, node)
+
+    async def settled(self) -> None:
+        """Return when everything the process has decided so far is durable, sent and delivered."""
+        if self._running and (self._due or self._committing):
+            waiter = self._loop.create_future()
+            self._waiters.append((self._batches + self._due, waiter))  # the batch under way, or the one that gathers
+            await waiter
+
+    async def close(self) -> None:
+        """Finish what is under way, say goodbye, stop."""
+        await self.settled()
+        self._halt(None)
+        await self.transport.close()
+
+    def abort(self) -> None:
+        """Stop as a crash would: what was not committed is forgotten."""
+        self._halt(None)
+        self.transport.abort()
+
+    # -- what the transport tells ------------------------------------------------------------------------------------
+
+    def received(self, sender: int, packets: list[Packet]) -> None:
+        if not self._running:
+            return
+        self._touch()
+        receive = self.process.receive
+        try:
+            for packet in packets:
+                receive(sender, packet)
+        except ProtocolError:
+            raise
+        except Exception as error:
+            self._fail(error)
+        else:
+            if self.process.held:
+                self._arrivals.note(packets, self._loop.time())
+
+    def link_up(self, node: int, incarnation: int) -> None:
+        if self._on_link is not None and self._running:
+            self._on_link(node, incarnation)
+
+    def link_down(self, node: int) -> None:
+        if self._on_link is not None and self._running:
+            self._on_link(node, None)
+
+    # -- batches -----------------------------------------------------------------------------------------------------
+
+    def _touch(self) -> None:
+        """Something came in: carry the outbox out at the end of this turn."""
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self._committing or not self._due or not self._running:
+            return  # what gathered goes with the next batch, or went with the last
+        self._due = False
+        batch = self._take()
+        if self._journal is None or not (batch.kept or batch.deliveries or batch.changes or batch.runs):
+            self._release(batch)
+            return
+        self._committing = self._appending = True
+        self._journal.append(batch, lambda error: self._committed(batch, error), sync=batch.sync)
+        self._appending = False
+
+    def _committed(self, batch: Batch, error: Exception | None) -> None:
+        self._committing = False
+        if not self._running:
+            return
+        if error is not None:
+            self._fail(error)
+            return
+        self._release(batch)
+        if self._due and not self._appending:
+            self._flush()
+
+    def _take(self) -> Batch:
+        """Empty the outbox. Its lists stay, since a process may share them; their contents go."""
+        out = self.process.out
+        now = self._loop.time()
+        self._time_us = max(self._time_us, int(now * 1_000_000) + self._epoch_us)
+        self._batches += 1
+        batch = Batch(
+            number=self._batches,
+            sync=self._promises.take(out.changes),
+            first=self._taken + 1,
+            time_us=self._time_us,
+            kept=out.kept.copy(),
+            sends=out.sends.copy(),
+            deliveries=out.deliveries.copy(),
+            out_of_order=out.out_of_order.copy(),
+            changes=out.changes.copy(),
+            runs=self._published,
+            timers=out.timers.copy(),
+            held_us=self._arrivals.hold_times_us(out.deliveries, now, any_held=self.process.held > 0),
+        )
+        out.clear()
+        self._published = []
+        self._taken += len(batch.deliveries)
+        return batch
+
+    def _release(self, batch: Batch) -> None:
+        """Send, deliver and report, arm: in this order."""
+        try:
+            if batch.sends:
+                send = self.transport.send
+                for to, packet in batch.sends:
+                    send(to, packet)
+                self.transport.flush()
+            self.position += len(batch.deliveries)
+            if batch.deliveries or batch.changes:
+                self._application(batch)
+            if batch.timers:
+                self._timers.arm(batch.timers)
+        except Exception as error:
+            self._fail(error)
+            return
+        self._promises.keep()
+        while self._waiters and self._waiters[0][0] <= batch.number:
+            waiter = self._waiters.pop(0)[1]
+            if not waiter.done():
+                waiter.set_result(None)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _change(self, what: Literal["subscribe", "unsubscribe"], topic: str) -> None:
+        self._check_running()
+        self._ask(getattr(self.process, what), topic)
+        out = self.process.out
+        if not self.process.reports_membership:
+            out.changes.append(Change(len(out.deliveries), what, topic))
+
+    def _ask(self, do: Callable[P, R], *what: P.args, **more: P.kwargs) -> R:
+        """An input with an answer. An error of ours on purpose is for the caller, and nothing was done."""
+        self._touch()
+        try:
+            return do(*what, **more)
+        except AntecedeError:
+            raise
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    def _input(self, say: Callable[..., None], *what: object) -> None:
+        if self._running:
+            self._touch()
+            try:
+                say(*what)
+            except Exception as error:
+                self._fail(error)
+
+    def _check_running(self) -> None:
+        if not self._running:
+            raise StoppedError(f"node {self.process.node} is not running: start it first, or see why it stopped")
+
+    def _fail(self, error: Exception) -> None:
+        log.critical("node %d stops: %s", self.process.node, error, exc_info=error)
+        self._halt(error)
+        self.transport.abort()
+
+    def _halt(self, error: Exception | None) -> None:
+        if not self._running:
+            return
+        self._running = False
+        self._timers.stop()
+        self._promises.break_all(f"node {self.process.node} stopped before this was known to be safe")
+        for _, waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(StoppedError(f"node {self.process.node} stopped"))
+        if error is None:
+            self.stopped.set_result(None)
+        else:
+            self.stopped.set_exception(error)
+
+
+def _retrieve(future: "asyncio.Future[None]") -> None:
+    """The error was logged; nobody is obliged to ask for it."""
+    _ = future.cancelled() or future.exception()

@@ -1,0 +1,221 @@
+"""What a node has delivered, as feeds read it: the recent part from memory, the rest from the journal.
+
+Memory holds the last `entries_max` deliveries or `bytes_max` of payload, whichever is less, once for all feeds. So a
+feed is a position and costs nothing while its reader lags; who falls out of memory reads pages of the journal until it
+has caught up. Without a journal, memory is all there is: the node holds its publishers back rather than forget what a
+reader that was promised everything has not read yet (`Hub.jammed`), and for the others a gap is said to be one.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+import msgspec
+
+from antecede.core import Message, ProtocolError
+from antecede.core.errors import GapError
+from antecede.journal import Journal
+from antecede.journal.batch import Batch
+from antecede.wire.envelope import label
+
+#: Deliveries of one page of the journal, about.
+_PAGE: Final = 256
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Entry(NamedTuple):
+    """A delivery by itself: for where messages go one by one (queues, messages ahead of their turn, the journal)."""
+
+    position: int
+    message: Message
+    held_us: int
+    #: What the application called it; None for what is not an envelope, which nobody takes.
+    topic: str | None
+    #: Could it not be given in the order promised?
+    out_of_order: bool = False
+
+
+def topics_of(messages: Sequence[Message]) -> list[str | None]:
+    try:
+        return [label(message.payload) for message in messages]
+    except ProtocolError:
+        return [topic_of(message) for message in messages]
+
+
+def topic_of(message: Message) -> str | None:
+    try:
+        return label(message.payload)
+    except ProtocolError:
+        return None
+
+
+def columns(entries: Sequence[Entry]) -> bytes:
+    """The columns of `client.records.Items`, encoded, for deliveries that do not follow each other."""
+    places: list[tuple[int, int]] = []
+    for entry in entries:
+        if places and places[-1][0] and entry.position == places[-1][0] + places[-1][1]:
+            places[-1] = (places[-1][0], places[-1][1] + 1)
+        else:
+            places.append((entry.position, 1))
+    held_us = {index: entry.held_us for index, entry in enumerate(entries) if entry.held_us}
+    tagged = [index for index, entry in enumerate(entries) if entry.out_of_order]
+    messages = [entry.message for entry in entries]
+    return _columns(messages, places, _names(messages), held_us, tagged)
+
+
+def _columns(
+    messages: Sequence[Message],
+    places: list[tuple[int, int]],
+    names: list[tuple[int, int, int]],
+    held_us: dict[int, int],
+    out_of_order: list[int],
+) -> bytes:
+    deps = {index: message.deps for index, message in enumerate(messages) if message.deps}
+    payloads = [message.payload for message in messages]
+    return b"".join(map(_encode, (payloads, places, names, deps, held_us, out_of_order)))
+
+
+def _names(messages: Sequence[Message]) -> list[tuple[int, int, int]]:
+    """(source, seq, how many) of what follows each other in number."""
+    names: list[tuple[int, int, int]] = []
+    source, first, count = messages[0].source, messages[0].seq, 0
+    for message in messages:
+        if message.source == source and message.seq == first + count:
+            count += 1
+        else:
+            names.append((source, first, count))
+            source, first, count = message.source, message.seq, 1
+    return [*names, (source, first, count)]
+
+
+class History:
+    """Deliveries by position. Memory has them as columns: no object a delivery, nothing for the garbage collector."""
+
+    def __init__(self, journal: Journal | None, position: int, *, entries_max: int, bytes_max: int) -> None:
+        self.journal = journal
+        #: The last delivery.
+        self.position = position
+        self._messages: list[Message] = []
+        self._topics: list[str | None] = []
+        #: By position, of those that waited.
+        self._held_us: dict[int, int] = {}
+        #: Positions, of those that are out of order.
+        self._tagged: set[int] = set()
+        #: Bytes of payload up to and with each, ever.
+        self._ends: list[int] = []
+        self._forgotten = 0
+        self._entries_max = entries_max
+        self._bytes_max = bytes_max
+        # What was encoded since the last delivery: readers that keep up are given the very same pieces.
+        self._pieces: dict[tuple[int, int], bytes] = {}
+
+    @property
+    def first(self) -> int:
+        """The first position in memory."""
+        return self.position - len(self._messages) + 1
+
+    def append(self, batch: Batch, topics: list[str | None]) -> None:
+        """What was delivered, and what the applications called it."""
+        messages = batch.deliveries
+        self._ends += accumulate([len(message.payload) for message in messages], initial=self._end)
+        del self._ends[-len(messages) - 1]
+        self._messages += messages
+        self._topics += topics
+        for index, held_us in batch.held_us.items():
+            self._held_us[batch.first + index] = held_us
+        self._tagged.update([batch.first + index for index in batch.out_of_order])
+        self.position += len(messages)
+        self._pieces.clear()
+
+    @property
+    def _end(self) -> int:
+        return self._ends[-1] if self._ends else self._forgotten
+
+    @property
+    def excess(self) -> int:
+        """How many entries are too many for memory. They go in large steps: shortening a list costs its length."""
+        count = len(self._messages)
+        if count > 2 * self._entries_max:
+            return count - self._entries_max
+        if self._end - self._forgotten > self._bytes_max and count > 1:
+            return (count + 1) // 2
+        return 0
+
+    def forget(self, count: int) -> None:
+        if count <= 0:
+            return
+        self._forgotten = self._ends[count - 1]
+        if self._held_us:
+            first = self.first + count
+            self._held_us = {position: held for position, held in self._held_us.items() if position >= first}
+        if self._tagged:
+            first = self.first + count
+            self._tagged = {position for position in self._tagged if position >= first}
+        del self._messages[:count]
+        del self._topics[:count]
+        del self._ends[:count]
+
+    def topics(self, after: int, limit: int) -> list[str | None] | None:
+        """Those of up to `limit` deliveries after position `after`; None when memory does not reach back so far."""
+        at = after + 1 - self.first
+        return None if at < 0 else self._topics[at : at + limit]
+
+    def recent(self, after: int, limit: int) -> list[Entry] | None:
+        """Up to `limit` entries after position `after`, from memory; None when memory does not reach back so far."""
+        at = after + 1 - self.first
+        if at < 0:
+            return None
+        end = min(at + limit, len(self._messages))
+        return [self._entry(index) for index in range(at, end)]
+
+    def _entry(self, at: int) -> Entry:
+        position = self.first + at
+        held_us = self._held_us.get(position, 0)
+        return Entry(position, self._messages[at], held_us, self._topics[at], position in self._tagged)
+
+    def entry(self, position: int) -> Entry:
+        """One that is in memory."""
+        return self._entry(position - self.first)
+
+    def piece(self, first: int, count: int, bytes_full: int) -> tuple[bytes, int]:
+        """The columns of `client.records.Items` for deliveries in memory from position `first` on, and how many those
+        are: `count`, or fewer when that is more than about `bytes_full` bytes."""
+        at = first - self.first
+        before = self._ends[at - 1] if at else self._forgotten
+        if self._ends[at + count - 1] - before > bytes_full:
+            count = max(1, bisect_right(self._ends, before + bytes_full, at, at + count) - at)
+        piece = self._pieces.get((first, count))
+        if piece is None:
+            messages = self._messages[at : at + count]
+            held_us = {}
+            if self._held_us:
+                held_us = {index: held for index in range(count) if (held := self._held_us.get(first + index))}
+            tagged = [index for index in range(count) if first + index in self._tagged] if self._tagged else []
+            source, seq = messages[0].source, messages[0].seq
+            # Deliveries of a source are in its order, but for some that are tagged.
+            alike = messages[-1].seq - seq == count - 1 and {message.source for message in messages} == {source}
+            names = [(source, seq, count)] if alike and not self._tagged else _names(messages)
+            piece = self._pieces[first, count] = _columns(messages, [(first, count)], names, held_us, tagged)
+        return piece, count
+
+    async def older(self, after: int, matches: Callable[[str], bool]) -> tuple[list[Entry], int]:
+        """A page of the journal: entries that match, and how far it reached. Raises `GapError`."""
+        if self.journal is None:
+            raise GapError(after, self.first)
+
+        def wanted(message: Message) -> bool:
+            topic = topic_of(message)
+            return topic is not None and matches(topic)
+
+        page = await self.journal.read(after, limit=_PAGE, matches=wanted)
+        return [
+            Entry(item.position, item.message, item.held_us, topic_of(item.message), item.out_of_order)
+            for item in page.items
+        ], page.position
+
+    @property
+    def oldest(self) -> int:
+        """The last position that cannot be read any more."""
+        return self.first - 1 if self.journal is None else self.journal.removed

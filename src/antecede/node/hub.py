@@ -1,0 +1,270 @@
+"""Where a node's deliveries meet its clients.
+
+One hub a node: it numbers nothing and orders nothing, that is done. It keeps what was delivered (`history`), finds the
+feeds that take each message, lets publications wait for what they must follow, and says when the node's own readers are
+so far behind that it must not take more (`jammed`).
+
+Feeds of order `fifo` and `none` may have messages before their turn. The driver shows what comes in (`arrived`); a
+message that is not delivered within the same turn is held somewhere, and goes to them then: `none` at once, `fifo` when
+its source's previous one was given.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from antecede.core import Message, Packet
+from antecede.journal.batch import Batch
+from antecede.node.feed import Feed
+from antecede.node.history import Entry, History, topic_of, topics_of
+from antecede.wire.topics import FilterMap
+
+
+@dataclass(slots=True)
+class HubCounts:
+    """Since the node started."""
+
+    published: int = 0
+    delivered: int = 0
+    #: Messages left out by the policy of a feed.
+    dropped: int = 0
+    #: Messages that waited for another before they were delivered, and how long altogether.
+    held: int = 0
+    held_us: int = 0
+    #: What came from a peer and is not an envelope.
+    foreign: int = 0
+    #: Requests of clients that were refused, by kind.
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+class Hub:
+    """Made for a domain, whose messages it gives out."""
+
+    def __init__(self, domain: str, history: History, delivered: dict[int, int], *, total: bool = False) -> None:
+        """`total`: messages have one order everywhere, and nobody may see them before."""
+        self.domain = domain
+        self.history = history
+        #: By source: the last message delivered here.
+        self.delivered = delivered
+        self.counts = HubCounts()
+        self.total = total
+        #: Asked when somebody waits: by source, how far nothing is to come here that has not been delivered.
+        self.settled: Callable[[], dict[int, int]] | None = None
+        self.feeds: set[Feed] = set()
+        self.on_jam: Callable[[bool], None] | None = None
+        self._by_filter: FilterMap[Feed] = FilterMap()
+        self._touched: set[Feed] = set()
+        self._behind: set[Feed] = set()
+        self._waiting: list[tuple[tuple[tuple[int, int], ...], Callable[[], None]]] = []
+        self._jammed = False
+        self._relieved: list[asyncio.Future[None]] = []
+        # Of feeds that asked for less than causal order.
+        self._impatient = 0
+        self._arrived: list[Message] = []
+        self._ahead: dict[int, dict[int, Entry]] = {}
+        # Of runs that were published here and are not delivered yet, by their first message.
+        self._called: dict[tuple[int, int], list[str]] = {}
+        self._fifo: dict[int, int] = {}
+
+    @property
+    def position(self) -> int:
+        return self.history.position
+
+    # -- what the driver brings ----------------------------------------------------------------------------------------
+
+    def deliver(self, batch: Batch) -> None:
+        """`Driver`'s application."""
+        if not batch.deliveries:
+            return
+        messages = batch.deliveries
+        topics = self._topics_of(messages)
+        self.history.append(batch, topics)
+        if batch.out_of_order:
+            self._raise({message.source: message.seq for message in sorted(messages, key=lambda one: one.seq)})
+        else:
+            self.delivered.update({message.source: message.seq for message in messages})
+        touched = self._touched
+        for topic in dict.fromkeys(topics):
+            if topic is None:
+                self.counts.foreign += topics.count(None)
+            else:
+                touched.update([feed for feed in self._by_filter.matching(topic) if feed.live])
+        for feed in list(touched):
+            feed.offer(batch.first)
+        self.counts.delivered += len(messages)
+        if batch.held_us:
+            self.counts.held += len(batch.held_us)
+            self.counts.held_us += sum(batch.held_us.values())
+        if self._ahead:
+            self._prune(messages)
+        self._flush()
+        self._trim()
+        if self._waiting:
+            self._wake()
+
+    def called(self, first: Message, topics: list[str]) -> None:
+        """What the messages of a run are called, which begins with `first` and is about to be delivered."""
+        self._called[first.source, first.seq] = topics
+
+    def _topics_of(self, messages: list[Message]) -> list[str | None]:
+        called = self._called
+        if not called:
+            return topics_of(messages)
+        topics: list[str | None] = []
+        at = 0
+        while at < len(messages):
+            message = messages[at]
+            known = called.pop((message.source, message.seq), None)
+            topics += [topic_of(message)] if known is None else known
+            at = len(topics)
+        return topics
+
+    def arrived(self, packets: Iterable[Packet]) -> None:
+        """What came in, before it is ordered."""
+        if self._impatient and not self.total:
+            if not self._arrived:
+                asyncio.get_running_loop().call_soon(self._hurry)
+            self._arrived += [
+                message for packet in packets for message in packet.messages if message.topic == self.domain
+            ]
+
+    # -- feeds ---------------------------------------------------------------------------------------------------------
+
+    def open(self, feed: Feed) -> None:
+        self.feeds.add(feed)
+        self._behind.add(feed)
+        for pattern in feed.patterns:
+            self._by_filter.add(pattern, feed)
+        self._impatient += feed.order in ("fifo", "none")
+        feed.begin()
+
+    def drop(self, feed: Feed) -> None:
+        if feed in self.feeds:
+            self.feeds.discard(feed)
+            self._touched.discard(feed)
+            self._impatient -= feed.order in ("fifo", "none")
+            for pattern in feed.patterns:
+                self._by_filter.remove(pattern, feed)
+            self.caught_up(feed)
+
+    def fell_behind(self, feed: Feed) -> None:
+        self._behind.add(feed)
+
+    def caught_up(self, feed: Feed) -> None:
+        self._behind.discard(feed)
+        if self._jammed:
+            self._trim()
+
+    # -- readers that lag ----------------------------------------------------------------------------------------------
+
+    async def relieved(self) -> None:
+        """Return when the node may take new messages. At once, mostly."""
+        while self._jammed:
+            waiter = asyncio.get_running_loop().create_future()
+            self._relieved.append(waiter)
+            await waiter
+
+    @property
+    def jammed(self) -> bool:
+        return self._jammed
+
+    def moved(self) -> None:
+        """A reader has read: perhaps memory can be given up."""
+        if self._jammed:
+            self._trim()
+
+    def _trim(self) -> None:
+        excess = self.history.excess
+        if excess and self.history.journal is None:
+            owed = [feed.position for feed in self._behind if feed.policy == "block"]
+            excess = min([excess, *[position + 1 - self.history.first for position in owed]])
+        if excess > 0:
+            self.history.forget(excess)
+        jammed = self.history.excess > 0
+        if jammed != self._jammed:
+            self._jammed = jammed
+            if self.on_jam is not None:
+                self.on_jam(jammed)
+            if not jammed:
+                waiters, self._relieved = self._relieved, []
+                for waiter in waiters:
+                    if not waiter.done():
+                        waiter.set_result(None)
+
+    # -- publications that wait ----------------------------------------------------------------------------------------
+
+    def has(self, after: tuple[tuple[int, int], ...]) -> bool:
+        """Was all of this delivered here?"""
+        delivered = self.delivered
+        if all(delivered.get(source, 0) >= seq for source, seq in after):
+            return True
+        if self.settled is None:
+            return False
+        settled = self.settled()  # before this node's time, and not told to it by any delivery
+        return all(max(delivered.get(source, 0), settled.get(source, 0)) >= seq for source, seq in after)
+
+    def _raise(self, reached: dict[int, int]) -> None:
+        for source, seq in reached.items():
+            self.delivered[source] = max(seq, self.delivered.get(source, 0))
+
+    def when_delivered(self, after: tuple[tuple[int, int], ...], do: Callable[[], None]) -> None:
+        self._waiting.append((after, do))
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for after, do in waiting:
+            if self.has(after):
+                do()
+            else:
+                self._waiting.append((after, do))
+
+    # -- messages ahead of their turn ----------------------------------------------------------------------------------
+
+    def _hurry(self) -> None:
+        """What arrived in the last turn and is not delivered yet."""
+        arrived, self._arrived = self._arrived, []
+        for message in arrived:
+            source, seq = message.source, message.seq
+            ahead = self._ahead.setdefault(source, {})
+            if seq <= self.delivered.get(source, 0) or seq in ahead:
+                continue
+            entry = ahead[seq] = Entry(0, message, 0, topic_of(message))
+            self._offer_early(entry, "none")
+            self._go_on(source)
+        for source in [source for source, ahead in self._ahead.items() if not ahead]:
+            del self._ahead[source]
+        self._flush()
+
+    def _go_on(self, source: int) -> None:
+        """Give `fifo` feeds what follows what they have of this source."""
+        ahead = self._ahead.get(source, {})
+        last = max(self._fifo.get(source, 0), self.delivered.get(source, 0))
+        while last and last + 1 in ahead:  # before the first delivery of a source nobody knows where it begins
+            last += 1
+            self._offer_early(ahead[last], "fifo")
+        self._fifo[source] = last
+
+    def _offer_early(self, entry: Entry, order: str) -> None:
+        if entry.topic is not None:
+            for feed in self._by_filter.matching(entry.topic):
+                if feed.order == order:
+                    feed.offer_early(entry)
+                    self._touched.add(feed)
+
+    def _prune(self, messages: list[Message]) -> None:
+        for message in messages:
+            ahead = self._ahead.get(message.source)
+            if ahead is not None:
+                ahead.pop(message.seq, None)
+        for source in list(self._ahead):
+            self._go_on(source)
+            if not self._ahead[source]:
+                del self._ahead[source]
+
+    def _flush(self) -> None:
+        touched, self._touched = self._touched, set()
+        for feed in touched:
+            feed.flush()
+        for session in {feed.session for feed in touched}:
+            session.flush()  # now: readers should not wait for another turn of the loop

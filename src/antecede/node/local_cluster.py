@@ -1,0 +1,208 @@
+"""A cluster of processes on this machine: for trying things out, demonstrations, and tests that kill.
+
+Each node has a directory (its journal, its config, its log) and a port of its own. `kill` is SIGKILL; `start` starts it
+again with what it kept. Everything that was started is stopped at the end, by its own process id.
+"""
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+
+from antecede.core import UsageError
+from antecede.core.errors import UnreachableError
+
+#: Processes on one machine.
+NODES_MAX: Final = 256
+
+_START_S: Final = 60.0
+_STOP_S: Final = 15.0
+
+_Port: TypeAlias = Annotated[int, msgspec.Meta(ge=1, lt=1 << 16)]
+
+
+class LocalCluster:
+    """`async with LocalCluster(directory, nodes=8) as cluster`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        nodes: int,
+        cluster: str = "antecede",
+        memory: bool = False,
+        first_port: int = 0,
+        http: bool = False,
+        **settings: Any,
+    ) -> None:
+        """`settings` as in `NodeConfig`, the same for all nodes. `memory`: without journals. `first_port`: the port of
+        the first node, the others behind it, each where it is free; 0: any. `http`: the first node serves its page.
+        """
+        if not 1 <= nodes <= NODES_MAX:
+            raise UsageError("nodes", nodes, "is out of range", f"use 1 … {NODES_MAX}")
+        if not 0 <= first_port <= (1 << 16) - nodes:
+            raise UsageError("port", first_port, "is out of range", f"use 0 (any that is free) … {(1 << 16) - nodes}")
+        self.directory = directory
+        self.cluster = cluster
+        self.processes: dict[int, asyncio.subprocess.Process] = {}
+        self.ports = self._ports(nodes, first_port)
+        self._settings = settings
+        self._http_port = _free_ports([0])[0] if http else None
+        self._memory = memory
+        self._stopped = False
+
+    @property
+    def count(self) -> int:
+        return len(self.ports)
+
+    def url(self, node: int) -> str:
+        return f"antecede://127.0.0.1:{self.ports[node]}"
+
+    @property
+    def page(self) -> str | None:
+        """Where to look at the first node with a browser."""
+        return None if self._http_port is None else f"http://127.0.0.1:{self._http_port}/"
+
+    def journal(self, node: int) -> Path:
+        return self.directory / f"n{node}" / "journal.db"
+
+    def log(self, node: int) -> Path:
+        return self.directory / f"n{node}" / "log"
+
+    async def __aenter__(self) -> "LocalCluster":
+        try:
+            # The founder, so that the others need not wait for each other; unless it needs other managers.
+            alone = self._settings.get("managers", 1) == 1
+            await self.start(0, wait=alone)
+            await asyncio.gather(*[self.start(node) for node in range(1, self.count)])
+            if not alone:
+                await self.ready(0)
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self, node: int, *, wait: bool = True) -> None:
+        """Start `node`, or start it again; return when it takes clients."""
+        if self._stopped:
+            raise UsageError("cluster", str(self.directory), "was stopped", "make another one")
+        home = self.directory / f"n{node}"
+        home.mkdir(parents=True, exist_ok=True)
+        config = home / "node.toml"
+        settings: dict[str, Any] = {
+            "name": f"n{node}",
+            "cluster": self.cluster,
+            "port": self.ports[node],
+            "directory": None if self._memory else ".",
+            "place": node,
+            "seeds": [f"127.0.0.1:{port}" for port in self.ports],
+            "http_port": self._http_port if node == 0 else None,
+            "slots": 1 << max(1, (self.count - 1).bit_length()),
+        }
+        config.write_text(_toml(settings | self._settings))
+        with self.log(node).open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "antecede.node",
+                str(config),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us to pass on, in order
+            )
+        self.processes[node] = process
+        if wait:
+            await self.ready(node)
+
+    async def ready(self, node: int) -> None:
+        """Return when the process started last takes clients. Raises `UnreachableError` when it ends before."""
+        process = self.processes[node]
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(_START_S):
+                line = await process.stdout.readline()
+                if not line:
+                    await process.wait()
+        except TimeoutError:
+            line = b""
+        if not line.startswith(b"ready"):
+            tail = self.log(node).read_text(errors="replace").strip().splitlines()[-1:]
+            raise UnreachableError(f"node {node}", f"it did not start: {' '.join(tail) or 'see its log'}")
+
+    def running(self, node: int) -> bool:
+        process = self.processes.get(node)
+        return process is not None and process.returncode is None
+
+    async def kill(self, node: int) -> None:
+        """SIGKILL: nothing is said, nothing more is written."""
+        process = self.processes[node]
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def stop(self) -> None:
+        """Ask all to stop, and see to it that they do. Nothing starts after that."""
+        self._stopped = True
+        for process in self.processes.values():
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(signal.SIGTERM)
+        for node, process in self.processes.items():
+            try:
+                async with asyncio.timeout(_STOP_S):
+                    await process.wait()
+            except TimeoutError:
+                await self.kill(node)
+
+    def _ports(self, count: int, first: int) -> list[int]:
+        """The ports of earlier times where the directory knows them, so that nodes find each other again."""
+        remembered = self.directory / "ports.json"
+        ports: list[int] = []
+        try:
+            if remembered.exists():
+                ports = msgspec.json.decode(remembered.read_bytes(), type=list[_Port])[:count]
+            ports += _free_ports([first + node if first else 0 for node in range(len(ports), count)])
+            self.directory.mkdir(parents=True, exist_ok=True)
+            remembered.write_text(json.dumps(ports))
+        except OSError as error:
+            problem = f"cannot be written ({error.strerror})"
+            raise UsageError("directory", str(self.directory), problem, "choose another place") from None
+        except msgspec.DecodeError as error:
+            problem = f"is not a list of ports ({error})"
+            raise UsageError("file", str(remembered), problem, "restore it, or remove it") from None
+        return ports
+
+
+def _free_ports(wanted: list[int]) -> list[int]:
+    """The wanted ports where they are free, others in place of those that are not."""
+    sockets = [socket.socket() for _ in wanted]
+    try:
+        for one, port in zip(sockets, wanted, strict=True):
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
+
+
+def _toml(settings: dict[str, Any]) -> str:
+    """Strings, numbers, booleans and lists of them are written in TOML as in JSON."""
+    return "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items() if value is not None)

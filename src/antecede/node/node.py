@@ -1,0 +1,480 @@
+"""A full node: a place in the cube, a journal, a port; and an application's way in.
+
+    async with antecede.Node(directory="n0", seeds=["10.0.0.1:7400"]) as node:
+        async with node.connect() as bus: ...
+
+Start: open the journal (who am I, what do I remember), take a place (`joining`), run the protocol (`protocol`) over the
+transport, join the domain, then let clients in. Stop: the other way round. A node that is killed does none of it and
+starts again from what it kept; one that *leaves* first sees to it that everybody has its messages, then gives its
+membership up for good.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Any, Final
+
+from antecede.core import Message, UsageError
+from antecede.core.errors import JournalError, RefusedError, StoppedError
+from antecede.journal import Journal, Retention
+from antecede.journal.batch import Batch
+from antecede.node.bulk.service import BulkService
+from antecede.node.config import NodeConfig, make_config
+from antecede.node.driving import NodeDriver, Replicas
+from antecede.node.history import History
+from antecede.node.http import HttpServer
+from antecede.node.hub import Hub
+from antecede.node.joining import ROLE as ROSTER
+from antecede.node.joining import Introduction
+from antecede.node.membership import Neighbours
+from antecede.node.protocol import DOMAIN, OVERLAYS
+from antecede.node.roster import Member, Roster
+from antecede.node.session import Session
+from antecede.node.status import node_status
+from antecede.node.total import check_events
+from antecede.wire.codec import Hello, Welcome
+from antecede.wire.frames import FrameConnection, Owner
+from antecede.wire.listener import Listener, Tls
+from antecede.wire.memory import MemoryNetwork
+from antecede.wire.requests import ROLE as CLIENT
+from antecede.wire.requests import SPEAKS as CLIENT_SPEAKS
+from antecede.wire.security.tokens import ANYBODY, Grants, TokenFile
+from antecede.wire.tcp import TcpTransport
+from antecede.wire.transport import Counts, Reason, Transport
+
+log = logging.getLogger("antecede.node")
+
+#: Between two looks at what the journal may let go of.
+_UPKEEP_S: Final = 2.0
+
+#: Within this a node must have heard from everybody who is up.
+_JOIN_S: Final = 120.0
+
+#: Publications that the protocol has not numbered yet; beyond it clients wait.
+_UNSTAMPED_MAX: Final = 16_384
+
+
+class Node:
+    """Settings as in `NodeConfig`; `async with` runs it."""
+
+    def __init__(
+        self, config: NodeConfig | None = None, *, network: MemoryNetwork | None = None, **settings: Any
+    ) -> None:
+        if config is not None and settings:
+            raise UsageError("settings", ", ".join(settings), "come beside a config", "put them into it")
+        self.config = config or make_config(settings)
+        self.domain = DOMAIN
+        self.overlay = OVERLAYS[self.config.overlay]
+        self.slot = -1
+        self.name = self.config.name
+        #: Changes with every life of a node that remembers nothing.
+        self.epoch = 0
+        self.sessions: set[Session] = set()
+        #: Bytes to and from clients.
+        self.counts_edge = Counts()
+        self.started_s = time.time()
+        self.transport: Transport
+        self.tcp: TcpTransport | None = None
+        #: Put around the transport before it starts: for tests in bad weather (`live.weather`).
+        self.around: Callable[[Transport], Transport] | None = None
+        if self.config.weather:
+            from antecede.node.fault_injection import in_weather  # noqa: PLC0415 - the simulator, for tests only
+
+            self.around = in_weather(self.config.weather, self.config.slots, self.config.weather_from)
+        self.listener: Listener
+        self.driver: NodeDriver
+        self.hub: Hub
+        self.roster: Roster
+        self.http: HttpServer | None = None
+        self.bulk = BulkService(self)
+        self.journal: Journal | None = None
+        #: Reaches the other nodes within the process; None: over TCP.
+        self._network = network
+        self._tls: Tls | None = None
+        self._tokens: TokenFile | None = None
+        #: Is it part of its cluster and open to clients?
+        self.ready = False
+        self._closed = False
+        self._taking: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unstamped = 0
+        self._waiting: list[Callable[[], None]] = []
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> "Node":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Return when the node is part of its cluster and open to clients."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._give_up()
+            raise
+
+    async def _start(self) -> None:
+        config = self.config
+        incarnation = await self._open_journal()
+        if config.tls is not None:
+            from antecede.wire.security import CertificateSet, node_tls  # noqa: PLC0415 - cryptography is slow to load
+
+            self._tls = node_tls(CertificateSet.of(config.tls, config.certificate))
+        self._tokens = None if config.tokens is None else TokenFile.read(config.tokens)
+        own = config.advertise or f"{config.host}:{config.port}"
+        self.name = self.name or own
+        if self._network is None:
+            context = None if self._tls is None else self._tls.client
+            introduction = Introduction(
+                self.roster,
+                cluster=config.cluster,
+                slots=config.slots,
+                name=self.name,
+                place=config.place,
+                tls=context,
+            )
+            me = await introduction.take_place(config.seeds, own, incarnation)
+        else:
+            me = Member(slot=0, name=self.name, key=self.roster.key)
+        self.slot = me.slot
+        self.roster.merge([me])
+        if self.journal is not None and self.journal.identity.node != me.slot:
+            await self.journal.set_node(me.slot)  # before the roster has it: see `_open_journal`
+        self.roster.save()
+        await self._run(incarnation)
+        if self._network is None:
+            self.neighbours.introduce(introduction, me)
+            self._task(self.neighbours.keep_in_touch())
+        await self._join_domain()
+        if config.http_port is not None:
+            self.http = HttpServer(self)
+            await self.http.start(config.host, config.http_port)
+        await self.bulk.start()
+        self.ready = True
+        log.info("node %d (%s) of %s at %s", self.slot, self.name, config.cluster, self.url)
+
+    async def _open_journal(self) -> int:
+        """The incarnation of this life."""
+        directory = self.config.directory
+        key = secrets.randbits(63)
+        if directory is None:
+            self.epoch = secrets.randbits(62) | 1
+            self.roster = Roster(key)
+            return int(time.time())
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            problem = f"cannot be made ({error.strerror})"
+            raise UsageError("directory", str(directory), problem, "choose another") from None
+        self.journal = await Journal.open(
+            directory / "journal.db",
+            cluster=self.config.cluster,
+            kept=self.overlay.kept,
+            durability=self.config.durability,
+        )
+        self.roster = Roster.load(directory / "roster.json", key)
+        node, mine = self.journal.identity.node, self.roster.mine()
+        if node < 0 and mine is not None:
+            # Its numbers are gone: others have messages under them, and would take what is new for those.
+            problem = f"is new, but the node of this directory has had place {mine.slot} and numbered messages by it"
+            remedy = "restore it, or give the node an empty directory: it comes back at another place"
+            raise JournalError(str(directory / "journal.db"), problem, remedy)
+        await self.journal.shorten_kept(lambda kept: self.overlay.compact(kept, node, self.config))
+        return self.journal.identity.incarnation
+
+    async def _run(self, incarnation: int) -> None:
+        config = self.config
+        process = self.overlay.make(self.slot, config)
+        if self._network is None:
+            transport = TcpTransport(
+                self.slot,
+                self.overlay.codec,
+                cluster=config.cluster,
+                incarnation=incarnation,
+                host=config.host,
+                port=config.port,
+                tls=self._tls,
+            )
+            self.tcp, self.listener = transport, transport.listener
+            self.transport = transport if self.around is None else self.around(transport)
+        else:
+            self.transport = self._network.transport(self.slot, incarnation=incarnation)
+            self.listener = Listener(
+                lambda: Welcome(node=self.slot, incarnation=incarnation), cluster=config.cluster, host="memory", port=0
+            )
+        history = History(
+            self.journal,
+            0 if self.journal is None else self.journal.position,
+            entries_max=config.recent_messages,
+            bytes_max=config.recent_bytes,
+        )
+        self.hub = Hub(self.domain, history, {}, total=self.overlay.total)
+        self.hub.on_jam = self._jammed
+        self.neighbours = Neighbours(self)
+        self.driver = NodeDriver(
+            process, self.transport, self._deliver, journal=self.journal, on_link=self.neighbours.link
+        )
+        self.process = process
+        self.neighbours.begin()
+        self.listener.serve(CLIENT, self._answer)
+        self.bulk.begin(self._grant)
+        self.listener.serve(ROSTER, self.neighbours.service(self._tls is not None).judge)
+        self._taking = asyncio.get_running_loop().create_future()
+        await self.driver.start()
+        self.hub.delivered.update(process.asked.delivered(self.domain))
+        if self.overlay.total:
+            self.hub.settled = lambda: process.asked.delivered(self.domain)
+            self.driver.inspect = check_events
+        self.driver.published = process.published
+        self.driver.hub = self.hub
+        self.driver.replicas = Replicas(self.domain, self.slot)
+        self._task(self._upkeep())
+
+    async def _join_domain(self) -> None:
+        """Return when this node takes what is published."""
+        inner = self.process.asked
+        if inner.takes(self.domain):
+            return
+        assert self._taking is not None
+        if not inner.wants(self.domain):
+            self.driver.subscribe(self.domain)
+        try:
+            async with asyncio.timeout(_JOIN_S):
+                await self._taking
+        except TimeoutError:
+            waits = "; ".join(inner.unfinished())
+            raise StoppedError(f"node {self.slot} could not join within {_JOIN_S:g} s: it {waits}") from None
+        self.hub.delivered.update(inner.delivered(self.domain))
+
+    async def leave(self) -> None:
+        """Give the membership up for good: what this node published reaches everybody first. Then stop."""
+        if self.ready:
+            self.ready = False
+            self._taking = asyncio.get_running_loop().create_future()
+            self.driver.unsubscribe(self.domain)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(30):
+                    await self._taking
+                    while self.process.leaving:
+                        await asyncio.sleep(0.01)
+            await self.neighbours.farewell()
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Stop, to come back later (with a journal) with everything."""
+        if self._closed:
+            return
+        self._closed = True
+        self.ready = False
+        for session in list(self.sessions):
+            session.say_goodbye()
+        if self.http is not None:
+            await self.http.close()
+        await self.bulk.close()
+        with contextlib.suppress(StoppedError):
+            await self.driver.close()
+        self.driver.replicas = None
+        await self._give_up()
+
+    def abort(self) -> None:
+        """Stop as a crash would, for tests: nothing is said, nothing more is written."""
+        self._closed = True
+        self.driver.abort()
+        self.listener.abort()
+        for task in self._tasks:
+            task.cancel()
+        self.bulk.abort()
+        if self.journal is not None:
+            self.journal.abort()
+
+    async def _give_up(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if hasattr(self, "listener"):
+            self.listener.abort()
+            self.transport.abort()
+        if self.journal is not None:
+            with contextlib.suppress(StoppedError):
+                await self.journal.close()
+
+    async def stopped(self) -> None:
+        """Return when the node has stopped; raises what stopped it, if it was not asked to."""
+        await asyncio.shield(self.driver.stopped)
+
+    # -- ways in -------------------------------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        host, port = self.listener.address
+        return "memory://" if self._network is not None else f"antecede://{host}:{port}"
+
+    @property
+    def address(self) -> str:
+        """Where others reach it, as host:port."""
+        host, port = self.listener.address
+        return self.config.advertise or f"{host}:{port}"
+
+    def publish_payloads(
+        self, payloads: Sequence[bytes], level: int
+    ) -> "tuple[list[Message], asyncio.Future[Message] | None]":
+        """Publish envelopes, from the first on, as far as they are numbered at once; the rest is for `publish_payload`.
+
+        The messages, and what must be done before they are as safe as was asked; None: they are.
+        """
+        level = self._check_level(level)
+        if level > 1:
+            return [], None
+        promise: asyncio.Future[Message] | None = None
+        if level == 1:
+            promise = asyncio.get_running_loop().create_future()
+        messages = self.driver.publish_run(self.domain, payloads, promise)
+        self.hub.counts.published += len(messages)
+        return messages, promise
+
+    def publish_payload(self, payload: bytes, level: int) -> "Message | asyncio.Future[Message]":
+        """Publish an envelope. The message itself when that is all that was asked for, else its future."""
+        level = self._check_level(level)
+        self.hub.counts.published += 1
+        if level == 0 and self.process.asked.free(self.domain):
+            message = self.driver.publish(self.domain, payload)
+            assert message is not None
+            return message
+        promise: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        if self.driver.publish(self.domain, payload, promise) is None:
+            self._unstamped += 1
+            promise.add_done_callback(self._stamped)
+        if level > 1:
+            return asyncio.ensure_future(self._replicated(promise, level - 1))
+        return promise
+
+    def _check_level(self, level: int) -> int:
+        """What is asked of a publication, by `records.Publish.level`."""
+        if level < 0:
+            level = 0 if self.journal is None else 1
+        if level >= 1 and self.journal is None:
+            asked = "disk" if level == 1 else f"replicated({level - 1})"
+            raise UsageError(
+                "durability", asked, "the node has no journal", 'start it with a directory, or use "memory"'
+            )
+        if level > self.config.slots:
+            raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")
+        if level > 1 and not self.overlay.counts_copies:
+            problem = f"with the {self.config.overlay} overlay nodes know only their neighbours' copies"
+            raise UsageError("durability", f"replicated({level - 1})", problem, 'use "disk"')
+        return level
+
+    async def _replicated(self, promise: "asyncio.Future[Message]", copies: int) -> Message:
+        message = await promise
+        if self.driver.replicas is None:
+            raise StoppedError("the node stopped before the copies were confirmed")
+        return await self.driver.replicas.wait(message, copies)
+
+    @property
+    def busy(self) -> bool:
+        """Must publications wait?"""
+        return self.hub.jammed or self._unordered >= _UNSTAMPED_MAX or self.transport.congested
+
+    @property
+    def _unordered(self) -> int:
+        return self._unstamped + self.process.backlog
+
+    def when_free(self, do: Callable[[], None]) -> None:
+        if not self._waiting:
+            self._task(self._free())
+        self._waiting.append(do)
+
+    async def _free(self) -> None:
+        while self.busy:
+            await self.hub.relieved()
+            await self.transport.relieved()
+            if self._unordered >= _UNSTAMPED_MAX:
+                await asyncio.sleep(0.005)
+        waiting, self._waiting = self._waiting, []
+        for do in waiting:
+            do()
+
+    def status(self) -> dict[str, Any]:
+        """What there is to know, as plain values."""
+        return node_status(self)
+
+    def refused(self, connection: FrameConnection, reason: str, detail: str) -> None:
+        self.listener.refused(connection, reason, detail)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _answer(self, connection: FrameConnection, hello: Hello) -> Callable[[], Owner]:
+        """A client dialled us."""
+        if not self.ready:
+            raise RefusedError(connection.host, Reason.BUSY, "the node is starting or stopping")
+        if hello.speaks != CLIENT_SPEAKS:
+            raise RefusedError(connection.host, Reason.PACKETS, f"we speak {CLIENT_SPEAKS}")
+        grant = self._grant(connection, hello.token)
+
+        def begin() -> Owner:
+            session = Session(self, connection, hello.name or connection.host, grant)
+            self.sessions.add(session)
+            return session
+
+        return begin
+
+    def _grant(self, connection: FrameConnection, token: str) -> Grants:
+        if self._tokens is None:
+            return ANYBODY
+        found = self._tokens.find(token)
+        if found is None:
+            raise RefusedError(connection.host, Reason.UNTRUSTED, "the token is not known here")
+        return found
+
+    def _deliver(self, batch: Batch) -> None:
+        for change in batch.changes:
+            ours = change.what != "publish" and change.topic == self.domain
+            if ours and self._taking is not None and not self._taking.done():
+                self._taking.set_result(None)
+        self.hub.deliver(batch)
+
+    def _jammed(self, jammed: bool) -> None:
+        """Our own readers lag, and there is no journal to serve them from: take nothing more from peers for now."""
+        if jammed:
+            self.transport.pause()
+        else:
+            self.transport.resume()
+
+    def _stamped(self, done: "asyncio.Future[Message]") -> None:
+        self._unstamped -= 1
+        if not done.cancelled():
+            done.exception()  # the session asks as well; a session that is gone does not
+
+    async def _upkeep(self) -> None:
+        """Retention, and a shorter memory for the protocol."""
+        journal = self.journal
+        if journal is None:
+            return
+        wanted = Retention(
+            age_us=None if self.config.retain_s is None else int(self.config.retain_s * 1_000_000),
+            bytes_max=self.config.retain_bytes,
+        )
+        shortened = self.hub.position
+        while True:
+            await asyncio.sleep(_UPKEEP_S)
+            if wanted.age_us is not None or wanted.bytes_max is not None:
+                await journal.retain(wanted)
+            if self.hub.position - shortened >= self.config.shorten_every:
+                shortened = self.hub.position
+                await journal.shorten_kept(lambda kept: self.overlay.compact(kept, self.slot, self.config))
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,117 @@
+"""Who has which place in the cube, and where to reach them.
+
+A place is given once and for ever: messages are numbered by it, so it is not given to another node even when its owner
+has left. One node gives it (`joining`), so two newcomers do not get the same. Should two have one place all the same
+(two clusters were founded apart, or the network was cut in two while nodes joined on both sides), every node decides
+alike: the lower key keeps it, and the other must stop, with an error that says so.
+
+Tables merge entry by entry, in any order, any number of times. Each node keeps its own beside its journal.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from antecede.core.errors import JournalError
+from antecede.core.message import Source
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A place and its owner."""
+
+    slot: Source
+    name: Annotated[str, Meta(max_length=256)]
+    #: Drawn at random by the node when it was new: its identity.
+    key: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+    #: Where it listens; empty until it does.
+    address: Annotated[str, Meta(max_length=256)] = ""
+    #: Counts its starts, so that a newer address replaces an older one.
+    incarnation: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
+    #: It has left for good.
+    left: bool = False
+
+
+class _File(msgspec.Struct, kw_only=True):
+    key: int
+    members: list[Member]
+
+
+class Roster:
+    """One node's table."""
+
+    def __init__(self, key: int, path: Path | None = None) -> None:
+        self.key = key
+        self.members: dict[int, Member] = {}
+        #: Somebody with a lower key has our place.
+        self.clash: Member | None = None
+        self._path = path
+
+    @classmethod
+    def load(cls, path: Path, key_if_new: int) -> "Roster":
+        if not path.exists():
+            return cls(key_if_new, path)
+        try:
+            found = msgspec.json.decode(path.read_bytes(), type=_File)
+        except (OSError, msgspec.DecodeError) as error:
+            raise JournalError(str(path), f"cannot be read ({error})", "restore a copy, it names this node") from None
+        roster = cls(found.key, path)
+        roster.members = {member.slot: member for member in found.members}
+        return roster
+
+    def save(self) -> None:
+        """All or nothing, on the disk when this returns."""
+        if self._path is None:
+            return
+        beside = self._path.with_suffix(".new")
+        data = msgspec.json.encode(_File(key=self.key, members=list(self.members.values())))
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)
+
+    def merge(self, members: Iterable[Member]) -> list[Member]:
+        """Take what is news; what that was."""
+        news = []
+        for member in members:
+            mine = self.members.get(member.slot)
+            if mine is None or _beats(member, mine):
+                if mine is not None and mine.key == self.key != member.key:
+                    self.clash = member
+                self.members[member.slot] = member
+                news.append(member)
+        return news
+
+    def mine(self) -> Member | None:
+        return next((member for member in self.members.values() if member.key == self.key), None)
+
+    def free(self, slots: int) -> int:
+        """The lowest place nobody ever claimed; −1: none."""
+        return next((slot for slot in range(slots) if slot not in self.members), -1)
+
+    def give(self, key: int, name: str, slots: int, wanted: int = -1) -> Member | None:
+        """The place of the node with `key`: the one it has, or a new one. None: there is none left.
+
+        `wanted` is given where it is free, else the lowest that is.
+        """
+        known = next((member for member in self.members.values() if member.key == key), None)
+        if known is not None:
+            return known
+        slot = wanted if 0 <= wanted < slots and wanted not in self.members else self.free(slots)
+        if slot < 0:
+            return None
+        self.members[slot] = Member(slot=slot, name=name, key=key)
+        return self.members[slot]
+
+    def others(self) -> list[Member]:
+        return [member for member in self.members.values() if member.key != self.key and not member.left]
+
+
+def _beats(new: Member, old: Member) -> bool:
+    if new.key == old.key:
+        return (new.left, new.incarnation, bool(new.address)) > (old.left, old.incarnation, bool(old.address))
+    return new.key < old.key

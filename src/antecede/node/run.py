@@ -1,0 +1,42 @@
+"""A node as a process: runs until a signal asks it to stop."""
+
+import asyncio
+import contextlib
+import gc
+import signal
+from collections.abc import Callable
+
+from antecede.node.config import NodeConfig
+from antecede.node.node import Node
+
+
+async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: bool = False) -> None:
+    """Start, call `ready`, wait for SIGINT or SIGTERM, stop (`leave`: for good). Raises what stopped it otherwise."""
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked.set)
+    node = Node(config)
+    stopping = asyncio.create_task(asked.wait())
+    starting = asyncio.create_task(node.start())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await starting
+        return
+    starting.result()
+    # What there is now stays: the collector need not look at it again and again. Messages are not its business at all.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+    ready(node)
+    ending = asyncio.create_task(node.stopped())
+    await asyncio.wait([ending, stopping], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        if ending.done():
+            ending.result()
+    finally:
+        stopping.cancel()
+        ending.cancel()
+        await (node.leave() if leave and not ending.done() else node.stop())

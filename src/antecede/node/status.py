@@ -1,0 +1,72 @@
+"""What a node tells of itself: for `antecede status`, the status table of a local cluster, and metrics."""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from antecede.protocols.vcube_ps import nodes_of
+
+if TYPE_CHECKING:
+    from antecede.node.node import Node
+
+
+def node_status(node: "Node") -> dict[str, Any]:
+    hub, links, edge = node.hub, node.transport.counts, node.counts_edge
+    inner = node.process.asked
+    members = set(nodes_of(inner.members(node.domain)))
+    down = inner.down
+    return {
+        "node": node.slot,
+        "name": node.name,
+        "cluster": node.config.cluster,
+        "url": node.url,
+        "slots": node.config.slots,
+        "uptime_s": round(time.time() - node.started_s, 1),
+        "journal": None if node.journal is None else str(node.journal.path),
+        "incarnation": 0 if node.journal is None else node.journal.identity.incarnation,
+        "position": hub.position,
+        "oldest": hub.history.oldest,
+        "members": [
+            {
+                "node": member.slot,
+                "name": member.name,
+                "address": member.address,
+                "state": _state(member.slot, node.slot, members, down, member.left),
+                "linked": member.slot in node.neighbours.linked,
+            }
+            for member in sorted(node.roster.members.values(), key=lambda one: one.slot)
+        ],
+        "delivered": dict(sorted(hub.delivered.items())),
+        "children": list(inner.children(node.domain)),
+        "held": node.process.held,
+        "clients": len(node.sessions),
+        "feeds": len(hub.feeds),
+        "behind": sum([not feed.live for feed in hub.feeds]),
+        "lag_max": max([hub.position - feed.position for feed in hub.feeds if not feed.live], default=0),
+        "busy": node.busy,
+        "counts": {
+            "published": hub.counts.published,
+            "delivered": hub.counts.delivered,
+            "dropped": hub.counts.dropped,
+            "held": hub.counts.held,
+            "held_us": hub.counts.held_us,
+            "foreign": hub.counts.foreign,
+            "packets_sent": links.packets_sent,
+            "packets_received": links.packets_received,
+            "bytes_sent": links.bytes_sent,
+            "bytes_received": links.bytes_received,
+            "overflow": links.overflow,
+            "client_bytes_sent": edge.bytes_sent,
+            "client_bytes_received": edge.bytes_received,
+        },
+        "refused": dict(links.refused) | {f"request: {kind}": count for kind, count in hub.counts.refused.items()},
+    }
+
+
+def _state(slot: int, own: int, members: set[int], down: frozenset[int], left: bool) -> str:
+    if left:
+        return "left"
+    if slot == own:
+        return "here"
+    if slot in down:
+        return "down"
+    return "up" if slot in members else "joining"

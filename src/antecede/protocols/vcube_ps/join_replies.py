@@ -1,0 +1,173 @@
+"""Hearing everybody before going on: what a joiner does, and a node that comes back.
+
+A roll call is over when every node that is not suspected has answered. A joiner then knows its floors (`membership`),
+and goes on when it holds what is below them and not stable. What it lacks it fetches from the custodians, and if they
+do not have it, from one node after the other.
+
+Answers of nodes that have gone down since do not count: what they had delivered perhaps nobody else has, and a floor
+above it would make the joiner deliver things whose past others will never get. So when one who answered goes down, a
+joiner that has not begun asks everybody again.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from antecede.protocols.vcube_ps.packets import NUMBERS_MAX, Pull
+from antecede.protocols.vcube_ps.state import Group, JoinReplies, State
+
+#: Timer: ask again those who have not answered.
+ROLL: Final = "roll"
+
+
+class RollCall:
+    """`ask(group, roll, node)` puts the question to one node; `over(group, roll)` is called when all is heard."""
+
+    def __init__(
+        self, state: State, ask: Callable[[Group, JoinReplies, int], None], over: Callable[[Group, JoinReplies], None]
+    ) -> None:
+        self._state = state
+        self._ask = ask
+        self._over = over
+
+    def begin(self, group: Group, register: int) -> JoinReplies:
+        state = self._state
+        roll = group.roll = JoinReplies(register, self._up())
+        # A wave takes its time to go down the tree of all nodes and come back.
+        self._arm(group, roll, state.timing.retry_us * max(1, state.dimension // 4))
+        return roll
+
+    def ask_again(self, group: Group, roll: JoinReplies) -> None:
+        """Put the question to those who have not answered, one by one; if all have, ask for what is lacking."""
+        for node in sorted(roll.waits_for):
+            self._ask(group, roll, node)
+        if not roll.waits_for:
+            self._fetch(group, roll)
+
+    def tick(self, group: Group, register: int) -> None:
+        """The timer went off."""
+        roll = group.roll
+        if roll is None or roll.register != register:
+            return
+        roll.armed = False
+        roll.attempts += 1
+        if roll.attempts <= self._state.timing.attempts_max:
+            self.ask_again(group, roll)
+            self._arm(group, roll, self._state.timing.pause_us(roll.attempts))
+
+    def answered(self, group: Group, nodes: Iterable[int]) -> None:
+        """These have answered, or need not."""
+        roll = group.roll
+        if roll is not None:
+            roll.waits_for.difference_update(nodes)
+            roll.attempts = 0
+            self._arm(group, roll, self._state.timing.retry_us)
+            self.look(group)
+
+    def came(self, group: Group, source: int, seq: int) -> None:
+        """A joiner got a message."""
+        roll = group.roll
+        if roll is not None and (source, seq) in roll.lacking:
+            roll.lacking.discard((source, seq))
+            if not roll.lacking:
+                self.look(group)
+
+    def gone(self, group: Group, source: int, upto: int) -> None:
+        """What a joiner asked for is history."""
+        roll = group.roll
+        if roll is not None:
+            raise_to(roll.stable, ((source, upto),))
+            roll.lacking = {(other, seq) for other, seq in roll.lacking if other != source or seq > upto}
+            self.look(group)
+
+    def down(self, group: Group, node: int) -> None:
+        """Nobody waits for a node that is down, and what it said is not enough to begin from."""
+        roll = group.roll
+        if roll is None:
+            return
+        if not group.joining or node in roll.waits_for:
+            self.answered(group, (node,))
+            return
+        roll.asked += 1
+        roll.counts.clear()
+        roll.lacking.clear()
+        roll.waits_for = self._up()
+        self._again(group, roll)
+
+    def up(self, group: Group, node: int) -> None:
+        """A node is back, or was never away: it must be heard too."""
+        roll = group.roll
+        if roll is not None:
+            roll.waits_for.add(node)
+            self._again(group, roll)
+
+    def look(self, group: Group) -> None:
+        """If everybody has answered and nothing is lacking, go on."""
+        roll = group.roll
+        if roll is None or roll.waits_for or roll.lacking:
+            return
+        if group.joining:
+            self._deepen(group, roll)
+            roll.lacking = self._lacking(group, roll)
+            if roll.lacking:
+                roll.attempts = 0
+                self._fetch(group, roll)
+                self._arm(group, roll, self._state.timing.retry_us)
+                return
+        group.roll = None
+        self._over(group, roll)
+
+    def _again(self, group: Group, roll: JoinReplies) -> None:
+        roll.attempts = 0
+        self.ask_again(group, roll)
+        self._arm(group, roll, self._state.timing.retry_us)
+        self.look(group)
+
+    def _up(self) -> set[int]:
+        return set(range(self._state.nodes)) - self._state.down - {self._state.node}
+
+    def _arm(self, group: Group, roll: JoinReplies, pause_us: int) -> None:
+        if not roll.armed:
+            roll.armed = True
+            self._state.out.wake_after(pause_us, (ROLL, group.name, roll.register))
+
+    def _deepen(self, group: Group, roll: JoinReplies) -> None:
+        """Make sure the floors hold all that came before what they hold.
+
+        They do, as answered. But in a domain of several topics this node may have delivered something that depends on
+        a message on this topic of which nobody who answered knew; that one is before its time too, and so is its past.
+        """
+        raise_to(roll.counts, group.order.known(group.name))
+        for message in group.early.values():
+            if message.seq <= roll.counts.get(message.source, 0):
+                raise_to(roll.counts, message.deps)
+
+    def _lacking(self, group: Group, roll: JoinReplies) -> set[tuple[int, int]]:
+        """What a joiner must hold for others before it begins, and does not."""
+        found = set()
+        for source, count in roll.counts.items():
+            stream = group.stream(source)
+            first = max(roll.stable.get(source, 0) + 1, stream.low)
+            for seq in range(first, count + 1):
+                if seq not in stream.log and (source, seq) not in group.early:
+                    found.add((source, seq))
+        return found
+
+    def _fetch(self, group: Group, roll: JoinReplies) -> None:
+        state = self._state
+        up = sorted(self._up())
+        wanted: dict[int, list[int]] = {}
+        for source, seq in sorted(roll.lacking):
+            wanted.setdefault(source, []).append(seq)
+        for source, numbers in wanted.items():
+            to = state.custodian(group, source)
+            if up and (roll.attempts or to in (-1, state.node)):
+                to = up[roll.attempts % len(up)]
+            if to not in (-1, state.node):
+                state.out.send(to, Pull(group.name, source, tuple(numbers[:NUMBERS_MAX])))
+
+
+def raise_to(counts: dict[int, int], news: Iterable[tuple[int, int]]) -> None:
+    """Keep the higher of what is known and what is said, for each node."""
+    for node, count in news:
+        if counts.get(node, 0) < count:
+            counts[node] = count

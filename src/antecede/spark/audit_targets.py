@@ -1,0 +1,98 @@
+"""What there is to audit under a path: traces, and runs of a sweep that kept none and are simulated once more."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from antecede.core import UsageError
+from antecede.sim import RunSpec
+from antecede.sim.run import promised_rules, promises_across_topics
+from antecede.spark.manifest import RunRow, load_runs
+from antecede.spark.plan import cost
+from antecede.spark.sweep_directory import read_asked
+from antecede.spark.task import is_simulated
+from antecede.trace import layout
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """One run to be judged: a trace directory, a trace file, or a spec to simulate."""
+
+    #: As a table shows it: the run's key, or the file's name.
+    name: str
+    experiment: str = ""
+    path: str | None = None
+    spec: RunSpec | None = None
+    command: str = ""
+    #: Whether the run promises order over all its topics, where that is known.
+    across_topics: bool | None = None
+    #: The rules it promises to keep, where that is known.
+    promises: tuple[str, ...] | None = None
+    #: Buckets on disk.
+    buckets: int = 1
+    #: About how long it takes, in bytes to read.
+    weight: float = 0.0
+    #: When the files were last written: workers keep what they have read of them.
+    written_ns: int = 0
+
+
+def find_subjects(paths: Sequence[Path]) -> list[Subject]:
+    """Everything under `paths`, each run once."""
+    found: dict[tuple[str | None, str], Subject] = {}
+    for path in paths:
+        here = _of_sweep(path) if path.is_dir() and layout.is_sweep(path) else _of_traces(path)
+        if not here:
+            raise UsageError("path", str(path), "holds no traces and no runs", "name what antecede wrote")
+        found.update({(subject.path, subject.name): subject for subject in here})
+    return list(found.values())
+
+
+def _of_traces(path: Path) -> list[Subject]:
+    return [_of_trace(trace, _experiment_of(trace)) for trace in layout.find_traces(path)]
+
+
+def _of_trace(path: Path, experiment: str, row: RunRow | None = None) -> Subject:
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    return Subject(
+        name=row.key if row else path.name if path.is_dir() else path.stem,
+        experiment=experiment,
+        path=str(path.absolute()),
+        command=row.command if row else "",
+        across_topics=promises_across_topics(row.run_spec()) if row else None,
+        promises=promised_rules(row.run_spec()) if row else None,
+        buckets=max(1, sum(file.name.startswith("deliveries-") for file in files)),
+        weight=float(sum(file.stat().st_size for file in files)),
+        written_ns=max((file.stat().st_mtime_ns for file in files), default=0),
+    )
+
+
+def _of_sweep(out: Path) -> list[Subject]:
+    read_asked(out)
+    rows: dict[str, RunRow] = {}
+    for row in load_runs(out):
+        judged = row.error is None and is_simulated(row.run_spec())
+        if judged and (row.key not in rows or rows[row.key].trace is None):
+            rows[row.key] = row
+    found = []
+    for key, row in rows.items():
+        trace = out / row.trace if row.trace is not None else None
+        if trace is not None and trace.is_dir():
+            found.append(_of_trace(trace, row.experiment, row))
+        else:
+            spec = row.run_spec()
+            found.append(
+                Subject(
+                    name=key,
+                    experiment=row.experiment,
+                    spec=spec,
+                    command=row.command,
+                    across_topics=promises_across_topics(spec),
+                    promises=promised_rules(spec),
+                    weight=1000 * cost(spec),  # simulating takes longer than reading
+                )
+            )
+    return found
+
+
+def _experiment_of(path: Path) -> str:
+    return path.parent.name.removeprefix("experiment=") if path.parent.name.startswith("experiment=") else ""

@@ -1,0 +1,90 @@
+"""Who may come in: how many connections, how much nonsense, and saying each refusal once.
+
+A stranger can cost us a socket, a handshake's timeout and a log line; each has a bound here. A host that sends what
+does not decode loses tokens from a bucket; when it is empty, its new connections are closed unread until the bucket
+fills again, while connections that behave go on. So a flood of nonsense costs an accept each, and ends by itself.
+"""
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from antecede.wire.transport import Counts, Reason
+
+log = logging.getLogger("antecede.wire")
+
+#: Hosts and reasons remembered; a flood from many addresses only makes the admission forget the oldest.
+_REMEMBERED_MAX: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionLimits:
+    """Bounds on strangers. The defaults suit a node with thousands of clients on a machine of two cores."""
+
+    #: Connections that others opened, at one time. A file descriptor each, and about 10 KB.
+    connections_max: int = 16_384
+    #: Of these, how many may be in their handshake.
+    handshakes_max: int = 256
+    #: How long a handshake may take, TLS included.
+    handshake_s: float = 5.0
+    #: Malformed frames a host may send in a burst, and how many more each second.
+    malformed_burst: int = 32
+    malformed_per_s: float = 1.0
+
+
+class AdmissionControl:
+    """Counts connections and misdeeds. Time is an argument, as everywhere."""
+
+    def __init__(self, limits: AdmissionLimits, counts: Counts) -> None:
+        self.limits = limits
+        self.inside = 0
+        self.greeting = 0
+        self._counts = counts
+        # By host: tokens left, and when that was.
+        self._buckets: dict[str, tuple[float, float]] = {}
+        self._said: dict[tuple[str, str], None] = {}
+
+    def admit(self, host: str, now: float) -> Reason | None:
+        """May a connection from `host` begin its handshake? None: yes, and it is counted as inside."""
+        if self.inside >= self.limits.connections_max or self.greeting >= self.limits.handshakes_max:
+            return Reason.BUSY
+        if host in self._buckets and self._tokens(host, now) < 1.0:
+            return Reason.RATE
+        self.inside += 1
+        self.greeting += 1
+        return None
+
+    def greeted(self) -> None:
+        """A handshake ended, well or badly."""
+        self.greeting -= 1
+
+    def left(self) -> None:
+        self.inside -= 1
+
+    def record_malformed(self, host: str, now: float) -> None:
+        """`host` sent what does not decode."""
+        tokens = self._tokens(host, now) - 1.0
+        self._buckets.pop(host, None)
+        self._buckets[host] = (max(0.0, tokens), now)
+        if len(self._buckets) > _REMEMBERED_MAX:
+            del self._buckets[next(iter(self._buckets))]
+
+    def refused(self, host: str, reason: str, detail: str) -> None:
+        """Count a refusal, and log the first of its kind from there."""
+        self._counts.refused[reason] += 1
+        key = (host, reason)
+        if key not in self._said:
+            self._said[key] = None
+            if len(self._said) > _REMEMBERED_MAX:
+                del self._said[next(iter(self._said))]
+            # That two nodes dial each other is usual, and settled without anybody's help.
+            level = logging.DEBUG if reason == Reason.DUPLICATE else logging.WARNING
+            log.log(level, "refused %s: %s (%s); further ones are only counted", host, reason, detail)
+
+    def _tokens(self, host: str, now: float) -> float:
+        limits = self.limits
+        tokens, at = self._buckets.get(host, (float(limits.malformed_burst), now))
+        tokens = min(float(limits.malformed_burst), tokens + (now - at) * limits.malformed_per_s)
+        if tokens >= limits.malformed_burst:
+            self._buckets.pop(host, None)
+        return tokens

@@ -1,0 +1,150 @@
+"""What stands in the payload of a message of the live system.
+
+The protocol orders the messages of a whole causal domain; the names that applications use are labels inside. An
+envelope is one msgpack array: topic, time of publication, body, headers. Around a body it costs the topic's own bytes
+and 14 more (9 of them the time).
+"""
+
+from collections.abc import Iterable
+from typing import Annotated, Final, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from antecede.core.errors import LimitError, ProtocolError, UsageError
+from antecede.core.limits import TOPIC_BYTES_MAX
+from antecede.wire.topics import check_topic
+
+#: Largest body. A message travels in one frame and is held in memory at every node it passes.
+BODY_BYTES_MAX: Final = 512 * 1024
+
+#: Headers are for a few words about a body, not for another body.
+HEADERS_MAX: Final = 32
+HEADER_BYTES_MAX: Final = 1024
+
+_Word: TypeAlias = Annotated[str, Meta(max_length=HEADER_BYTES_MAX)]
+#: Microseconds since 1970, as far as a table can store them.
+_Time: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class Envelope(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """An application's message. Later versions may append fields; today's readers skip them."""
+
+    topic: Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)]
+    #: When it was published, by its publisher's clock. For people and statistics, never order.
+    time_us: _Time
+    body: Annotated[bytes, Meta(max_length=BODY_BYTES_MAX)]
+    headers: Annotated[dict[_Word, _Word], Meta(max_length=HEADERS_MAX)] = {}
+
+
+class _Label(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The first field of an envelope; the decoder skips over the rest."""
+
+    topic: Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Envelope)
+_labels = msgspec.msgpack.Decoder(_Label)
+
+
+def seal(
+    topic: str,
+    body: bytes,
+    *,
+    time_us: int,
+    headers: dict[str, str] | None = None,
+    mark: tuple[int, int] | None = None,
+) -> bytes:
+    """The payload for a message. Everything a caller may have got wrong is said here, before anything is sent.
+
+    By its `mark`, two numbers behind what others read, its own node knows again where it came from (`live.bulk`).
+    """
+    check_topic(topic)
+    if type(body) is not bytes and not isinstance(body, bytes | bytearray | memoryview):
+        raise UsageError("body", type(body).__name__, "is not bytes", "encode it, for example with str.encode()")
+    if len(body) > BODY_BYTES_MAX:
+        raise LimitError("the body in bytes", len(body), BODY_BYTES_MAX, "send it in pieces, or a reference to it")
+    if headers:
+        _check_headers(headers)
+    if mark is not None:
+        return _encoder.encode((topic, time_us, body, headers or {}, mark))
+    return _encoder.encode((topic, time_us, body, headers or {}))
+
+
+def unseal(payload: bytes) -> Envelope:
+    """The envelope of a message that came from elsewhere. Raises `ProtocolError` when it is none."""
+    try:
+        return _decoder.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"a message's payload is not an envelope: {error}") from None
+
+
+class Opened(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """An envelope whose sizes are not measured again."""
+
+    topic: str
+    time_us: _Time
+    body: bytes
+    headers: dict[str, str] = {}
+
+
+_opened = msgspec.msgpack.Decoder(Opened)
+
+
+def open_all(payloads: Iterable[bytes]) -> list[Opened]:
+    """The envelopes of many messages that a node took, by those who read millions. Raises `ProtocolError`."""
+    try:
+        return list(map(_opened.decode, payloads))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"a message's payload is not an envelope: {error}") from None
+
+
+def label(payload: bytes) -> str:
+    """The topic alone, at a fraction of the price. Raises `ProtocolError` like `unseal`."""
+    try:
+        return _labels.decode(payload).topic
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"a message's payload is not an envelope: {error}") from None
+
+
+class _Marked(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """An envelope with a mark behind what everybody reads."""
+
+    topic: msgspec.Raw
+    time_us: msgspec.Raw
+    body: msgspec.Raw
+    headers: msgspec.Raw
+    mark: tuple[int, int]
+
+
+_marks = msgspec.msgpack.Decoder(_Marked)
+
+#: The first byte of a marked envelope: an array of five, not of four.
+_MARKED: Final = b"\x95"
+
+
+def mark_of(payload: bytes) -> tuple[int, int] | None:
+    """The mark it was sealed with, if any."""
+    if not payload.startswith(_MARKED):
+        return None
+    try:
+        return _marks.decode(payload).mark
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _check_headers(headers: dict[str, str]) -> None:
+    if not isinstance(headers, dict):
+        raise UsageError("headers", type(headers).__name__, "is not a dict", 'write for example {"lang": "en"}')
+    if len(headers) > HEADERS_MAX:
+        raise LimitError("the number of headers", len(headers), HEADERS_MAX, "put the rest into the body")
+    for word in (*headers, *headers.values()):
+        if not isinstance(word, str):
+            raise UsageError("header", word, "is not text", "names and values of headers are str")
+        if len(word) > HEADER_BYTES_MAX:
+            raise LimitError("a header's length", len(word), HEADER_BYTES_MAX, "put it into the body")
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise UsageError("header", word, "is not valid Unicode", "leave lone surrogates out") from None

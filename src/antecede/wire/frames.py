@@ -1,0 +1,187 @@
+"""One connection that carries frames: bytes in, whole bodies out; bodies in, few writes out.
+
+It knows lengths and limits and nothing of what is inside. Whoever owns a connection is told of frames, of room to write
+and of the end, and may pass it on to another owner (a handshake hands over to a link or a client's session). It uses
+asyncio's callbacks, not its streams, which cost a task switch a message.
+
+Reading: a body is handed over as a view into what the socket gave, valid during the call only. An incomplete frame is
+kept until the rest is there; its length was checked before the first byte of it was kept.
+"""
+
+import asyncio
+import ssl
+from typing import Any, Final, Protocol
+
+from antecede.core import ProtocolError
+from antecede.wire.codec import LENGTH_BYTES, body_length
+
+#: Bytes the event loop may hold for a socket before it says stop. Beyond it, what waits is in the owner's queue, where
+#: it is counted and bounded.
+WRITE_BYTES_HIGH: Final = 256 * 1024
+
+
+class Owner(Protocol):
+    """Whoever a connection reports to. Called on the event loop."""
+
+    def frame(self, connection: "FrameConnection", body: memoryview) -> None:
+        """A whole frame. May raise `ProtocolError`: the frame was not acceptable."""
+        ...
+
+    def malformed(self, connection: "FrameConnection", error: ProtocolError) -> None:
+        """The bytes make no sense. The connection reads nothing more and closes after this call."""
+        ...
+
+    def writable(self, connection: "FrameConnection") -> None:
+        """There is room again after `can_write` was false."""
+        ...
+
+    def closed(self, connection: "FrameConnection") -> None:
+        """The end, said exactly once."""
+        ...
+
+
+class FrameConnection(asyncio.Protocol):
+    """A connection, from the side that dialled or the side that answered."""
+
+    def __init__(self, owner: Owner, *, bytes_max: int) -> None:
+        self.owner = owner
+        #: Largest body taken. An owner may raise it once it knows who is there.
+        self.bytes_max = bytes_max
+        self.can_write = True
+        #: When something last came in, by the loop's clock.
+        self.heard = 0.0
+        self.wrote = False
+        #: Where the other side is, for logs and limits.
+        self.host = "?"
+        self._transport: asyncio.Transport | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._rest = bytearray()
+        self._need = LENGTH_BYTES
+        self._done = False
+        self._upgrading = False
+
+    # -- what an owner does ------------------------------------------------------------------------------------------
+
+    @property
+    def open(self) -> bool:
+        return not self._done
+
+    def write(self, data: bytes) -> None:
+        """Whole frames. Ignored when the connection is over."""
+        if not self._done and self._transport is not None:
+            self.wrote = True
+            self._transport.write(data)
+
+    def pause(self) -> None:
+        if self._transport is not None and not self._done and self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None and not self._done and not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Write what is left, then close. Reads nothing more."""
+        self._done = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._done = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def certificate(self) -> dict[str, Any] | None:
+        """The other side's verified certificate; None without TLS, or when it showed none."""
+        tls = None if self._transport is None else self._transport.get_extra_info("ssl_object")
+        if not isinstance(tls, ssl.SSLObject):
+            return None
+        return tls.getpeercert() or None
+
+    async def start_tls(self, context: ssl.SSLContext, timeout_s: float) -> None:
+        """Answer a TLS client. Called before anything was read (`connection_made` with reading paused)."""
+        assert self._transport is not None
+        assert self._loop is not None
+        self._upgrading = True
+        upgraded = await self._loop.start_tls(
+            self._transport, self, context, server_side=True, ssl_handshake_timeout=timeout_s
+        )
+        if upgraded is None or self._done:
+            raise ConnectionResetError("the connection closed during the TLS handshake")
+        self._set(upgraded)
+        self._upgrading = False
+        if self._rest:  # the other side's first words may be here before we are told that TLS is up
+            words = bytes(self._rest)
+            self._rest.clear()
+            self.data_received(words)
+
+    # -- what asyncio calls ------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._loop = asyncio.get_running_loop()
+        self.heard = self._loop.time()
+        name = transport.get_extra_info("peername")
+        if isinstance(name, tuple):
+            self.host = str(name[0])
+        self._set(transport)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._loop is not None
+        self.heard = self._loop.time()
+        if self._rest or self._upgrading:
+            self._rest += data
+            if len(self._rest) < self._need or self._upgrading:
+                return
+            data = bytes(self._rest)
+            self._rest.clear()
+        try:
+            taken = self._split(data)
+        except ProtocolError as error:
+            if not self._done:
+                self.owner.malformed(self, error)
+                self.close()
+            return
+        if taken < len(data) and not self._done:
+            self._rest += memoryview(data)[taken:]
+
+    def pause_writing(self) -> None:
+        self.can_write = False
+
+    def resume_writing(self) -> None:
+        self.can_write = True
+        if not self._done:
+            self.owner.writable(self)
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._done = True
+        self._rest.clear()
+        self.owner.closed(self)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _set(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
+
+    def _split(self, data: bytes) -> int:
+        """Hand over every whole frame; how far that went. Sets how much the next one needs."""
+        view = memoryview(data)
+        at, end = 0, len(data)
+        while not self._done:
+            start = at + LENGTH_BYTES
+            if start > end:
+                self._need = LENGTH_BYTES
+                break
+            stop = start + body_length(data, at, self.bytes_max)
+            if stop > end:
+                self._need = stop - at
+                break
+            if stop > start:
+                self.owner.frame(self, view[start:stop])
+            at = stop
+        return at

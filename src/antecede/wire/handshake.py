@@ -1,0 +1,153 @@
+"""The first two frames of a connection: who dials says `Hello`, who answers says `Welcome` or `Refusal`.
+
+`greet` dials; links between nodes and thin clients use it alike. `Greeter` owns a connection on the answering side
+until it has been told who is there. Both hand the connection over *within* the call that read the last handshake frame:
+packets may stand right behind it in the same read.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from antecede.core import ProtocolError
+from antecede.core.errors import RefusedError, UnreachableError
+from antecede.wire.codec import HANDSHAKE, HELLO_BYTES_MAX, WIRE_VERSION, Hello, Refusal, Welcome
+from antecede.wire.frames import FrameConnection, Owner
+from antecede.wire.transport import Reason
+
+#: Takes over a connection that was welcomed. May raise `RefusedError` when, on reflection, it is not wanted.
+Adopt: TypeAlias = Callable[[FrameConnection, Welcome], Owner]
+
+
+async def greet(
+    host: str,
+    port: int,
+    hello: Hello,
+    adopt: Adopt,
+    *,
+    tls: ssl.SSLContext | None = None,
+    timeout_s: float = 5.0,
+    bytes_max: int = HELLO_BYTES_MAX,
+    dial: Callable[[FrameConnection], Awaitable[object]] | None = None,
+) -> FrameConnection:
+    """Dial, say hello, and give the connection to whom `adopt` names. Raises `RefusedError` or `UnreachableError`.
+
+    `bytes_max` is what the connection takes once it is welcomed. `dial` connects it by other means than TCP.
+    """
+    loop = asyncio.get_running_loop()
+    who = f"{host}:{port}"
+    caller = _Caller(who, loop.create_future(), adopt, bytes_max)
+    connection = FrameConnection(caller, bytes_max=HELLO_BYTES_MAX)
+    try:
+        async with asyncio.timeout(timeout_s):
+            if dial is not None:
+                await dial(connection)
+            else:
+                await loop.create_connection(
+                    lambda: connection, host, port, ssl=tls, server_hostname=host if tls is not None else None
+                )
+            connection.write(HANDSHAKE.frame(hello))
+            await caller.welcomed
+    except TimeoutError:
+        connection.abort()
+        raise UnreachableError(who, f"no answer within {timeout_s:g} s") from None
+    except (OSError, ssl.CertificateError) as error:
+        connection.abort()
+        raise UnreachableError(who, str(error) or type(error).__name__) from None
+    except BaseException:
+        connection.abort()
+        raise
+    return connection
+
+
+class _Caller:
+    """Owns a connection while it waits for the answer."""
+
+    def __init__(self, who: str, welcomed: "asyncio.Future[None]", adopt: Adopt, bytes_max: int) -> None:
+        self.welcomed = welcomed
+        # Whoever waited may have given up by the time the answer is known.
+        welcomed.add_done_callback(lambda future: future.cancelled() or future.exception())
+        self._who = who
+        self._adopt = adopt
+        self._bytes_max = bytes_max
+
+    def frame(self, connection: FrameConnection, body: memoryview) -> None:
+        answer = _only(HANDSHAKE.decode(body))
+        if isinstance(answer, Welcome):
+            if answer.version != WIRE_VERSION:
+                raise ProtocolError(f"{self._who} speaks version {answer.version}, we speak {WIRE_VERSION}")
+            try:
+                connection.owner = self._adopt(connection, answer)
+            except RefusedError as error:
+                self._fail(error)
+                connection.close()
+                return
+            connection.bytes_max = self._bytes_max
+            if not self.welcomed.done():
+                self.welcomed.set_result(None)
+        elif isinstance(answer, Refusal):
+            self._fail(RefusedError(self._who, answer.reason, answer.detail))
+            connection.close()
+        else:
+            raise ProtocolError(f"{self._who} answered a hello with a hello")
+
+    def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
+        self._fail(UnreachableError(self._who, f"it does not speak antecede ({error})"))
+
+    def writable(self, connection: FrameConnection) -> None:
+        """A hello is small."""
+
+    def closed(self, connection: FrameConnection) -> None:
+        self._fail(
+            UnreachableError(self._who, "it closed the connection without an answer, as a node that asks for TLS does")
+        )
+
+    def _fail(self, error: Exception) -> None:
+        if not self.welcomed.done():
+            self.welcomed.set_exception(error)
+
+
+class Greeter:
+    """Owns an incoming connection until its hello is judged. `judge` answers or raises `RefusedError`."""
+
+    def __init__(
+        self,
+        judge: Callable[[FrameConnection, Hello], tuple[Welcome, Callable[[], Owner], int]],
+        ended: Callable[[FrameConnection], None],
+        refused: Callable[[FrameConnection, str, str], None],
+    ) -> None:
+        self._judge = judge
+        self._ended = ended
+        self._refused = refused
+
+    def frame(self, connection: FrameConnection, body: memoryview) -> None:
+        hello = _only(HANDSHAKE.decode(body))
+        if not isinstance(hello, Hello):
+            raise ProtocolError("a connection must begin with a hello")
+        try:
+            welcome, take_over, bytes_max = self._judge(connection, hello)
+        except RefusedError as error:
+            self._refused(connection, error.reason, error.detail)
+            connection.write(HANDSHAKE.frame(Refusal(reason=error.reason, detail=error.detail)))
+            connection.close()
+            return
+        self._ended(connection)
+        connection.write(HANDSHAKE.frame(welcome))
+        connection.bytes_max = bytes_max
+        connection.owner = take_over()
+
+    def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
+        self._refused(connection, Reason.MALFORMED, str(error))
+
+    def writable(self, connection: FrameConnection) -> None:
+        """A welcome is small."""
+
+    def closed(self, connection: FrameConnection) -> None:
+        self._ended(connection)
+
+
+def _only(records: list[Hello | Welcome | Refusal]) -> Hello | Welcome | Refusal:
+    if len(records) != 1:
+        raise ProtocolError(f"a handshake frame holds one record, not {len(records)}")
+    return records[0]

@@ -1,0 +1,205 @@
+"""The port others dial: admits, secures, greets, and passes each connection on by the role its hello names.
+
+Nodes and clients come through one port. What is asked of all of them is asked here: that there is room, that TLS
+succeeds, that the first frame is a hello for this cluster in this version, in time, with a certificate that is trusted
+for its role. The rest is for whoever serves the role.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from antecede.core import ProtocolError, UsageError
+from antecede.core.errors import RefusedError
+from antecede.wire.address import is_loopback
+from antecede.wire.admission import AdmissionControl, AdmissionLimits
+from antecede.wire.codec import FRAME_BYTES_MAX, HELLO_BYTES_MAX, WIRE_VERSION, Hello, Welcome
+from antecede.wire.frames import FrameConnection, Owner
+from antecede.wire.handshake import Greeter
+from antecede.wire.transport import Counts, Reason
+
+#: Says why a peer is not to be trusted, by its hello or welcome and its verified certificate; None: it is.
+Trust: TypeAlias = Callable[[Hello | Welcome, Mapping[str, Any] | None], str | None]
+
+#: Judges a hello of some role: raises `RefusedError`, or returns what takes the connection over once it was welcomed.
+Serve: TypeAlias = Callable[[FrameConnection, Hello], Callable[[], Owner]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """What a node shows and asks for (`live.security.node_tls`)."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+    trust: Trust
+
+    def check(self, connection: FrameConnection, who: Hello | Welcome) -> None:
+        problem = self.trust(who, connection.certificate())
+        if problem is not None:
+            raise RefusedError(connection.host, Reason.UNTRUSTED, problem)
+
+
+class Listener:
+    """A listening socket and everybody who came through it."""
+
+    def __init__(
+        self,
+        welcome: Callable[[], Welcome],
+        *,
+        cluster: str,
+        host: str,
+        port: int,
+        tls: Tls | None = None,
+        limits: AdmissionLimits | None = None,
+        counts: Counts | None = None,
+        bytes_max: int = FRAME_BYTES_MAX,
+    ) -> None:
+        #: Where it can be dialled; the port is known after `start`.
+        self.address = (host, port)
+        self.admission = AdmissionControl(limits or AdmissionLimits(), counts or Counts())
+        self._welcome = welcome
+        self._cluster = cluster
+        self._tls = tls
+        self._bytes_max = bytes_max
+        self._roles: dict[str, Serve] = {}
+        self._server: asyncio.Server | None = None
+        self._inside: set[FrameConnection] = set()
+        self._greeting: set[asyncio.Task[None]] = set()
+        self._closing = False
+
+    def serve(self, role: str, judge: Serve) -> None:
+        """Let `judge` decide on connections whose hello says `role`."""
+        self._roles[role] = judge
+
+    async def start(self) -> None:
+        host, port = self.address
+        if self._tls is None and not is_loopback(host):
+            raise UsageError("host", host, "would be open to the network without TLS", "give `tls`, or use 127.0.0.1")
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(lambda: _Incoming(self), host, port, backlog=1024)
+        except OSError as error:
+            problem = f"cannot be listened on ({error})"
+            raise UsageError("address", f"{host}:{port}", problem, "choose another") from None
+        self.address = (host, self._server.sockets[0].getsockname()[1])
+
+    def stop(self) -> None:
+        """Answer nobody any more. Who is inside stays."""
+        self._closing = True
+        if self._server is not None:
+            self._server.close()
+        for task in self._greeting:
+            task.cancel()
+
+    def abort(self) -> None:
+        """Close every connection that came through here."""
+        self.stop()
+        for connection in list(self._inside):
+            connection.abort()
+
+    async def closed(self, within_s: float) -> None:
+        """After `abort`: the loop has let go of every connection."""
+        await asyncio.sleep(0)
+        if self._server is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._server.wait_closed(), within_s)
+
+    def refused(self, connection: FrameConnection, reason: str, detail: str) -> None:
+        """Count it, and hold what was malformed against the host it came from."""
+        if reason == Reason.MALFORMED:
+            self.admission.record_malformed(connection.host, asyncio.get_running_loop().time())
+        self.admission.refused(connection.host, reason, detail)
+
+    def incoming(self) -> FrameConnection:
+        """A connection for somebody within the process, to be connected by other means than the port."""
+        return _Incoming(self)
+
+    # -- what connections report -------------------------------------------------------------------------------------
+
+    def arrived(self, connection: FrameConnection) -> None:
+        """Somebody dialled. Reading is paused until we know whether we want to listen."""
+        if self._closing:
+            connection.abort()
+            return
+        reason = self.admission.admit(connection.host, asyncio.get_running_loop().time())
+        if reason is not None:
+            self.admission.refused(connection.host, reason, "before the handshake")
+            connection.abort()
+            return
+        self._inside.add(connection)
+        task = asyncio.get_running_loop().create_task(self._greet(connection))
+        self._greeting.add(task)
+        task.add_done_callback(self._greeting.discard)
+
+    def departed(self, connection: FrameConnection) -> None:
+        if connection in self._inside:
+            self._inside.discard(connection)
+            self.admission.left()
+
+    async def _greet(self, connection: FrameConnection) -> None:
+        """TLS first, then the hello, both within one timeout."""
+        greeted = asyncio.get_running_loop().create_future()
+
+        def ended(_: FrameConnection) -> None:
+            if not greeted.done():
+                greeted.set_result(None)
+
+        connection.owner = Greeter(self._judge, ended, self.refused)
+        limits = self.admission.limits
+        try:
+            async with asyncio.timeout(limits.handshake_s):
+                if self._tls is not None:
+                    await connection.start_tls(self._tls.server, limits.handshake_s)
+                connection.resume()
+                await greeted
+        except TimeoutError:
+            self.refused(connection, Reason.SILENT, "no handshake in time")
+            connection.abort()
+        except (OSError, ssl.CertificateError) as error:
+            self.refused(connection, Reason.TLS, str(error) or type(error).__name__)
+            connection.abort()
+        finally:
+            self.admission.greeted()
+            if not connection.open:  # asyncio does not report the end of a connection whose TLS never began
+                self.departed(connection)
+
+    def _judge(self, connection: FrameConnection, hello: Hello) -> tuple[Welcome, Callable[[], Owner], int]:
+        if hello.version != WIRE_VERSION:
+            raise RefusedError(connection.host, Reason.VERSION, f"we speak {WIRE_VERSION}, not {hello.version}")
+        if hello.cluster != self._cluster:
+            raise RefusedError(connection.host, Reason.CLUSTER, "this is another cluster")
+        judge = self._roles.get(hello.role)
+        if judge is None:
+            raise RefusedError(connection.host, Reason.ROLE, f"nobody here serves a {hello.role}")
+        if self._tls is not None:
+            self._tls.check(connection, hello)
+        return self._welcome(), judge(connection, hello), self._bytes_max
+
+
+class _Incoming(FrameConnection):
+    """A connection others opened: it reports its coming and going to the listener, whoever owns it by then."""
+
+    def __init__(self, listener: Listener) -> None:
+        super().__init__(_Nobody(), bytes_max=HELLO_BYTES_MAX)
+        self._listener = listener
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.pause()  # a TLS client speaks at once, and its words are not for us
+        self._listener.arrived(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        self._listener.departed(self)
+
+
+class _Nobody:
+    """Owns a connection that was refused before its handshake."""
+
+    def frame(self, connection: FrameConnection, body: memoryview) -> None: ...
+    def malformed(self, connection: FrameConnection, error: ProtocolError) -> None: ...
+    def writable(self, connection: FrameConnection) -> None: ...
+    def closed(self, connection: FrameConnection) -> None: ...

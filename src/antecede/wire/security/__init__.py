@@ -1,0 +1,23 @@
+"""Who may do what.
+
+certificates.py  a working set for a cluster: authority, a certificate for each node and client (`antecede cert init`)
+tls.py           contexts from such a set: mutual between nodes, server-only or mutual for clients
+tokens.py        tokens of clients, hashed at rest, with grants to publish and subscribe by topic filter
+"""
+
+from antecede.wire.security.certificates import CertificateSet, init_certificates, issue
+from antecede.wire.security.tls import client_tls, node_tls
+from antecede.wire.security.tokens import ANYBODY, Client, Grants, TokenFile, new_token
+
+__all__ = [
+    "ANYBODY",
+    "CertificateSet",
+    "Client",
+    "Grants",
+    "TokenFile",
+    "client_tls",
+    "init_certificates",
+    "issue",
+    "new_token",
+    "node_tls",
+]

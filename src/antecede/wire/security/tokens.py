@@ -1,0 +1,127 @@
+"""Tokens: how clients say who they are, and what each may publish and subscribe to.
+
+A token is 32 random bytes, shown once when it is made. The file of a node holds only its SHA-256, which is enough here:
+a token is not a password somebody chose, there is nothing to guess. Comparison takes the same time for every wrong one.
+
+    {"clients": [{"name": "carol", "token_sha256": "…", "publish": ["answers/#"], "subscribe": ["#"]}]}
+
+A grant is a topic filter. A client may publish on what one of its `publish` filters matches, and subscribe to filters
+that one of its `subscribe` filters *covers*: whatever the asked-for filter could match, the granted one matches.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from antecede.core import UsageError
+from antecede.wire.topics import TopicFilter, check_filter, covers
+
+#: Clients in one file. Every wrong token is compared with all of them.
+CLIENTS_MAX: Final = 10_000
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One entry of a token file."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=256)]
+    token_sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    publish: tuple[str, ...] = ()
+    subscribe: tuple[str, ...] = ()
+    #: May it ask how the node is (`antecede status`)?
+    status: bool = False
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    clients: Annotated[tuple[Client, ...], Meta(max_length=CLIENTS_MAX)] = ()
+
+
+class Grants:
+    """What one client may do. Compiled once, asked for every publication."""
+
+    def __init__(
+        self, name: str, publish: tuple[str, ...], subscribe: tuple[str, ...], *, may_ask: bool = False
+    ) -> None:
+        self.name = name
+        #: May it ask how the node is?
+        self.may_ask = may_ask
+        self._publish = [TopicFilter(pattern).matches for pattern in publish]
+        self._subscribe = [check_filter(pattern) for pattern in subscribe]
+
+    def may_publish(self, topic: str) -> bool:
+        return any(matches(topic) for matches in self._publish)
+
+    def may_subscribe(self, pattern: str) -> bool:
+        return any(covers(granted, pattern) for granted in self._subscribe)
+
+
+#: Where no tokens are asked for: on loopback, in tests, in one process.
+ANYBODY: Final = Grants("anybody", ("#",), ("#",), may_ask=True)
+
+
+class TokenFile:
+    """The clients of a node."""
+
+    def __init__(self, clients: tuple[Client, ...]) -> None:
+        self._digests = [bytes.fromhex(client.token_sha256) for client in clients]
+        self._grants = [_grants(client) for client in clients]
+        names = [client.name for client in clients]
+        if len(set(names)) < len(names):
+            raise UsageError("tokens", sorted(names), "name a client twice", "merge the entries")
+
+    @classmethod
+    def read(cls, path: Path) -> "TokenFile":
+        return cls(_read(path))
+
+    def find(self, token: str) -> Grants | None:
+        """The grants of the client that shows `token`; None: it is nobody's. Every entry is compared, always."""
+        digest = hashlib.sha256(token.encode(errors="surrogatepass")).digest()
+        found: Grants | None = None
+        for known, grants in zip(self._digests, self._grants, strict=True):
+            if hmac.compare_digest(digest, known):
+                found = grants
+        return found
+
+
+def new_token(
+    path: Path, name: str, *, publish: tuple[str, ...] = (), subscribe: tuple[str, ...] = (), status: bool = False
+) -> str:
+    """Add a client to the file at `path`, made if need be; its token, which is stored nowhere else."""
+    if not 1 <= len(name) <= 256:
+        raise UsageError("name", name, "is empty or too long", "use 1 to 256 characters")
+    for pattern in (*publish, *subscribe):
+        check_filter(pattern)
+    clients = _read(path) if path.exists() else ()
+    if any(client.name == name for client in clients):
+        raise UsageError("name", name, f"is in {path} already", "choose another, or remove that entry")
+    token = secrets.token_urlsafe(32)
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    client = Client(name=name, token_sha256=digest, publish=publish, subscribe=subscribe, status=status)
+    data = msgspec.json.format(msgspec.json.encode(_File((*clients, client))), indent=2)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data + b"\n")
+        temporary.replace(path)  # a node that reads the file sees the old one or the new one
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror})"
+        raise UsageError("token file", str(path), problem, "choose another place") from None
+    return token
+
+
+def _read(path: Path) -> tuple[Client, ...]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_File).clients
+    except OSError as error:
+        raise UsageError("token file", str(path), f"cannot be read ({error.strerror})", "check the path") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError("token file", str(path), f"is not one ({error})", "make it with `antecede token`") from None
+
+
+def _grants(client: Client) -> Grants:
+    return Grants(client.name, client.publish, client.subscribe, may_ask=client.status)

@@ -1,0 +1,386 @@
+"""Nodes linked by TCP, with or without TLS.
+
+One connection between two nodes carries packets both ways. Either may dial; should both, the connection dialled by the
+*lower* number stays, and the other is retired without loss (`tcp_link`). A node that has restarted (a higher
+incarnation) replaces its former life's connection, never the other way round; a node never links with itself. A broken
+link is dialled again after pauses that double from `pause_s` to `pause_s_max`, each shortened at random so that a
+restarted cluster does not dial in step.
+
+What is sent while a link is down waits in the peer's queue. The queue's bounds and the policy when it is full are those
+of `live.transport`: `queue_bytes_high` (congested; counts only while the link is up, since one dead peer must not stop
+the others) and `queue_bytes_max` (the newest is dropped).
+
+The same port answers clients: `listener.serve` says who takes connections of another role.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+
+from antecede.core import Packet, UsageError
+from antecede.core.errors import RefusedError, UnreachableError
+from antecede.wire.admission import AdmissionLimits
+from antecede.wire.codec import Hello, PacketCodec, Welcome
+from antecede.wire.frames import FrameConnection, Owner
+from antecede.wire.handshake import greet
+from antecede.wire.listener import Listener, Tls
+from antecede.wire.tcp_link import Link, Peer
+from antecede.wire.transport import Handler, Reason, Transport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpLimits:
+    """Bounds and times of links."""
+
+    #: Bytes queued for a peer: where senders should hold back, and where packets are dropped. The upper bound times the
+    #: number of peers is what a node may hold for slow ones.
+    queue_bytes_high: int = 2 * 1024 * 1024
+    queue_bytes_max: int = 16 * 1024 * 1024
+    pause_s: float = 0.05
+    pause_s_max: float = 5.0
+    #: A sign of life is sent when nothing else was for this long; a link is given up when nothing came for
+    #: `silent_s`. Only to notice dead connections: whether a *node* is well is for the failure detector to say.
+    alive_s: float = 2.0
+    silent_s: float = 10.0
+    #: How long `close` waits for goodbyes.
+    grace_s: float = 2.0
+    door: AdmissionLimits = field(default_factory=AdmissionLimits)
+
+
+class TcpTransport(Transport):
+    """One node's links. Tell it of peers with `set_peer`; a link comes up when there is something to send."""
+
+    def __init__(
+        self,
+        node: int,
+        codec: PacketCodec,
+        *,
+        cluster: str,
+        incarnation: int = 1,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tls: Tls | None = None,
+        limits: TcpLimits | None = None,
+        seed: str = "",
+    ) -> None:
+        super().__init__(node)
+        self.codec = codec
+        self.cluster = cluster
+        self.incarnation = incarnation
+        self.limits = limits or TcpLimits()
+        #: Answers this port; `listener.serve` adds roles beside nodes.
+        self.listener = Listener(
+            self._welcome,
+            cluster=cluster,
+            host=host,
+            port=port,
+            tls=tls,
+            limits=self.limits.door,
+            counts=self.counts,
+            bytes_max=codec.frame_bytes_max,
+        )
+        self.listener.serve("node", self._answer)
+        #: Told of a node that claims our number: settling that is not a transport's business.
+        self.on_clash: Callable[[Hello], None] | None = None
+        self.peers: dict[int, Peer] = {}
+        self._tls = tls
+        self._rng = random.Random(f"{seed}/{cluster}/{node}/{incarnation}")
+        self._handler: Handler | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._links: set[Link] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._dirty: list[Peer] = []
+        self._last: Packet | None = None
+        self._body = b""
+        self._paused = False
+        self._closing = False
+
+    # -- what its user does ------------------------------------------------------------------------------------------
+
+    async def start(self, handler: Handler) -> None:
+        self._handler = handler
+        await self.listener.start()
+        self._sweeper = asyncio.get_running_loop().call_later(self.limits.alive_s, self._sweep)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it can be dialled; the port is known after `start`."""
+        return self.listener.address
+
+    def set_peer(self, node: int, host: str, port: int) -> None:
+        """Say where `node` listens. A link that is up stays; the address is for the next time."""
+        if node == self.node:
+            raise UsageError("peer", node, "is this node itself", "name the others")
+        self._peer(node).address = (host, port)
+
+    def forget(self, node: int) -> None:
+        """Break with `node` and drop what is queued for it."""
+        peer = self.peers.pop(node, None)
+        if peer is not None:
+            self.counts.unreachable += len(peer.queue)
+            if peer.dialling is not None:
+                peer.dialling.cancel()
+            if peer.link is not None:
+                peer.link.connection.abort()
+                self.link_ended(peer.link)
+
+    def connect(self, node: int) -> None:
+        """Bring the link to `node` up without waiting for something to send."""
+        peer = self.peers.get(node)
+        if peer is not None:
+            self._dial(peer)
+
+    def send(self, to: int, packet: Packet) -> None:
+        peer = self.peers.get(to)
+        if peer is None:
+            self.counts.unreachable += 1
+            return
+        if packet is not self._last:  # mostly one packet to several children
+            self._body = self.codec.encode(packet)
+            self._last = packet
+        queued = peer.queued + len(self._body)
+        if queued > self.limits.queue_bytes_max:
+            self.counts.overflow += 1
+            return
+        peer.queued = queued
+        peer.queue.append(self._body)
+        if not peer.dirty:
+            peer.dirty = True
+            self._dirty.append(peer)
+
+    def flush(self) -> None:
+        dirty, self._dirty = self._dirty, []
+        for peer in dirty:
+            peer.dirty = False
+            self.write_to(peer)
+
+    def pause(self) -> None:
+        self._paused = True
+        for link in self._links:
+            link.connection.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        now = asyncio.get_running_loop().time()
+        for link in self._links:
+            link.connection.heard = now  # it had no chance to be heard
+            link.connection.resume()
+
+    async def close(self) -> None:
+        if self._closing:
+            return
+        self.flush()
+        self._stop()
+        deadline = asyncio.get_running_loop().time() + self.limits.grace_s
+        while self._links and asyncio.get_running_loop().time() < deadline:
+            for link in list(self._links):
+                link.connection.resume()
+                if link.peer.link is not link or not link.peer.queue:
+                    link.retire()
+            await asyncio.sleep(0.005)
+        self.abort()
+        await self.listener.closed(self.limits.grace_s)
+
+    def abort(self) -> None:
+        self._handler = None
+        self._stop()
+        self.listener.abort()
+        for link in list(self._links):
+            link.connection.abort()
+
+    # -- links -------------------------------------------------------------------------------------------------------
+
+    def write_to(self, peer: Peer) -> None:
+        """Write what is queued for `peer` as far as its link takes it; bring the link up when there is none."""
+        if not peer.queue:
+            return
+        if peer.link is None:
+            self._dial(peer)
+            return
+        peer.link.write_queue()
+        self.relief.set(peer.node, peer.queued > self.limits.queue_bytes_high)
+
+    def hand_over(self, link: Link, packets: list[Packet]) -> None:
+        if self._handler is not None:
+            self._handler.received(link.peer.node, packets)
+
+    def link_ended(self, link: Link) -> None:
+        """A link's connection is over: broken, retired by both sides, or forgotten."""
+        self._links.discard(link)
+        peer = link.peer
+        if peer.link is not link:
+            return  # another has taken its place
+        peer.link = None
+        self.counts.links_down += 1
+        self.relief.set(peer.node, False)
+        if self._handler is not None:
+            self._handler.link_down(peer.node)
+        if self.peers.get(peer.node) is peer and (peer.queue or link.dialled_by == self.node):
+            self._dial(peer)
+
+    def refused(self, connection: FrameConnection, reason: str, detail: str) -> None:
+        self.listener.refused(connection, reason, detail)
+
+    def _peer(self, node: int) -> Peer:
+        peer = self.peers.get(node)
+        if peer is None:
+            peer = self.peers[node] = Peer(node)
+        return peer
+
+    def _check_precedence(self, node: int, incarnation: int, dialled_by: int) -> None:
+        """Raise `RefusedError` when a connection must not become the link to `node`."""
+        peer = self._peer(node)
+        old = peer.link
+        if incarnation < peer.incarnation:
+            raise RefusedError(f"node {node}", Reason.STALE, f"incarnation {peer.incarnation} has been here")
+        same_life = old is not None and incarnation == old.incarnation
+        if old is not None and same_life and dialled_by not in (old.dialled_by, min(self.node, node)):
+            old.sign_of_life()  # should it be dead after all, this finds out
+            raise RefusedError(f"node {node}", Reason.DUPLICATE, f"node {old.dialled_by} dialled first")
+
+    def _adopt(self, node: int, incarnation: int, connection: FrameConnection, dialled_by: int) -> Link:
+        """Make `connection` the link to `node`, in the place of what there was."""
+        peer = self._peer(node)
+        old = peer.link
+        if old is not None:
+            if incarnation > old.incarnation:
+                old.connection.abort()
+                self.link_ended(old)
+            elif old.dialled_by == dialled_by:
+                old.connection.abort()  # who dials again has lost the former one
+                self._links.discard(old)
+            else:
+                old.retire()
+        link = Link(self, peer, connection, dialled_by, incarnation)
+        fresh = peer.link is None
+        peer.link = link
+        peer.incarnation = incarnation
+        peer.failures = 0
+        peer.problem = ""
+        self._links.add(link)
+        if self._paused:
+            connection.pause()
+        if fresh:
+            self.counts.links_up += 1
+            if self._handler is not None:
+                self._handler.link_up(node, incarnation)
+        return link
+
+    def _sweep(self) -> None:
+        """Signs of life, and an end to connections that give none."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for link in list(self._links):
+            if not self._paused and now - link.connection.heard > self.limits.silent_s:
+                self.refused(link.connection, Reason.SILENT, f"node {link.peer.node} gave no sign of life")
+                link.connection.abort()
+            elif not link.retired:
+                link.sign_of_life()
+        self._sweeper = loop.call_later(self.limits.alive_s, self._sweep)
+
+    def _stop(self) -> None:
+        """Answer and dial no more."""
+        self._closing = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        self.listener.stop()
+        for task in self._tasks:
+            task.cancel()
+        self.relief.release()
+
+    # -- dialling ----------------------------------------------------------------------------------------------------
+
+    def _dial(self, peer: Peer) -> None:
+        if peer.link is None and peer.dialling is None and peer.address is not None and not self._closing:
+            peer.dialling = self._task(self._keep_dialling(peer))
+
+    async def _keep_dialling(self, peer: Peer) -> None:
+        try:
+            while peer.link is None and peer.address is not None:
+                if peer.failures:
+                    await asyncio.sleep(self._pause(peer.failures))
+                    if peer.link is not None:
+                        return
+                await self._dial_once(peer, *peer.address)
+        finally:
+            peer.dialling = None
+
+    async def _dial_once(self, peer: Peer, host: str, port: int) -> None:
+        def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
+            if welcome.node != peer.node:
+                raise RefusedError(f"{host}:{port}", Reason.SELF, f"node {welcome.node} answered for {peer.node}")
+            if self._tls is not None:
+                self._tls.check(connection, welcome)
+            try:
+                self._check_precedence(welcome.node, welcome.incarnation, self.node)
+            except RefusedError as error:
+                if error.reason != Reason.DUPLICATE:
+                    raise
+                # The other side took ours for the link until its own came up, and may have written to it.
+                unwanted = Link(self, peer, connection, self.node, welcome.incarnation)
+                self._links.add(unwanted)
+                unwanted.retire()
+                return unwanted
+            link = self._adopt(welcome.node, welcome.incarnation, connection, self.node)
+            self.write_to(peer)
+            return link
+
+        hello = Hello(
+            cluster=self.cluster,
+            speaks=self.codec.name,
+            node=self.node,
+            incarnation=self.incarnation,
+            address="{}:{}".format(*self.address),
+        )
+        try:
+            await greet(
+                host,
+                port,
+                hello,
+                adopt,
+                tls=None if self._tls is None else self._tls.client,
+                timeout_s=self.limits.door.handshake_s,
+                bytes_max=self.codec.frame_bytes_max,
+            )
+        except (RefusedError, UnreachableError) as error:
+            peer.failures += 1
+            peer.problem = str(error)
+            if isinstance(error, RefusedError) and error.reason != Reason.DUPLICATE:
+                self.listener.admission.refused(host, f"by peer: {error.reason}", error.detail)
+
+    def _pause(self, failures: int) -> float:
+        """Doubling, with the second half at random."""
+        longest = min(self.limits.pause_s_max, self.limits.pause_s * 2.0 ** min(failures - 1, 30))
+        return longest * self._rng.uniform(0.5, 1.0)
+
+    # -- answering ---------------------------------------------------------------------------------------------------
+
+    def _answer(self, connection: FrameConnection, hello: Hello) -> Callable[[], Owner]:
+        """A node dialled us."""
+        if hello.speaks != self.codec.name:
+            raise RefusedError(connection.host, Reason.PACKETS, f"we speak {self.codec.name}")
+        if hello.node < 0 or hello.node == self.node:
+            if self.on_clash is not None:
+                self.on_clash(hello)
+            raise RefusedError(connection.host, Reason.SELF, f"node {self.node} is here")
+        self._check_precedence(hello.node, hello.incarnation, hello.node)
+
+        def begin() -> Owner:
+            link = self._adopt(hello.node, hello.incarnation, connection, hello.node)
+            host, _, port = hello.address.rpartition(":")
+            if link.peer.address is None and port.isdecimal() and int(port) < 1 << 16:
+                link.peer.address = (host, int(port))
+            self.write_to(link.peer)
+            return link
+
+        return begin
+
+    def _welcome(self) -> Welcome:
+        return Welcome(node=self.node, incarnation=self.incarnation)
+
+    def _task(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

@@ -1,0 +1,118 @@
+"""What one node keeps of another: its address, its queue, the connection in use, and the task that dials.
+
+A connection ends in one of two ways. It breaks: what was written and not yet read at the other side is lost, which
+protocols repair. Or it is retired, because another one takes its place or a node leaves: each side says goodbye (a
+frame with an empty array), writes nothing more, reads on until the other's goodbye, and only then closes. Nothing is
+lost by that.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from antecede.core import ProtocolError
+from antecede.wire.codec import LENGTH_BYTES, SIGN_OF_LIFE
+from antecede.wire.frames import FrameConnection
+from antecede.wire.transport import Reason
+
+if TYPE_CHECKING:
+    from antecede.wire.tcp import TcpTransport
+
+_NO_PACKETS: Final = b"\x90"
+GOODBYE: Final = len(_NO_PACKETS).to_bytes(LENGTH_BYTES, "big") + _NO_PACKETS
+
+#: Handed to a socket in one piece, before looking whether it wants more.
+_PIECE_BYTES: Final = 256 * 1024
+
+
+class Peer:
+    """Another node, linked or not."""
+
+    def __init__(self, node: int) -> None:
+        self.node = node
+        self.address: tuple[str, int] | None = None
+        self.link: Link | None = None
+        self.dialling: asyncio.Task[None] | None = None
+        #: Attempts since the last success, and what the last one said.
+        self.failures = 0
+        self.problem = ""
+        #: The latest life of it that we have met.
+        self.incarnation = 0
+        #: Encoded packets not yet written, and their bytes.
+        self.queue: list[bytes] = []
+        self.queued = 0
+        self.dirty = False
+
+
+class Link:
+    """Owns a connection to a peer after the handshake."""
+
+    __slots__ = ("connection", "dialled_by", "incarnation", "peer", "retired", "transport")
+
+    def __init__(
+        self, transport: "TcpTransport", peer: Peer, connection: FrameConnection, dialled_by: int, incarnation: int
+    ) -> None:
+        self.transport = transport
+        self.peer = peer
+        self.connection = connection
+        self.dialled_by = dialled_by
+        self.incarnation = incarnation
+        self.retired = False
+
+    def write_queue(self) -> None:
+        """Write what the peer's queue holds, as long as the socket takes it."""
+        peer, connection, codec = self.peer, self.connection, self.transport.codec
+        if peer.queued <= _PIECE_BYTES:
+            if connection.can_write:
+                self.transport.counts.packets_sent += len(peer.queue)
+                self._write(codec.frames(peer.queue))
+                peer.queue.clear()
+                peer.queued = 0
+            return
+        at = 0
+        while at < len(peer.queue) and connection.can_write:
+            begin, size = at, 0
+            while at < len(peer.queue) and (at == begin or size + len(peer.queue[at]) <= _PIECE_BYTES):
+                size += len(peer.queue[at])
+                at += 1
+            self.transport.counts.packets_sent += at - begin
+            self._write(codec.frames(peer.queue[begin:at]))
+            peer.queued -= size
+        del peer.queue[:at]
+
+    def sign_of_life(self) -> None:
+        if not self.connection.wrote and self.connection.can_write:
+            self.connection.write(SIGN_OF_LIFE)
+        self.connection.wrote = False
+
+    def retire(self) -> None:
+        """Say goodbye, and read on until the other side has said it too."""
+        if not self.retired:
+            self.retired = True
+            self.connection.write(GOODBYE)
+
+    # -- the connection's owner --------------------------------------------------------------------------------------
+
+    def frame(self, connection: FrameConnection, body: memoryview) -> None:
+        if len(body) == 1 and body[0] == _NO_PACKETS[0]:
+            self.retire()
+            connection.close()
+            self.transport.link_ended(self)
+            return
+        packets = self.transport.codec.decode(body)
+        counts = self.transport.counts
+        counts.packets_received += len(packets)
+        counts.bytes_received += len(body) + LENGTH_BYTES
+        self.transport.hand_over(self, packets)
+
+    def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
+        self.transport.refused(connection, Reason.MALFORMED, f"node {self.peer.node}: {error}")
+
+    def writable(self, connection: FrameConnection) -> None:
+        self.transport.write_to(self.peer)
+
+    def closed(self, connection: FrameConnection) -> None:
+        self.transport.link_ended(self)
+
+    def _write(self, data: bytes) -> None:
+        self.transport.counts.bytes_sent += len(data)
+        self.connection.write(data)

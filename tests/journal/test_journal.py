@@ -1,0 +1,320 @@
+"""The journal: what goes in is there after any end; reading, pulling, cursors, retention; doubts raised on opening."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antecede.core import Message, UsageError
+from antecede.core.errors import GapError, JournalError, StoppedError
+from antecede.core.process import Change
+from antecede.journal import Journal, Retention
+from antecede.journal.batch import Batch
+from antecede.journal.schema import APPLICATION
+from tests.wire.helpers import Got, Sent, message
+
+
+def play(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def timed() -> None:
+        async with asyncio.timeout(60):
+            await test()
+
+    asyncio.run(timed())
+
+
+async def opened(path: Path, **more: Any) -> Journal:
+    return await Journal.open(path, cluster="test", kept=(Sent, Got), **more)
+
+
+async def append(journal: Journal, *messages: Message, time_us: int = 0, sync: bool = False, **more: Any) -> None:
+    """One batch, committed."""
+    done = asyncio.get_running_loop().create_future()
+    batch = Batch(
+        first=journal.position + 1,
+        time_us=max(time_us, journal.time_us),
+        deliveries=list(messages),
+        **({"changes": [], "held_us": {}} | more),
+    )
+    journal.append(batch, lambda error: done.set_exception(error) if error else done.set_result(None), sync=sync)
+    await done
+
+
+def test_what_goes_in_comes_out_in_another_life(tmp_path: Path) -> None:
+    async def test() -> None:
+        path = tmp_path / "journal"
+        journal = await opened(path)
+        assert (journal.identity.node, journal.identity.incarnation, journal.position) == (-1, 1, 0)
+        await journal.set_node(5)
+        sent = message(1, source=5, payload=b"mine")
+        await append(
+            journal,
+            message(1),
+            sent,
+            message(2),
+            time_us=1000,
+            held_us={2: 77},
+            kept=[Sent(sent), Got(message(1))],
+            changes=[Change(1, "publish", "t", sent), Change(3, "subscribe", "u")],
+        )
+        await append(journal, message(3), time_us=2000, kept=[Got(message(3))], sync=True)
+        await append(journal, kept=[Got(message(9))])
+        await journal.close()
+        await journal.close()
+
+        journal = await opened(path, durability="power", check="full")
+        assert (journal.identity.node, journal.identity.incarnation, journal.position) == (5, 2, 4)
+        assert await journal.kept() == [Sent(sent), Got(message(1)), Got(message(3)), Got(message(9))]
+        page = await journal.read(0)
+        assert [(item.position, item.time_us, item.held_us) for item in page.items] == [
+            (1, 1000, 0),
+            (2, 1000, 0),
+            (3, 1000, 77),
+            (4, 2000, 0),
+        ]
+        assert [item.message for item in page.items] == [message(1), sent, message(2), message(3)]
+        assert page.position == 4
+        assert journal.time_us > 2000  # the end of the first life
+        assert await journal.shorten_kept(lambda kept: kept[-1:]) == (4, 1)
+        assert await journal.kept() == [Got(message(9))]
+        await journal.close()
+
+    play(test)
+
+
+RUNS = st.lists(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("ab")), max_size=6), max_size=12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(RUNS, st.data())
+def test_reading_and_pulling_against_a_plain_list(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, str]]], data: st.DataObject
+) -> None:
+    async def test() -> None:
+        journal = await opened(tmp_path_factory.mktemp("j") / "journal")
+        everything: list[Message] = []
+        counts: dict[tuple[str, int], int] = {}
+        for batch in batches:
+            messages = []
+            for source, topic in batch:
+                seq = counts[topic, source] = counts.get((topic, source), 0) + data.draw(st.sampled_from([1, 1, 1, 3]))
+                messages.append(message(seq, source=source, topic=topic, payload=b"%d" % seq))
+            await append(journal, *messages)
+            everything += messages
+        assert journal.position == len(everything)
+
+        after = data.draw(st.integers(0, len(everything)))
+        limit = data.draw(st.integers(1, 8))
+        wanted = data.draw(st.sampled_from(["a", "b", None]))
+        matches = None if wanted is None else lambda one: one.topic == wanted
+        found, position = [], after
+        while position < len(everything):
+            page = await journal.read(position, limit=limit, matches=matches)
+            assert page.position > position
+            found += page.items
+            position = page.position
+        expected = [(n, one) for n, one in enumerate(everything, 1) if n > after and wanted in (None, one.topic)]
+        assert [(item.position, item.message) for item in found] == expected
+
+        topic, source = data.draw(st.sampled_from("ab")), data.draw(st.integers(0, 2))
+        first = data.draw(st.integers(1, 12))
+        last = first + data.draw(st.integers(0, 12))
+        theirs = [one for one in everything if (one.topic, one.source) == (topic, source) and first <= one.seq <= last]
+        assert await journal.messages(topic, source, first, last) == theirs
+        assert await journal.messages(topic, source, first, last, limit=2) == theirs[:2]
+        await journal.close()
+
+    play(test)
+
+
+def test_cursors_and_retention(tmp_path: Path) -> None:
+    async def test() -> None:
+        journal = await opened(tmp_path / "journal")
+        for number in range(1, 11):
+            batch = [message(2 * number - 1, payload=bytes(1000)), message(2 * number, payload=bytes(1000))]
+            await append(journal, *batch, time_us=number, changes=[Change(0, "subscribe", "t")] if number == 1 else [])
+        size = journal.stored_bytes
+        assert size > 20_000
+        await journal.set_cursor("reader", 7)
+        with pytest.raises(UsageError, match="not a position"):
+            await journal.set_cursor("reader", 21)
+
+        kept = await journal.retain(Retention())
+        assert (kept.removed, kept.deliveries) == (0, 0)
+        kept = await journal.retain(Retention(age_us=0))
+        assert (kept.removed, kept.deliveries, kept.held_back) == (
+            6,
+            6,
+            {"reader": 7},
+        )  # whole blocks, up to the cursor
+        with pytest.raises(GapError, match="positions 3 to 6 were removed") as gap:
+            await journal.read(2)
+        assert gap.value.first == 7
+        assert [item.position for item in (await journal.read(6)).items] == list(range(7, 21))
+        assert await journal.messages("t", 0, 1, 9) == [
+            message(7, payload=bytes(1000)),
+            *[message(seq, payload=bytes(1000)) for seq in (8, 9)],
+        ]
+
+        await journal.set_cursor("reader", 20)
+        kept = await journal.retain(Retention(bytes_max=size // 2), needed_from=9)
+        assert (kept.removed, kept.held_back) == (8, {"node": 8})
+        kept = await journal.retain(Retention(bytes_max=size // 2), needed_from=19)
+        assert (kept.removed, kept.held_back) == (10, {})
+        assert kept.bytes_left == journal.stored_bytes <= size // 2
+        await journal.drop_cursor("reader")
+        assert await journal.cursors() == {}
+        await journal.close()
+
+        journal = await opened(tmp_path / "journal")
+        assert (journal.removed, journal.position, journal.stored_bytes) == (10, 20, kept.bytes_left)
+        await journal.retain(Retention(age_us=0))
+        assert (journal.removed, journal.position) == (20, 20)
+        await journal.close()
+        journal = await opened(tmp_path / "journal")
+        assert (journal.removed, journal.position) == (20, 20)  # numbers go on, though nothing is left
+        await append(journal, message(21))
+        assert [item.position for item in (await journal.read(20)).items] == [21]
+        await journal.close()
+
+    play(test)
+
+
+def test_only_one_process_at_a_time(tmp_path: Path) -> None:
+    async def test() -> None:
+        path = tmp_path / "journal"
+        journal = await opened(path)
+        with pytest.raises(JournalError, match=r"in use by another process \(pid \d+\)"):
+            await opened(path)
+        journal.abort()
+        journal.abort()
+        with pytest.raises(StoppedError):
+            await journal.set_node(1)
+        (await opened(path)).abort()
+
+    play(test)
+
+
+def _not_sqlite(path: Path) -> None:
+    path.write_bytes(b"hello" * 1000)
+
+
+def _other_sqlite(path: Path) -> None:
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    connection.close()
+
+
+def _newer(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version=99")
+    connection.close()
+
+
+def _torn(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    for at in range(8192, len(data), 8192):
+        data[at : at + 200] = bytes(200)
+    path.write_bytes(data)
+
+
+def _hole(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM deliveries WHERE first = 21")
+    connection.close()
+
+
+def _truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:20_000])
+
+
+@pytest.mark.parametrize(
+    ("harm", "problem"),
+    [
+        (_not_sqlite, "is not a journal"),
+        (_other_sqlite, "is a SQLite file, but not a journal"),
+        (_newer, "has schema version 99"),
+        (_torn, "is damaged"),
+        (_hole, "is damaged .positions 1 to 400 hold 380 deliveries"),
+        (_truncated, "is damaged"),
+    ],
+)
+def test_doubts_are_raised_on_opening(tmp_path: Path, harm: Callable[[Path], None], problem: str) -> None:
+    async def test() -> None:
+        path = tmp_path / "journal"
+        journal = await opened(path)
+        for number in range(20):
+            await append(journal, *(message(number * 20 + n + 1, payload=bytes(100)) for n in range(20)))
+        await journal.close()
+        harm(path)
+        with pytest.raises(JournalError, match=problem):
+            await opened(path)
+        with pytest.raises(JournalError, match=problem):  # the lock was given back
+            await opened(path)
+
+    play(test)
+
+
+def test_a_flipped_bit_is_an_error_not_a_message(tmp_path: Path) -> None:
+    async def test() -> None:
+        path = tmp_path / "journal"
+        journal = await opened(path)
+        await append(journal, message(1, payload=b"precious" * 10), kept=[Got(message(1, payload=b"precious" * 10))])
+        await journal.close()
+        data = path.read_bytes()
+        path.write_bytes(data.replace(b"preciousprecious", b"preciouspreciuus"))
+        journal = await opened(path)  # SQLite itself sees nothing wrong
+        with pytest.raises(JournalError, match="its checksum is wrong"):
+            await journal.read(0)
+        with pytest.raises(JournalError, match="its checksum is wrong"):
+            await journal.kept()
+        await journal.close()
+
+    play(test)
+
+
+def test_other_refusals(tmp_path: Path) -> None:
+    async def test() -> None:
+        with pytest.raises(JournalError, match="cannot be locked"):
+            await opened(tmp_path / "no" / "journal")
+        journal = await opened(tmp_path / "journal")
+        with pytest.raises(UsageError, match="was not told of"):
+            await append(journal, kept=["what is this?"])
+        await journal.close()
+        with pytest.raises(JournalError, match="belongs to cluster 'test', not 'other'"):
+            await Journal.open(tmp_path / "journal", cluster="other")
+        journal = await Journal.open(tmp_path / "journal", cluster="test")
+        await journal.close()
+        with pytest.raises(UsageError, match="two have the same name"):
+            await Journal.open(tmp_path / "journal", cluster="test", kept=(Got, type("Got", (), {})))
+
+    play(test)
+
+
+def test_unknown_records_are_named(tmp_path: Path) -> None:
+    async def test() -> None:
+        journal = await opened(tmp_path / "journal")
+        await append(journal, kept=[Got(message(1))])
+        await journal.close()
+        journal = await Journal.open(tmp_path / "journal", cluster="test", kept=(Sent,))
+        with pytest.raises(JournalError, match="unknown type 'Got'"):
+            await journal.kept()
+        await journal.close()
+
+    play(test)
+
+
+def test_the_file_is_a_journal_to_other_tools_too(tmp_path: Path) -> None:
+    async def test() -> None:
+        await (await opened(tmp_path / "journal")).close()
+        with sqlite3.connect(tmp_path / "journal") as connection:
+            assert connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        connection.close()
+
+    play(test)

@@ -1,0 +1,139 @@
+"""A journal read from outside: the same as the node reads, in chunks, beside retention."""
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antecede.core import Message
+from antecede.core.errors import GapError, JournalError
+from antecede.journal import Extent, Journal, JournalFile, Retention, reading
+from antecede.journal.blocks import decode_deliveries, decode_lean, encode_deliveries, unpack_deps
+from tests.wire.strategies import instances
+
+from .test_journal import append, message, opened, play
+
+
+async def written(path: Path, sizes: list[int]) -> Journal:
+    """Batches of these sizes, the n-th at time 1000 n."""
+    journal = await opened(path)
+    for number, size in enumerate(sizes, 1):
+        base = journal.position
+        await append(journal, *[message(base + index + 1) for index in range(size)], time_us=1000 * number)
+    return journal
+
+
+def seqs(file: JournalFile, after: int, last: int) -> list[tuple[int, int]]:
+    """Position and number of everything given, also what lies around the range."""
+    return [
+        (stored.first + index, one.seq)
+        for chunk in file.blocks(after, last)
+        for stored in chunk
+        for index, one in enumerate(stored.block.messages)
+    ]
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=12), st.data())
+@settings(max_examples=25, deadline=None)
+def test_ranges_times_and_sizes(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("journal")
+
+    async def test() -> None:
+        journal = await written(path / reading.FILE_NAME, sizes)
+        total = sum(sizes)
+        after = data.draw(st.integers(0, total))
+        last = data.draw(st.integers(after, total))
+        ends = [sum(sizes[: index + 1]) for index in range(len(sizes))]
+        with JournalFile(path) as file:
+            assert file.extent() == Extent(0, total)
+            found = seqs(file, after, last)
+            assert [one for one in found if after < one[0] <= last] == [(at, at) for at in range(after + 1, last + 1)]
+            for number in range(len(sizes) + 2):
+                assert file.before(1000 * number) == (0, *ends)[max(0, number - 1)]
+            end = file.within(after, last, data.draw(st.integers(1, 400)))
+            assert end == last or (end in ends and end > after)
+        await journal.close()
+
+    play(test)
+
+
+@given(st.lists(instances(Message), max_size=20), st.dictionaries(st.integers(0, 19), st.integers(0, 9)))
+@settings(max_examples=50, deadline=None)
+def test_lean_blocks_say_what_others_say(sent: list[Message], held_us: dict[int, int]) -> None:
+    block = encode_deliveries(sent, held_us)
+    plain, lean = decode_deliveries(block), decode_lean(block)
+    assert lean.held_us == plain.held_us
+    for one, other in zip(lean.messages, plain.messages, strict=True):
+        assert (one.topic, one.source, one.seq, one.payload) == (other.topic, other.source, other.seq, other.payload)
+    counts, flat = unpack_deps(lean.messages)
+    assert counts == [len(one.deps) for one in sent]
+    assert flat == [number for one in sent for pair in one.deps for number in pair]
+
+
+def test_chunks_are_small_and_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1)
+
+    async def test() -> None:
+        journal = await written(tmp_path / "j", [3, 4, 5])
+        with JournalFile(tmp_path / "j") as file:
+            chunks = list(file.blocks(0, 12))
+            assert [[stored.first for stored in chunk] for chunk in chunks] == [[1], [4], [8]]
+            assert [stored.time_us for chunk in chunks for stored in chunk] == [1000, 2000, 3000]
+        await journal.close()
+
+    play(test)
+
+
+def test_retention_between_two_chunks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1)
+
+    async def test() -> None:
+        journal = await written(tmp_path / "j", [3, 4, 5])
+        with JournalFile(tmp_path / "j") as file:
+            chunks = file.blocks(0, 12)
+            next(chunks)
+            await journal.retain(Retention(bytes_max=1))
+            with pytest.raises(GapError) as gap:
+                next(chunks)
+            assert (gap.value.after, gap.value.first) == (3, 13)
+            assert file.extent() == Extent(12, 12)
+            assert file.before(2500) == 12
+        await journal.close()
+
+    play(test)
+
+
+def test_what_the_node_commits_is_seen_at_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        journal = await written(tmp_path / "j", [3])
+        with JournalFile(tmp_path / "j") as file:
+            await append(journal, message(4), time_us=5000)
+            assert file.extent().position == 4
+            assert seqs(file, 3, 4) == [(4, 4)]
+            with pytest.raises(JournalError, match="ends at position 4, before 6"):
+                list(file.blocks(3, 6))
+        await journal.close()
+
+    play(test)
+
+
+def test_what_is_not_a_journal_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(JournalError, match="no such file"):
+        JournalFile(tmp_path)
+    (tmp_path / "text").write_text("hello, I am not a journal")
+    with pytest.raises(JournalError, match="is not a journal"):
+        JournalFile(tmp_path / "text")
+    asyncio.run(_closed(tmp_path / "j"))
+    with sqlite3.connect(tmp_path / "j") as connection:
+        connection.execute("PRAGMA user_version=99")
+    with pytest.raises(JournalError, match="schema version 99"):
+        JournalFile(tmp_path / "j")
+
+
+async def _closed(path: Path) -> None:
+    await (await written(path, [1])).close()

@@ -1,0 +1,213 @@
+"""Coverage-guided fuzzing of everything that reads bytes off a wire: only `ProtocolError` may escape.
+
+    make fuzz                                             # a minute
+    python -m tests.wire.fuzz_frames -max_total_time=600  # longer; libFuzzer's own options (needs the extra `fuzz`)
+
+An input is a byte that chooses a reader, and what it is given: the body of a frame for a codec, an envelope, or a
+stream for a connection, cut into reads at places the input itself names. What decodes must be of the declared types,
+and must encode to something that decodes to the same. msgspec's decoders are C and give no coverage, so what they say
+stands for it (`_note`): a type that was decoded, an error at a place. Seeds are records of every type, so the fuzzer
+begins where a well-formed record ends.
+"""
+
+import asyncio
+import contextlib
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import atheris
+from hypothesis import HealthCheck, Phase, given, settings
+
+with atheris.instrument_imports(include=["antecede.wire", "antecede.core"]):
+    import msgspec
+
+    from antecede.client.bus import Bus
+    from antecede.client.feed import Feed
+    from antecede.core import Frontier, ProtocolError
+    from antecede.core.errors import RefusedError
+    from antecede.node.joining import CODEC as TABLES
+    from antecede.node.protocol import OVERLAYS
+    from antecede.wire import bulk
+    from antecede.wire.codec import HANDSHAKE, HELLO_BYTES_MAX, Hello, RecordCodec, Refusal, Welcome
+    from antecede.wire.envelope import label, seal, unseal
+    from antecede.wire.frames import FrameConnection, Owner
+    from antecede.wire.handshake import Greeter
+    from antecede.wire.requests import TO_CLIENT, TO_NODE, Items
+
+from tests.wire.strategies import instances
+
+#: Functions that do nothing but be covered.
+MARKS = [atheris.instrument_func(lambda: None) for _ in range(2048)]
+LOOP = asyncio.new_event_loop()
+#: Takes bytes; says what they were, or raises `ProtocolError`.
+Reader: TypeAlias = Callable[[bytes], set[str]]
+PACKETS = OVERLAYS["vcube"].codec
+CODECS: list[RecordCodec[Any]] = [HANDSHAKE, PACKETS, OVERLAYS["locamu"].codec, TABLES, TO_NODE, TO_CLIENT]
+CODECS += [bulk.TO_NODE, bulk.TO_CALLER]
+
+
+def _note(reader: int, said: str) -> None:
+    MARKS[zlib.crc32(f"{reader} {said}".encode()) % len(MARKS)]()
+
+
+def _codec(codec: RecordCodec[Any]) -> Reader:
+    def read(body: bytes) -> set[str]:
+        records = codec.decode(memoryview(body))
+        assert all(type(record) in codec.types for record in records), records
+        again = codec.body(records)
+        assert codec.decode(again) == records or b"\xcb" in again, "there and back"  # a float may be no number
+        for record in records:
+            if isinstance(record, Items):
+                _read(record)
+        return {type(record).__name__ for record in records}
+
+    return read
+
+
+class _Nobody:
+    """Stands for the connection of a feed that is given records and read."""
+
+    def __init__(self) -> None:
+        self._frontier = Frontier()
+
+    def _credit(self, record: object) -> None: ...
+
+
+def _read(items: Items) -> None:
+    """As a client does."""
+    feed = Feed(cast(Bus, _Nobody()), 1, ("#",), since=None, order="causal", policy="block", queue=64)
+    with contextlib.suppress(ProtocolError):
+        feed._take(items)
+    while feed.waiting:
+        with contextlib.suppress(ProtocolError):
+            message = feed._next()
+            assert message.topic
+            assert str(message.id)
+            assert message.cursor
+            assert all(message.after)
+
+
+def _envelope(payload: bytes) -> set[str]:
+    envelope = unseal(payload)
+    assert label(payload) == envelope.topic
+    return {"envelope", "headers" if envelope.headers else "none"}
+
+
+class _Pipe(asyncio.Transport):
+    """The socket's side of a connection: forgets what is written."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert data
+
+    def close(self) -> None:
+        pass
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+
+class _Reader:
+    """Owns a connection once it was welcomed: the session of a node with a client, without the node."""
+
+    def frame(self, connection: FrameConnection, body: memoryview) -> None:
+        TO_NODE.decode(body)
+
+    def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
+        assert isinstance(error, ProtocolError)
+
+    def writable(self, connection: FrameConnection) -> None:
+        pass
+
+    def closed(self, connection: FrameConnection) -> None:
+        pass
+
+
+def _judge(connection: FrameConnection, hello: Hello) -> tuple[Welcome, Callable[[], Owner], int]:
+    if hello.role != "client":
+        raise RefusedError("fuzz", "role", hello.role)
+    return Welcome(node=0), _Reader, TO_NODE.frame_bytes_max
+
+
+def _stream(data: bytes) -> set[str]:
+    """A whole connection: handshake, then records. The first bytes say how long each read is."""
+    cuts, stream = data[:4], data[4:]
+    said: set[str] = set()
+    greeter = Greeter(_judge, lambda connection: None, lambda connection, reason, detail: said.add(reason))
+    connection = FrameConnection(greeter, bytes_max=HELLO_BYTES_MAX)
+
+    async def play() -> None:
+        connection.connection_made(_Pipe())
+        at, turn = 0, 0
+        while at < len(stream) and connection.open:
+            size = (cuts[turn % len(cuts)] if cuts else 0) or len(stream)
+            connection.data_received(stream[at : at + size])
+            at, turn = at + size, turn + 1
+        connection.connection_lost(None)
+
+    LOOP.run_until_complete(play())
+    return said | {type(connection.owner).__name__}
+
+
+READERS: list[Reader] = [*map(_codec, CODECS), _envelope, _stream]
+
+
+def one_input(data: bytes) -> None:
+    if not data:
+        return
+    reader = data[0] % len(READERS)
+    try:
+        for said in READERS[reader](data[1:]):
+            _note(reader, said)
+    except ProtocolError as error:
+        _note(reader, str(error).rpartition("decode: ")[2])
+
+
+def write_seeds(corpus: Path) -> None:
+    """A few records of every type, in every place where they may be read."""
+    for reader, codec in enumerate(CODECS):
+        for kind in codec.types:
+            for number, record in enumerate(_some(kind)):
+                (corpus / f"{reader}-{kind.__name__}-{number}").write_bytes(bytes([reader]) + codec.body([record]))
+    (corpus / "envelope").write_bytes(bytes([len(CODECS)]) + seal("a/b", b"body", time_us=1, headers={"k": "v"}))
+    hello = HANDSHAKE.frame(Hello(cluster="c", speaks="s", role="client"))
+    asked = TO_NODE.frame(*[record for kind in TO_NODE.types for record in _some(kind)[:1]])
+    for name, stream in (
+        ("client", hello + asked),
+        ("node", HANDSHAKE.frame(Hello(cluster="c", speaks="s", node=1))),
+        ("backwards", HANDSHAKE.frame(Welcome(node=1), Refusal(reason="r"))),
+    ):
+        (corpus / f"stream-{name}").write_bytes(bytes([len(CODECS) + 1]) + b"\x00\x01\x07\x40" + stream)
+
+
+def _some(kind: type[msgspec.Struct]) -> list[Any]:
+    found: list[Any] = []
+
+    @settings(
+        max_examples=5,
+        database=None,
+        derandomize=True,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(instances(kind))
+    def draw(record: Any) -> None:
+        found.append(record)
+
+    draw()
+    return found
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        write_seeds(Path(directory))
+        atheris.Setup([*sys.argv, "-max_len=4096", directory], one_input)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
