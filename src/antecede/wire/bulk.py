@@ -1,7 +1,7 @@
 """What is said between a node and one who reads or publishes in bulk. One question at a time; each has one answer.
 
-**Reading.** `ExtentQuery` asks what there is, `Read` for a page of it. Pages are blocks of the journal as they are stored: the
-node neither opens nor copies them, unless its clients may not read everything.
+**Reading.** `ExtentQuery` asks what there is, `Read` for a page of it. Pages are blocks of the journal as stored:
+the node neither opens nor copies them, unless its clients may not read everything.
 
 **Publishing.** `Stage` gives rows that are kept and shown to nobody; when all of a batch are there, `Release` publishes
 them, in order. A batch has the name of its producer and a number; a number that is not above the producer's last is

@@ -211,7 +211,7 @@ class Releases:
         records = await journal.kept()
         kept = [message for one in records if isinstance(one, Published | PublishedRun) for message in one.messages]
         kept += [one.message for one in records if isinstance(one, Asked)]
-        return max(_furthest(kept, slot, batch.mark), await asyncio.to_thread(query))
+        return max(_furthest(kept, slot, batch.mark), await asyncio.to_thread(look))
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

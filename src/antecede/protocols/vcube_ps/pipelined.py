@@ -5,8 +5,9 @@ up to `window` messages in flight instead of one a round trip; links may lose, r
 suspected rightly or wrongly, and come back with what they kept (thesis 6.2.2.1).
 
 PUB goes down the tree once, as a rule. That everybody gets it does not rest on the tree: receivers see gaps by number
-and ask (`custody.request_missing`), custodians see who is behind and send (`custody.resend_behind`), joiners start from what others have
-delivered (`membership`). So trees may be rebuilt in the middle of a stream, and views may differ; it costs duplicates,
+and ask (`custody.request_missing`), custodians see who is behind and send (`custody.resend_behind`), joiners start from
+what others have delivered (`membership`). So trees may be rebuilt in the middle of a stream, and views may differ; it
+costs duplicates,
 which stop at the stream's log, never a message.
 
 Inputs come in here, the parts do their work, and deliveries leave here. What must survive a crash is kept in the same

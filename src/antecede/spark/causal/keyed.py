@@ -177,9 +177,7 @@ class _Ordering:
     def _late(self, row: int) -> None:
         self.late += 1
         if self.rule.late == "tag":
-            self.gate.mark_settled(
-                *self._place(row)
-            )  # from now on it is there, for those who name it and for its copies
+            self.gate.mark_settled(*self._place(row))  # those who name it, and its copies, find it there
             self._mark()
             self.out.append(row)
             self.words.append(LATE)
