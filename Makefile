@@ -10,10 +10,10 @@ READY  := $(VENV)/.ready
 
 help:
 	@echo "make demo       a live cluster with an accident, audited and drawn; a published table redone"
-	@echo "make test       every test but the slow ones (what CI runs)"
+	@echo "make test       make check, then every test but the slow ones (what CI runs)"
 	@echo "make test-slow  the long searches and the kill tests"
 	@echo "make fuzz       a minute of coverage-guided fuzzing of what reads a wire"
-	@echo "make check      ruff and strict mypy"
+	@echo "make check      ruff, its format check and strict mypy"
 	@echo "make bench      speed and memory beside the aims and beside peers (a quarter of an hour and more)"
 	@echo "make docs       regenerate the reference pages under docs/"
 	@echo "make clean      remove what the targets made"
@@ -31,12 +31,12 @@ demo: $(READY)
 
 # Programs the tests use as a user would: a browser to look at pages with, a broker to stand on. Left out loudly where
 # they cannot be had.
-test: $(READY)
+test: check
 	@sh tests/system_packages.sh chromium nats-server
 	@$(BIN)/python -m pytest -rs
 
 test-slow: $(READY)
-	@$(BIN)/python -m pytest -m slow
+	@$(BIN)/python -m pytest -m slow -o faulthandler_timeout=7200
 
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'

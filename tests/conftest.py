@@ -1,4 +1,4 @@
-"""The real browser that pages are looked at with."""
+"""The time limit of slow tests, and the real browser that pages are looked at with."""
 
 import os
 import shutil
@@ -12,6 +12,16 @@ from tests.report.browser import Browser
 
 #: Looked for in this order; the first that starts is used.
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+#: Time limit of a slow test that does not state its own. `timeout` in pyproject.toml limits the others.
+SLOW_LIMIT_S = 3600
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
 
 
 @pytest.fixture(scope="session")
