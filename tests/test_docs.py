@@ -31,6 +31,14 @@ def test_links_lead_to_files(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    named = re.findall(r"`((?:[\w-]+/)+[\w-]+\.(?:py|txt|csv|md|sh))`", page.read_text(encoding="utf-8"))
+    roots = (ROOT, ROOT / "src" / "antecede", ROOT / "docs")
+    missing = [name for name in named if not any((root / name).exists() for root in roots)]
+    assert not missing, f"{page.name} names {missing}"
+
+
 def test_readme_names_every_package() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for package in sorted(path.parent.name for path in (ROOT / "src" / "antecede").glob("*/__init__.py")):

@@ -1,4 +1,4 @@
-"""Causal aggregation broadcast: thesis chapter 4, corrected (docs/design.md, What the papers get wrong)."""
+"""Causal aggregation broadcast: thesis chapter 4, corrected (docs/papers.md)."""
 
 import statistics
 from itertools import pairwise

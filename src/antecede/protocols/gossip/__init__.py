@@ -11,7 +11,7 @@
                  `round_reader` is a subscriber's order by them
     options      who is broker, who subscribes where; how many, how often, how long
 
-What is wrong with the printed rules is in docs/design.md (What the papers get wrong); each file says what it does
+What is wrong with the printed rules is in docs/papers.md; each file says what it does
 instead, and tests/protocols/gossip puts each error back.
 """
 

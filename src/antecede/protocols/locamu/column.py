@@ -1,7 +1,7 @@
 """A node's own column: what others numbered for it and it has processed, and the copies that wait for more of it.
 
 This is what remains of the paper's matrix R of received identifiers (III-I) once it is collected: for every sender
-nearby all numbers up to one, and a few beyond it. It is also LoCaMu's gate (docs/design.md, The gate): the counters
+nearby all numbers up to one, and a few beyond it. It is also LoCaMu's gate (docs/papers.md, The gate): the counters
 are the links to this node, and a copy waits until its sender's past, as far as it concerns this node, has been
 processed here.
 

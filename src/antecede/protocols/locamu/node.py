@@ -1,4 +1,4 @@
-"""LoCaMu: one node (Algorithm 1 of the paper, completed and corrected: docs/design.md, What the papers get wrong).
+"""LoCaMu: one node (Algorithm 1 of the paper, completed and corrected: docs/papers.md).
 
 A copy of a message carries the identifiers it was given on its way (I), others it is known to have (A), and the past of
 whoever passed it on first (D). A node that receives one

@@ -1,6 +1,6 @@
 """VCube-PS: causal publish/subscribe on per-publisher trees (thesis chapter 5), repaired and completed.
 
-`faithful` is the thesis's algorithm with its errors put right (docs/design.md), for systems in which nothing fails.
+`faithful` is the thesis's algorithm with its errors put right (docs/papers.md), for systems in which nothing fails.
 `pipelined` keeps its trees, views and barriers and gives up its stop and wait: many messages in flight, over links that
 lose and repeat, among nodes that crash and come back.
 """

@@ -1,4 +1,4 @@
-"""VCube-PS as thesis chapter 5 describes it, repaired (docs/design.md, What the papers get wrong): the `faithful` mode.
+"""VCube-PS as thesis chapter 5 describes it, repaired (docs/papers.md): the `faithful` mode.
 
 What stays as printed: per-publisher trees of current members, SUB / UNS / PUB broadcasts acknowledged from the leaves
 up, views gathered on the acknowledgements of SUB (Figure 5.5), a queue a topic from which the next thing is taken when
