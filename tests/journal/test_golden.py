@@ -1,0 +1,104 @@
+"""Node directories of earlier versions open, are brought up, give back what they hold, and their nodes run on."""
+
+import asyncio
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from antecede import Node
+from antecede.journal import Journal
+from antecede.node.protocol import OVERLAYS
+from antecede.wire.envelope import unseal
+
+from ..node.clusters import QUICK, until_all_have
+
+GOLDEN = Path(__file__).parent / "golden"
+VERSIONS = sorted(one.name for one in GOLDEN.iterdir() if one.is_dir())
+PROTOCOLS = sorted(OVERLAYS)
+
+
+def unpack(version: str, protocol: str, into: Path) -> dict[str, Any]:
+    """Copy the directories out of their archive; what they should contain."""
+    with tarfile.open(GOLDEN / version / f"{protocol}.tar.xz") as archive:
+        archive.extractall(into, filter="data")
+    contents: dict[str, Any] = json.loads((into / "contents.json").read_bytes())
+    return contents
+
+
+async def replayed(journal: Journal, position: int) -> list[Any]:
+    """Deliveries up to `position`, as `contents.json` writes them."""
+    found, after = [], 0
+    while after < position:
+        page = await journal.read(after)
+        found += page.items
+        after = page.position
+    return [
+        [one.position, one.time_us, one.held_us, one.out_of_order, json.loads(msgspec.json.encode(one.message))]
+        for one in found
+        if one.position <= position
+    ]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_golden_nodes_run_on(version: str, protocol: str, tmp_path: Path) -> None:
+    contents = unpack(version, protocol, tmp_path)
+    source, seq = contents["awaited"]
+
+    async def test() -> None:
+        nodes: list[Node] = []
+        try:
+            for number in range(3):
+                seeds = (nodes[0].address,) if nodes else ()
+                settings = contents["settings"] | QUICK | {"overlay": protocol, "directory": tmp_path / f"n{number}"}
+                nodes.append(Node(port=0, name=f"n{number}", seeds=seeds, **settings))
+                await nodes[-1].start()
+            for node, wanted in zip(nodes, contents["nodes"], strict=True):
+                assert node.journal is not None
+                assert node.journal.identity.node == wanted["facts"]["node"] == node.slot
+                assert node.journal.identity.incarnation == wanted["facts"]["incarnation"] + 1
+                assert await node.journal.cursors() == wanted["cursors"]
+                assert await replayed(node.journal, len(wanted["deliveries"])) == wanted["deliveries"]
+            async with nodes[source].connect() as bus:
+                awaited = await bus.publish("news", b"what the batch waits for", durability="disk")
+            assert (awaited.source, awaited.seq) == (source, seq)  # numbers count on
+            await until_all_have(nodes, len(contents["nodes"][0]["deliveries"]) + 1 + 20)
+            for node in nodes:
+                assert node.journal is not None
+                page = await node.journal.read(0)
+                envelopes = [unseal(item.message.payload) for item in page.items]
+                bodies = [one.body.decode() for one in envelopes if one.topic == "loaded"]
+                assert bodies == [f"batch {b} row {n}" for b, rows in ((1, 30), (2, 40)) for n in range(rows)]
+        finally:
+            for node in reversed(nodes):
+                await node.stop()
+
+    async def timed() -> None:
+        async with asyncio.timeout(60):
+            await test()
+
+    asyncio.run(timed())
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_golden_records_of_every_type(version: str, protocol: str, tmp_path: Path) -> None:
+    contents = unpack(version, protocol, tmp_path)
+
+    async def read() -> list[object]:
+        journal = await Journal.open(tmp_path / "every_record.db", cluster="antecede", kept=OVERLAYS[protocol].kept)
+        try:
+            return await journal.kept()
+        finally:
+            await journal.close()
+
+    records = asyncio.run(read())
+    assert [_fields(one) for one in records] == [fields for _, fields in contents["every_record"]]
+
+
+def _fields(record: object) -> Any:
+    return json.loads(msgspec.json.encode(record))
