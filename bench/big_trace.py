@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from antecede.trace import Event, layout
+from antecede.trace import Event
+from antecede.trace.directory import BUCKET_ROWS, EVENTS, STORED, AtomicDirectory, bucket_name, write_parts
 
 TOPIC = "all"
 RUN = "bench"
@@ -130,7 +131,7 @@ def _not_own(trace: Trace, node: int, rng: np.random.Generator) -> int:
     return int(rng.choice(np.flatnonzero(trace.source != node)))
 
 
-def write_trace_directory(trace: Trace, planted: Planted, path: Path, *, bucket_rows: int = layout.BUCKET_ROWS) -> int:
+def write_trace_directory(trace: Trace, planted: Planted, path: Path, *, bucket_rows: int = BUCKET_ROWS) -> int:
     """Write it as a sweep would; the number of deliver rows."""
     nodes, messages = trace.delivered.shape
     end = int(trace.delivered.max())
@@ -141,7 +142,7 @@ def write_trace_directory(trace: Trace, planted: Planted, path: Path, *, bucket_
     publish_row, deliver_row = rows[:messages], rows[messages:].reshape(nodes, messages)
     late = nodes + len(keys)
     buckets = max(1, min(-(-nodes * messages // bucket_rows), nodes))
-    files = {layout.EVENTS: _events(trace, publish_row)}
+    files = {EVENTS: _events(trace, publish_row)}
     total = 0
     for bucket in range(buckets):
         parts = []
@@ -165,12 +166,12 @@ def write_trace_directory(trace: Trace, planted: Planted, path: Path, *, bucket_
             parts.append((row, time, np.full(len(row), node), source, seq))
         row, time, node_of, source, seq = (np.concatenate(column) for column in zip(*parts, strict=True))
         total += len(row)
-        files[layout.bucket_name("deliveries", bucket)] = _table(
+        files[bucket_name("deliveries", bucket)] = _table(
             Event.DELIVER, row=row, time_us=time, node=node_of, source=source, seq=seq, held_us=np.zeros(len(row))
         )
-        files[layout.bucket_name("packets", bucket)] = layout.STORED.empty_table()
-    with layout.Placing(path) as place:
-        layout.write_parts(files, place, run=RUN, buckets=buckets)
+        files[bucket_name("packets", bucket)] = STORED.empty_table()
+    with AtomicDirectory(path) as place:
+        write_parts(files, place, run=RUN, buckets=buckets)
     return total
 
 
@@ -184,7 +185,7 @@ def _events(trace: Trace, publish_row: np.ndarray) -> pa.Table:
             pa.array(trace.source[trace.dependency], pa.int32()),
             pa.array(trace.seq[trace.dependency], pa.int64()),
         ],
-        fields=list(layout.STORED.field("deps").type.value_type),
+        fields=list(STORED.field("deps").type.value_type),
     )
     deps = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), named)
     publish = _table(
@@ -206,10 +207,10 @@ def _table(event: Event, **given: object) -> pa.Table:
     given["event"] = pa.DictionaryArray.from_arrays(pa.array(nothing.astype(np.int8)), [event.name.lower()])
     given["topic"] = pa.DictionaryArray.from_arrays(pa.array(nothing), [TOPIC])
     arrays = []
-    for field in layout.STORED:
+    for field in STORED:
         value = given.get(field.name)
         if value is None:
             arrays.append(pa.nulls(count, field.type))
         else:
             arrays.append(value if isinstance(value, pa.Array) else pa.array(value, field.type))
-    return pa.table(arrays, schema=layout.STORED)
+    return pa.table(arrays, schema=STORED)

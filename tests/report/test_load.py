@@ -11,7 +11,8 @@ from antecede.report import page
 from antecede.report.load import load
 from antecede.spark.audit import AUDIT_SCHEMA
 from antecede.spark.results import write_tables
-from antecede.trace.layout import EVENTS, bucket_name, runs_path
+from antecede.spark.sweep_directory import runs_path
+from antecede.trace.directory import EVENTS, bucket_name
 
 from .runs import line
 from .sweeps import NAME, make_sweep

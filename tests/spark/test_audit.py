@@ -15,12 +15,13 @@ from antecede.core import UsageError
 from antecede.spark.audit import AUDIT_SCHEMA, audit, judge, verdict_table
 from antecede.spark.audit_targets import find_subjects
 from antecede.spark.sweep import sweep
-from antecede.trace import SCHEMA, Row, layout
+from antecede.trace import SCHEMA, Row
+from antecede.trace.directory import STORED, write_directory
 from antecede.trace.files import write_trace
+from tests.audit.judged import same_verdict
+from tests.audit.traces import random_trace, table
 
-from .judged import same_verdict
 from .small import Small
-from .traces import random_trace, table
 
 
 def write_random(directory: Path, seeds: range, asked: Question) -> dict[str, list[Row]]:
@@ -34,7 +35,7 @@ def write_random(directory: Path, seeds: range, asked: Question) -> dict[str, li
             write_trace(table(rows, name), directory / f"{name}.parquet")
         else:
             few = max(1, len(rows) // 4) if seed % 30 == 1 else 10**6
-            layout.write_directory(table(rows, name), directory / name, bucket_rows=few)
+            write_directory(table(rows, name), directory / name, bucket_rows=few)
         written[name] = rows
     return written
 
@@ -89,7 +90,7 @@ def test_a_sweep_is_judged_with_and_without_traces(spark: SparkSession, tmp_path
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
-    layout.write_directory(table(random_trace(Random(3))), tmp_path / "t" / "run", bucket_rows=5)
+    write_directory(table(random_trace(Random(3))), tmp_path / "t" / "run", bucket_rows=5)
     return tmp_path / "t" / "run"
 
 
@@ -165,4 +166,4 @@ def test_a_trace_that_contradicts_itself_is_refused_and_the_others_judged(spark:
 
 
 def test_the_schema_is_one() -> None:
-    assert layout.STORED.names == [*SCHEMA.names, "row"]
+    assert STORED.names == [*SCHEMA.names, "row"]

@@ -16,8 +16,8 @@ from antecede.spark.audit_targets import find_subjects
 from antecede.spark.manifest import load_runs
 from antecede.spark.results import load_summary, load_values
 from antecede.spark.sweep import sweep
-from antecede.spark.sweep_directory import read_asked
-from antecede.trace import layout
+from antecede.spark.sweep_directory import find_traces, read_asked
+from antecede.trace.directory import read_directory
 
 from .cluster import cluster
 
@@ -59,8 +59,8 @@ def test_a_cluster_gives_what_one_machine_gives(spark: SparkSession, tmp_path: P
     assert load_values(away) == load_values(here)
     found, expected = ({row.key: (row.metrics, row.trace) for row in load_runs(place)} for place in (away, here))
     assert found == expected
-    for trace in layout.find_traces(here):
-        assert layout.read_directory(away / trace.relative_to(here)).equals(layout.read_directory(trace))
+    for trace in find_traces(here):
+        assert read_directory(away / trace.relative_to(here)).equals(read_directory(trace))
     ours = {
         verdict.subject.name: verdict.to_dict()["report"] for verdict in judge(spark, find_subjects([here]), Question())
     }

@@ -13,9 +13,9 @@ from antecede.experiments import EXPERIMENTS
 from antecede.spark.results import load_summary
 from antecede.trace import Event, Row
 from antecede.trace.files import write_trace
+from tests.audit.traces import table
 
 from .small import Faulty, Small
-from .traces import table
 
 Antecede: TypeAlias = Callable[..., "Run"]
 

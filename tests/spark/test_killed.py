@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from antecede.spark.manifest import load_runs
 from antecede.spark.results import load_summary, load_values
 from antecede.spark.sweep import sweep
-from antecede.spark.sweep_directory import read_asked
-from antecede.trace import layout
+from antecede.spark.sweep_directory import find_traces, journal_path, read_asked, runs_path
+from antecede.trace.directory import read_directory
 
 from .small import Slow
 
@@ -33,7 +33,7 @@ main()
 
 def test_kill_and_resume(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
-    journal = layout.journal_path(out, "slow")
+    journal = journal_path(out, "slow")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     driver = subprocess.Popen([sys.executable, "-c", COMMAND, str(out)], env=environment, cwd=tmp_path)
     deadline = time.monotonic() + 180
@@ -60,9 +60,9 @@ def test_kill_and_resume(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     assert load_values(out) == load_values(undisturbed)
     found, expected = ({row.key: (row.metrics, row.trace) for row in load_runs(place)} for place in (out, undisturbed))
     assert found == expected
-    for trace in layout.find_traces(undisturbed):
+    for trace in find_traces(undisturbed):
         same = out / trace.relative_to(undisturbed)
-        assert layout.read_directory(same).equals(layout.read_directory(trace))
+        assert read_directory(same).equals(read_directory(trace))
     hidden = [path for path in out.rglob(".*") if path.name != ".lock"]
     assert all(path.name.startswith(".") and "." in path.name[1:] for path in hidden)
 
@@ -71,7 +71,7 @@ def test_kill_and_resume(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
 def test_ctrl_c(tmp_path: Path) -> None:
     """One line, exit code 130, and the tables of what was finished."""
     out = tmp_path / "out"
-    journal = layout.journal_path(out, "slow")
+    journal = journal_path(out, "slow")
     driver = subprocess.Popen(
         [sys.executable, "-c", COMMAND, str(out)],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -91,4 +91,4 @@ def test_ctrl_c(tmp_path: Path) -> None:
     assert said.endswith("--resume\n")
     assert len(load_runs(out)) >= 5
     assert load_summary(out)
-    assert layout.runs_path(out, "slow").exists()
+    assert runs_path(out, "slow").exists()

@@ -11,10 +11,10 @@ from antecede.sim import RunSpec, simulate
 from antecede.spark import metrics as M
 from antecede.spark.frames import read_traces
 from antecede.spark.read_errors import reading
-from antecede.trace import Event, Row, layout
+from antecede.trace import Event, Row
+from antecede.trace.directory import write_directory
 from antecede.trace.files import write_trace
-
-from .traces import table
+from tests.audit.traces import table
 
 BROADCASTS = {
     "aggregated": RunSpec(protocol="causal-aggregation", nodes=16, workload="uniform:messages=3"),
@@ -37,7 +37,7 @@ def metered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Measured]:
     for name, spec in {**BROADCASTS, **GROUPS}.items():
         result = simulate(spec, trace=True)
         assert result.trace is not None
-        layout.write_directory(result.trace.table(name), out / "experiment=meters" / name, bucket_rows=300)
+        write_directory(result.trace.table(name), out / "experiment=meters" / name, bucket_rows=300)
         measured[name] = result.metrics
     return out, measured
 

@@ -14,8 +14,8 @@ from antecede.spark.manifest import Manifest, RunRow, load_runs
 from antecede.spark.plan import Plan, make_plan
 from antecede.spark.results import load_summary, load_values
 from antecede.spark.sweep import sweep
-from antecede.spark.sweep_directory import claim, read_asked
-from antecede.trace import layout
+from antecede.spark.sweep_directory import claim, find_traces, journal_path, read_asked, runs_path
+from antecede.trace.directory import read_directory
 from antecede.trace.files import table_rows
 
 from .small import Deadly, Faulty, Sibling, Small
@@ -45,11 +45,11 @@ def test_a_sweep_measures_what_a_loop_would(spark: SparkSession, tmp_path: Path)
 def test_traces_are_those_of_the_simulator(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sweep(spark, [Small()], (1,), out, trace=True)
-    traces = layout.find_traces(out)
+    traces = find_traces(out)
     assert len(traces) == 4
     for row in load_runs(out):
         assert row.trace is not None
-        found = list(table_rows(layout.read_directory(out / row.trace)))
+        found = list(table_rows(read_directory(out / row.trace)))
         trace = simulate(row.run_spec(), trace=True).trace
         assert trace is not None
         assert found == list(trace.rows())
@@ -71,7 +71,7 @@ def test_resume_with_traces_runs_what_has_none(spark: SparkSession, tmp_path: Pa
     out = tmp_path / "out"
     sweep(spark, [Small()], (1,), out)
     assert sweep(spark, [Small()], (1,), out, resume=True, trace=True).done == 4
-    assert len(layout.find_traces(out)) == 4
+    assert len(find_traces(out)) == 4
 
 
 def test_other_code_is_other_results(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_experiments_share_runs(spark: SparkSession, tmp_path: Path) -> None:
     both = sweep(spark, [Small(), Sibling()], (1,), out, trace=True, on_plan=plans.append)
     assert (both.done, len(plans[0].tasks)) == (4, 4)
     assert len(load_runs(out)) == 8
-    assert len(layout.find_traces(out)) == 4
+    assert len(find_traces(out)) == 4
     ours, theirs = ([line.ours for line in both.lines if line.experiment == name] for name in ("small", "sibling"))
     assert ours == theirs
     assert len(ours) == 4
@@ -181,7 +181,7 @@ def test_two_sweeps_do_not_share_a_directory(tmp_path: Path) -> None:
 def test_damaged_results_are_named(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
     sweep(spark, [Small()], (1,), out)
-    runs = layout.runs_path(out, "small")
+    runs = runs_path(out, "small")
     whole = runs.read_bytes()
     runs.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UsageError, match=r"runs\.parquet': cannot be read"):
@@ -215,7 +215,7 @@ def test_a_torn_journal_loses_its_last_line_only(tmp_path: Path) -> None:
     ]
     for row in rows:
         manifest.add(row)
-    journal = layout.journal_path(tmp_path, "small")
+    journal = journal_path(tmp_path, "small")
     journal.write_bytes(journal.read_bytes()[:-9])
     torn = Manifest(tmp_path, "small")
     assert list(torn.rows.values()) == rows[:1]

@@ -117,7 +117,7 @@ def audit_command(
     from antecede.cli.progress import AuditProgress, start_spark  # noqa: PLC0415
     from antecede.spark.audit import judge, verdict_table  # noqa: PLC0415
     from antecede.spark.audit_targets import find_subjects  # noqa: PLC0415
-    from antecede.trace.layout import is_sweep, write_table, write_whole  # noqa: PLC0415
+    from antecede.spark.sweep_directory import is_sweep, write_bytes, write_table  # noqa: PLC0415
 
     asked = Question(across_topics=within_topics is not True, rules=tuple(rule) if rule else DEFAULT_RULES)
     asked.check()
@@ -129,7 +129,7 @@ def audit_command(
     text = json.dumps([verdict.to_dict() for verdict in verdicts], indent=2)
     if len(paths) == 1 and is_sweep(paths[0]):
         write_table(paths[0] / "audit.parquet", verdict_table(verdicts))
-        write_whole(paths[0] / "audit.json", text.encode() + b"\n")
+        write_bytes(paths[0] / "audit.json", text.encode() + b"\n")
     if as_json:
         typer.echo(text)
     else:

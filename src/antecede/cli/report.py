@@ -11,8 +11,8 @@ from antecede.report import Violation, explain, page, space_time, violations_of
 from antecede.report.files import DIAGRAM_MARK, PAGE_MARK, check_target, write_own
 from antecede.report.load import load
 from antecede.trace import Row
+from antecede.trace.directory import is_trace_directory, read_directory
 from antecede.trace.files import read_trace, table_rows
-from antecede.trace.layout import is_directory, read_directory
 
 
 def report_command(
@@ -53,7 +53,7 @@ def diagram_command(
         antecede diagram run.parquet --nodes 0-3 --from 100 --until 300
     """
     target = out or trace.with_name(f"{trace.name.removesuffix('.parquet')}.svg")
-    table = read_directory(trace) if is_directory(trace) else read_trace(trace)
+    table = read_directory(trace) if is_trace_directory(trace) else read_trace(trace)
     runs = table["run"].unique().to_pylist()
     if len(runs) > 1:
         raise UsageError("trace", str(trace), f"holds {len(runs)} runs", "give a trace of one run")

@@ -18,8 +18,7 @@ from antecede.report.violation import Violation
 from antecede.report.wording import capital, count
 from antecede.spark.manifest import RunRow, load_runs
 from antecede.spark.results import load_summary
-from antecede.spark.sweep_directory import Asked, read_asked
-from antecede.trace import layout
+from antecede.spark.sweep_directory import Asked, is_sweep, read_asked
 
 _PAPERS: Final = {"thesis": "Thesis", "tno": "TNO", "locamu": "LoCaMu"}
 _FACTS: Final = {
@@ -43,7 +42,7 @@ def load(out: Path) -> Contents:
     """Everything the page of the sweep in `out` shows."""
     if not out.is_dir():
         raise UsageError("report", str(out), "there is no such directory", "name one `antecede experiments run` wrote")
-    if not layout.is_sweep(out):
+    if not is_sweep(out):
         problem = "holds no results (there is no sweep.json)"
         raise UsageError("report", str(out), problem, "name one `antecede experiments run` wrote")
     asked, lines, runs = read_asked(out), load_summary(out), load_runs(out)

@@ -18,8 +18,8 @@ from antecede.sim import RunSpec, simulate
 from antecede.sim.run import promised_rules, promises_across_topics
 from antecede.spark.manifest import RunRow
 from antecede.trace import Row
+from antecede.trace.directory import read_directory
 from antecede.trace.files import table_rows
-from antecede.trace.layout import read_directory
 
 #: Of each kind. A page is read, not searched.
 PICTURES_MAX: Final = 3

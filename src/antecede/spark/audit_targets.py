@@ -10,9 +10,8 @@ from antecede.sim import RunSpec
 from antecede.sim.run import promised_rules, promises_across_topics
 from antecede.spark.manifest import RunRow, load_runs
 from antecede.spark.plan import cost
-from antecede.spark.sweep_directory import read_asked
+from antecede.spark.sweep_directory import find_traces, is_sweep, read_asked
 from antecede.spark.task import is_simulated
-from antecede.trace import layout
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +39,7 @@ def find_subjects(paths: Sequence[Path]) -> list[Subject]:
     """Everything under `paths`, each run once."""
     found: dict[tuple[str | None, str], Subject] = {}
     for path in paths:
-        here = _of_sweep(path) if path.is_dir() and layout.is_sweep(path) else _of_traces(path)
+        here = _of_sweep(path) if path.is_dir() and is_sweep(path) else _of_traces(path)
         if not here:
             raise UsageError("path", str(path), "holds no traces and no runs", "name what antecede wrote")
         found.update({(subject.path, subject.name): subject for subject in here})
@@ -48,7 +47,7 @@ def find_subjects(paths: Sequence[Path]) -> list[Subject]:
 
 
 def _of_traces(path: Path) -> list[Subject]:
-    return [_of_trace(trace, _experiment_of(trace)) for trace in layout.find_traces(path)]
+    return [_of_trace(trace, _experiment_of(trace)) for trace in find_traces(path)]
 
 
 def _of_trace(path: Path, experiment: str, row: RunRow | None = None) -> Subject:

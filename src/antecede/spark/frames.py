@@ -17,7 +17,9 @@ from pyspark.sql.types import (
 )
 
 from antecede.core import UsageError
-from antecede.trace import SCHEMA, layout
+from antecede.spark.sweep_directory import find_traces, is_sweep
+from antecede.trace import SCHEMA
+from antecede.trace.directory import open_directory
 from antecede.trace.files import check_trace
 
 _TYPES: Final[dict[str, DataType]] = {"int32": IntegerType(), "int64": LongType(), "string": StringType()}
@@ -46,7 +48,7 @@ def read_traces(session: SparkSession, *paths: str | Path) -> DataFrame:
     session.sparkContext._jsc.hadoopConfiguration().set("parquet.page.verify-checksum.enabled", "true")
     frames = []
     if directories:
-        parts = [str(file) for directory in directories for file in layout.open_directory(directory).files()]
+        parts = [str(file) for directory in directories for file in open_directory(directory).files()]
         frames.append(session.read.schema(_STORED_TYPE).parquet(*parts))
     if files:
         for file in files:
@@ -63,9 +65,9 @@ def read_traces(session: SparkSession, *paths: str | Path) -> DataFrame:
 def _find(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     found: dict[Path, None] = {}
     for path in paths:
-        here = layout.find_traces(path)
+        here = find_traces(path)
         if not here:
-            sweep = path.is_dir() and layout.is_sweep(path)
+            sweep = path.is_dir() and is_sweep(path)
             remedy = "run the sweep again with --trace --resume" if sweep else "name what antecede wrote"
             raise UsageError("path", str(path), "holds no traces", remedy)
         found.update(dict.fromkeys(here))

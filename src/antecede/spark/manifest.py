@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec
-from antecede.trace import layout
+from antecede.spark.sweep_directory import journal_path, runs_path, write_table
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,8 +67,8 @@ class Manifest:
 
     def __init__(self, out: Path, experiment: str) -> None:
         self.experiment = experiment
-        self._path = layout.runs_path(out, experiment)
-        self._journal = layout.journal_path(out, experiment)
+        self._path = runs_path(out, experiment)
+        self._journal = journal_path(out, experiment)
         self.rows: dict[str, RunRow] = {}
         if self._path.exists():
             self.rows.update((row.key, row) for row in _read_runs(self._path, experiment))
@@ -88,7 +88,7 @@ class Manifest:
         if not self._journal.exists():
             return
         rows = [msgspec.to_builtins(self.rows[key]) for key in sorted(self.rows)]
-        layout.write_table(self._path, pa.Table.from_pylist(rows, schema=RUNS_SCHEMA))
+        write_table(self._path, pa.Table.from_pylist(rows, schema=RUNS_SCHEMA))
         self._journal.unlink()
 
 

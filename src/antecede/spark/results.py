@@ -12,7 +12,7 @@ from antecede.core import UsageError
 from antecede.experiments import Case, Experiment
 from antecede.experiments.summary import Line, measure, summarise
 from antecede.spark.manifest import RunRow
-from antecede.trace import layout
+from antecede.spark.sweep_directory import write_bytes, write_table
 
 VALUES_SCHEMA = pa.schema(
     [
@@ -63,12 +63,12 @@ def write_tables(out: Path, values: Sequence[Mapping[str, Any]], lines: Sequence
     kept_values = [row for row in _rows(out / "values.parquet") if row["experiment"] not in names]
     kept_lines = [line for line in load_summary(out) if line.experiment not in names]
     all_lines = [*kept_lines, *lines]
-    layout.write_table(out / "values.parquet", pa.Table.from_pylist([*kept_values, *values], schema=VALUES_SCHEMA))
-    layout.write_table(
+    write_table(out / "values.parquet", pa.Table.from_pylist([*kept_values, *values], schema=VALUES_SCHEMA))
+    write_table(
         out / "summary.parquet",
         pa.Table.from_pylist([msgspec.to_builtins(line) for line in all_lines], schema=LINES_SCHEMA),
     )
-    layout.write_whole(out / "summary.json", msgspec.json.format(msgspec.json.encode(all_lines), indent=2) + b"\n")
+    write_bytes(out / "summary.json", msgspec.json.format(msgspec.json.encode(all_lines), indent=2) + b"\n")
 
 
 def load_summary(out: Path) -> list[Line]:

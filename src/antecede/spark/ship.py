@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
 #: What a run's outcome depends on. The pipeline around it may change without making old results stale.
-_DECIDES_RESULTS: Final = ("core", "overlay", "protocols", "sim", "trace", "experiments")
+_DECIDES_RESULTS: Final = ("core", "overlay", "protocols", "sim", "trace", "search", "experiments")
 
 #: Applications that have it: Spark refuses a second file of the same name.
 _shipped: Final[set[str]] = set()

@@ -21,9 +21,8 @@ from antecede.spark.plan import Plan, make_plan
 from antecede.spark.results import tabulate, write_tables
 from antecede.spark.session import is_local
 from antecede.spark.ship import code_version
-from antecede.spark.sweep_directory import Asked, claim, environment, write_asked
+from antecede.spark.sweep_directory import Asked, claim, environment, remove_unfinished, write_asked
 from antecede.spark.task import Task, carry_out, now, rows_of
-from antecede.trace import layout
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +54,7 @@ def sweep(
     on_plan: OnPlan = lambda plan: None,
     on_row: OnRow = lambda row, cost: None,
 ) -> SweepResult:
-    """Run `experiments` over `seeds` and write the results under `out`; see `layout` for what lies where.
+    """Run `experiments` over `seeds` and write the results under `out`; see `sweep_directory` for the files.
 
     Interrupted (Ctrl-C), it writes the tables of what is finished and raises `KeyboardInterrupt` again.
     """
@@ -72,7 +71,7 @@ def sweep(
             environment=environment(master),
         )
         write_asked(out, asked)
-        layout.sweep_up(out)
+        remove_unfinished(out)
         cases = {experiment.name: experiment.cases(seeds, full=full) for experiment in experiments}
         manifests = {experiment.name: Manifest(out, experiment.name) for experiment in experiments}
         plan = make_plan(

@@ -1,8 +1,19 @@
-"""The directory of a sweep: who may write there, and what it says of itself (`sweep.json`)."""
+"""The directory of a sweep: the paths of its files, the lock of its writer, and what `sweep.json` says.
+
+DIR/
+  sweep.json                             the request: experiments, seeds, time, code version, machine
+  runs/experiment=NAME/runs.parquet      one row per run: spec, metrics, error, replay command (`manifest`)
+  runs/experiment=NAME/.journal.jsonl    rows that finished since `runs.parquet` was last written
+  values.parquet                         one row per measured value: experiment, setting, seed, …, value
+  summary.parquet, summary.json          one row per line of a result table (`experiments.summary.Line`)
+  audit.parquet, audit.json              one row per run and rule, after `antecede audit DIR`
+  traces/experiment=NAME/KEY/            with --trace: the trace directory of the run whose spec has this key
+"""
 
 import fcntl
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from antecede.core import UsageError
 from antecede.spark.java import check_java
 from antecede.spark.ship import code_version
-from antecede.trace import layout
+from antecede.trace.directory import BUCKETED, EVENTS
 
 _FORMAT = 1
 
@@ -42,7 +55,7 @@ def check_place(out: Path, *, resume: bool) -> None:
     if out.exists() and not out.is_dir():
         raise UsageError("--out", str(out), "is a file", "name a directory")
     there = out.is_dir() and any(name.name != ".lock" for name in out.iterdir())
-    if there and not layout.is_sweep(out):
+    if there and not is_sweep(out):
         raise UsageError("--out", str(out), "holds other files", "name a new directory")
     if there and not resume:
         raise UsageError("--out", str(out), "already holds results", "continue it with --resume, or name another")
@@ -81,7 +94,7 @@ def read_asked(out: Path) -> Asked:
 
 
 def write_asked(out: Path, asked: Asked) -> None:
-    layout.write_whole(out / "sweep.json", msgspec.json.format(msgspec.json.encode(asked), indent=2) + b"\n")
+    write_bytes(out / "sweep.json", msgspec.json.format(msgspec.json.encode(asked), indent=2) + b"\n")
 
 
 def environment(master: str) -> dict[str, Any]:
@@ -100,3 +113,64 @@ def environment(master: str) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "byteorder": sys.byteorder,
     }
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def is_sweep(path: Path) -> bool:
+    return (path / "sweep.json").is_file()
+
+
+def runs_path(out: Path, experiment: str) -> Path:
+    return out / "runs" / f"experiment={experiment}" / "runs.parquet"
+
+
+def journal_path(out: Path, experiment: str) -> Path:
+    return runs_path(out, experiment).with_name(".journal.jsonl")
+
+
+def trace_path(out: Path, experiment: str, key: str) -> Path:
+    return out / "traces" / f"experiment={experiment}" / key
+
+
+def find_traces(path: Path) -> list[Path]:
+    """List every trace under `path` by name: trace directories and trace files, without the other tables of a sweep."""
+    if not path.exists():
+        raise UsageError("path", str(path), "there is no such file or directory", "check the path")
+    if path.is_file():
+        return [path]
+    found: list[Path] = []
+    for directory, names, files in os.walk(path):
+        here = Path(directory)
+        sweep = is_sweep(here)
+        names[:] = sorted(name for name in names if not name.startswith((".", "_")) and not (sweep and name == "runs"))
+        parquet = sorted(name for name in files if name.endswith(".parquet") and not name.startswith("."))
+        if EVENTS in parquet:
+            found.append(here)
+            names.clear()
+        elif parquet and any(name.partition("-")[0] in BUCKETED for name in parquet):
+            raise UsageError("trace", str(here / EVENTS), "is missing beside its buckets", "run it again")
+        elif not sweep:
+            found += [here / name for name in parquet]
+    return found
+
+
+def remove_unfinished(out: Path) -> None:
+    """Remove the traces that a killed sweep left half written. The caller must have claimed the directory."""
+    for left in (out / "traces").glob("experiment=*/.*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace the file `path` by one with `data`, at once."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(data)
+    os.replace(temporary, path)
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Replace the Parquet file `path` by one with `table`, at once."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
+    os.replace(temporary, path)

@@ -20,7 +20,8 @@ from antecede.sim.workloads import WORKLOADS
 from antecede.spark.gc_freeze import freeze_once
 from antecede.spark.manifest import RunRow
 from antecede.spark.ship import code_version
-from antecede.trace import layout
+from antecede.spark.sweep_directory import trace_path
+from antecede.trace.directory import write_directory
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +111,7 @@ def _execute(experiment: Experiment, task: Task) -> tuple[Any, str | None]:
     result = simulate(task.spec, trace=True, measure=plain)
     assert result.trace is not None
     out = Path(task.trace_into)
-    path = layout.trace_path(out, experiment.name, task.spec.key())
-    layout.write_directory(result.trace.table(task.spec.key()), path)
+    path = trace_path(out, experiment.name, task.spec.key())
+    write_directory(result.trace.table(task.spec.key()), path)
     measured = result.metrics if plain else experiment.execute(task.spec)
     return measured, str(path.relative_to(out))

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from antecede.audit.vectorised.columns import READ
-from antecede.trace import Event, layout
+from antecede.trace import Event
+from antecede.trace.directory import EVENTS, ROW, open_directory, part_of, read_part
 
 
 class Source(Protocol):
@@ -24,10 +25,10 @@ class Source(Protocol):
 
 
 class DirectorySource:
-    """A trace directory (`layout`)."""
+    """A trace directory (`trace.directory`)."""
 
     def __init__(self, path: Path) -> None:
-        self._directory = layout.open_directory(path)
+        self._directory = open_directory(path)
 
     @property
     def rows(self) -> int:
@@ -38,8 +39,8 @@ class DirectorySource:
         return self._directory.buckets
 
     def part(self, part: str, bucket: int = 0) -> pa.Table:
-        file = self._directory.path / layout.EVENTS if part == "events" else self._directory.file(part, bucket)
-        return layout.read_part(file, READ[part])
+        file = self._directory.path / EVENTS if part == "events" else self._directory.file(part, bucket)
+        return read_part(file, READ[part])
 
 
 class TableSource:
@@ -48,11 +49,11 @@ class TableSource:
     def __init__(self, table: pa.Table) -> None:
         self.rows = len(table)
         self.buckets = 1
-        table = table.append_column(layout.ROW, pa.array(np.arange(len(table)), pa.int64()))
+        table = table.append_column(ROW, pa.array(np.arange(len(table)), pa.int64()))
         self._parts = {}
         event = pc.cast(table["event"], pa.string())
         for part in READ:
-            names = [each.name.lower() for each in Event if layout.part_of(each) == part]
+            names = [each.name.lower() for each in Event if part_of(each) == part]
             rows = table.select(READ[part]).filter(pc.is_in(event, pa.array(names, pa.string())))
             if part != "events":
                 rows = rows.take(pa.array(np.argsort(rows["node"].to_numpy(), kind="stable")))

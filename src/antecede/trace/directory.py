@@ -1,25 +1,18 @@
-"""Where a sweep keeps what it makes. Everything that reads or writes these places goes through this file.
+"""Writes and reads trace directories: one run's trace, split into Parquet files that are judged one by one.
 
-    DIR/
-      sweep.json                                    what was asked, when, by which code, on what machine
-      runs/experiment=NAME/runs.parquet             one row a run: its spec, metrics, error, replay command (`manifest`)
-      runs/experiment=NAME/.journal.jsonl           rows that finished since `runs.parquet` was last written
-      values.parquet                                one row a measured value: experiment, setting, seed, …, value
-      summary.parquet, summary.json                 one row a line of a result table (`experiments.summary.Line`)
-      audit.parquet, audit.json                     one row a run and rule, after `antecede audit DIR`
-      traces/experiment=NAME/KEY/                   with --trace: the trace of the run whose spec has this key
-        events.parquet                              publish, subscribe, unsubscribe, crash and recover rows
-        deliveries-00.parquet, -01, …               deliver rows, in buckets by receiver: node modulo the number of them
-        packets-00.parquet, -01, …                  send, receive and drop rows, in buckets by node
+    KEY/
+      events.parquet                  publish, subscribe, unsubscribe, crash and recover rows
+      deliveries-00.parquet, -01, …   deliver rows, in buckets by receiver: node modulo the number of buckets
+      packets-00.parquet, -01, …      send, receive and drop rows, in buckets by node
 
-A trace directory holds the one trace schema (`antecede.trace.SCHEMA`), each row exactly once, plus the column `row`:
-the row's place in the run. A single file says that by its order; parts cannot. Buckets are sorted by node and then by
-row, so that one task judges one bucket without sorting, and a node's history is one slice of it. Every file says in
-its metadata which part of what it is, and `events.parquet` how many rows each part must have: a directory that lost a
-file, or gained a foreign one, is refused.
+Every row of the trace (`antecede.trace.SCHEMA`) is in exactly one file, with one more column, `row`: the row's number
+in the run. A single trace file keeps the order of rows by itself; several files cannot. Buckets are sorted by node and
+then by row, so a task judges one bucket without sorting, and a node's history is one slice of it. The metadata of each
+file names the file, and `events.parquet` says how many rows each file must have: a directory with a missing or a
+foreign file is refused.
 
-A directory is written under a hidden name and put in place whole. Integers are delta-encoded and not compressed, which
-on these columns is both the smallest and the fastest to read; text is compressed; pages carry checksums.
+A directory is written under a hidden name and renamed when it is whole. Integers are delta-encoded and not compressed:
+on these columns that is both the smallest and the fastest to read. Text is compressed. Pages carry checksums.
 """
 
 import json
@@ -106,19 +99,19 @@ def write_directory(table: pa.Table, path: Path, *, bucket_rows: int = BUCKET_RO
     for part in BUCKETED:
         files.update(_buckets(part, parts[part], buckets))
     run = table["run"][0].as_py() if len(table) else path.name
-    with Placing(path) as place:
-        write_parts(files, place, run=run, buckets=buckets)
+    with AtomicDirectory(path) as hidden:
+        write_parts(files, hidden, run=run, buckets=buckets)
 
 
-def write_parts(files: dict[str, pa.Table], place: Path, *, run: str, buckets: int) -> None:
-    """Write the parts of a trace directory, already split and sorted, into the empty directory `place`."""
+def write_parts(files: dict[str, pa.Table], path: Path, *, run: str, buckets: int) -> None:
+    """Write the files of a trace directory, already split and sorted, into the empty directory `path`."""
     rows_in = {name: len(part) for name, part in files.items()}
     for name, part in files.items():
         about = {"version": _VERSION, "run": run, "file": name, "buckets": buckets, "rows_in": rows_in}
         metadata = {**(STORED.metadata or {}), _LAYOUT: json.dumps(about).encode()}
         pq.write_table(
             part.replace_schema_metadata(metadata),
-            place / name,
+            path / name,
             compression={column: "zstd" if column in _TEXT else "none" for column in _leaves()},
             use_dictionary=[column for column in _leaves() if column in _TEXT],
             column_encoding={column: "DELTA_BINARY_PACKED" for column in _leaves() if column not in _TEXT},
@@ -126,8 +119,8 @@ def write_parts(files: dict[str, pa.Table], place: Path, *, run: str, buckets: i
         )
 
 
-class Placing:
-    """A directory that appears under its name whole, when the block ends without an error, or not at all."""
+class AtomicDirectory:
+    """Writes a directory under a hidden name; renames it to `path` if the block ends without an error."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -168,6 +161,11 @@ def _buckets(part: str, table: pa.Table, buckets: int) -> Iterator[tuple[str, pa
 def _leaves() -> list[str]:
     names = [field.name for field in STORED if field.name != "deps"]
     return [*names, *(f"deps.list.element.{name}" for name in ("topic", "source", "seq"))]
+
+
+def is_trace_directory(path: Path) -> bool:
+    """Tell whether `path` looks like a trace directory: it has `events.parquet`."""
+    return (path / EVENTS).is_file()
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -224,71 +222,3 @@ def _about(file: Path) -> dict[str, Any]:
     if not about or about.get("version") != _VERSION:
         raise UsageError("trace", str(file), "is no part of a trace directory", "name one antecede wrote")
     return about
-
-
-# -- finding ----------------------------------------------------------------------------------------------------------
-
-
-def is_directory(path: Path) -> bool:
-    return (path / EVENTS).is_file()
-
-
-def find_traces(path: Path) -> list[Path]:
-    """Every trace under `path`, in order of their names: trace directories, and trace files on their own."""
-    if not path.exists():
-        raise UsageError("path", str(path), "there is no such file or directory", "check the path")
-    if path.is_file():
-        return [path]
-    found: list[Path] = []
-    for directory, names, files in os.walk(path):
-        here = Path(directory)
-        sweep = is_sweep(here)
-        names[:] = sorted(name for name in names if not name.startswith((".", "_")) and not (sweep and name == "runs"))
-        parquet = sorted(name for name in files if name.endswith(".parquet") and not name.startswith("."))
-        if EVENTS in parquet:
-            found.append(here)
-            names.clear()
-        elif parquet and any(name.partition("-")[0] in BUCKETED for name in parquet):
-            raise UsageError("trace", str(here / EVENTS), "is missing beside its buckets", "run it again")
-        elif not sweep:
-            found += [here / name for name in parquet]
-    return found
-
-
-# -- the rest of a sweep ----------------------------------------------------------------------------------------------
-
-
-def is_sweep(path: Path) -> bool:
-    return (path / "sweep.json").is_file()
-
-
-def trace_path(out: Path, experiment: str, key: str) -> Path:
-    return out / "traces" / f"experiment={experiment}" / key
-
-
-def sweep_up(out: Path) -> None:
-    """Remove what a killed sweep left half written. Only for who has claimed the directory."""
-    for left in (out / "traces").glob("experiment=*/.*"):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def runs_path(out: Path, experiment: str) -> Path:
-    return out / "runs" / f"experiment={experiment}" / "runs.parquet"
-
-
-def journal_path(out: Path, experiment: str) -> Path:
-    return runs_path(out, experiment).with_name(".journal.jsonl")
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Put `data` in place of whatever `path` held."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
-    os.replace(temporary, path)
-
-
-def write_table(path: Path, table: pa.Table) -> None:
-    """Put `table` in place of whatever `path` held."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
-    os.replace(temporary, path)

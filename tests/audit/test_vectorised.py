@@ -18,12 +18,12 @@ from antecede.audit.vectorised.source import DirectorySource, TableSource
 from antecede.audit.vectorised.thin import thin
 from antecede.audit.vectorised.verdict import Question, graph_to_add, judge_run, read_ledger, survey_bucket
 from antecede.sim import RunSpec, simulate
-from antecede.trace import Event, Row, layout
+from antecede.trace import Event, Row
+from antecede.trace.directory import write_directory
+from tests.audit.judged import same_verdict
 from tests.audit.random_runs import retimed
 from tests.audit.scenario import read_scenario
-
-from .judged import same_verdict
-from .traces import random_trace, table
+from tests.audit.traces import random_trace, table
 
 SCENARIOS = sorted((Path(__file__).parents[1] / "audit" / "scenarios").glob("*.txt"))
 
@@ -42,7 +42,7 @@ def judged_alike(seed: int, directory: Path | None = None) -> tuple[list[Row], Q
     trace = table(rows)
     sources: list[TableSource | DirectorySource] = [TableSource(trace)]
     if directory is not None:
-        layout.write_directory(trace, directory / str(seed), bucket_rows=max(1, len(rows) // random.randint(2, 9)))
+        write_directory(trace, directory / str(seed), bucket_rows=max(1, len(rows) // random.randint(2, 9)))
         sources.append(DirectorySource(directory / str(seed)))
     for source in sources:
         same_verdict(rows, asked, judge_run(source, asked))

@@ -8,7 +8,8 @@ import pyarrow as pa
 from antecede.audit import OUT_OF_ORDER
 from antecede.sim import RunSpec, simulate
 from antecede.trace import Event, Recorder, Row
-from tests.audit.random_runs import Key, causal_run, noise, retimed, with_crashes
+
+from .random_runs import Key, causal_run, noise, retimed, with_crashes
 
 
 def table(rows: Sequence[Row], run: str = "run") -> pa.Table:

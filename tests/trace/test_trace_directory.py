@@ -7,13 +7,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.audit.traces import random_trace, table
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec, simulate
-from antecede.trace import SCHEMA, layout
+from antecede.spark.sweep_directory import find_traces
+from antecede.trace import SCHEMA
+from antecede.trace.directory import (
+    BUCKETED,
+    EVENTS,
+    AtomicDirectory,
+    open_directory,
+    read_directory,
+    read_part,
+    write_directory,
+)
 from antecede.trace.files import read_trace
-
-from .traces import random_trace, table
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +34,12 @@ def trace() -> pa.Table:
 
 @pytest.mark.parametrize("bucket_rows", [10**6, 100, 7, 1])
 def test_a_trace_comes_back_as_it_was(trace: pa.Table, tmp_path: Path, bucket_rows: int) -> None:
-    layout.write_directory(trace, tmp_path / "run", bucket_rows=bucket_rows)
-    found = layout.open_directory(tmp_path / "run")
+    write_directory(trace, tmp_path / "run", bucket_rows=bucket_rows)
+    found = open_directory(tmp_path / "run")
     assert found.run == "a-run"
     assert found.rows == len(trace)
     assert found.buckets == {10**6: 1, 100: 3, 7: 12, 1: 12}[bucket_rows]  # a node is never split
-    back = layout.read_directory(tmp_path / "run")
+    back = read_directory(tmp_path / "run")
     assert back.schema.equals(SCHEMA, check_metadata=True)
     assert back.to_pylist() == trace.to_pylist()
 
@@ -38,17 +47,17 @@ def test_a_trace_comes_back_as_it_was(trace: pa.Table, tmp_path: Path, bucket_ro
 def test_random_traces_come_back(tmp_path: Path) -> None:
     for seed in range(40):
         rows = table(random_trace(Random(seed)), f"run-{seed}")
-        layout.write_directory(rows, tmp_path / str(seed), bucket_rows=1 + seed)
-        assert layout.read_directory(tmp_path / str(seed)).to_pylist() == rows.to_pylist()
+        write_directory(rows, tmp_path / str(seed), bucket_rows=1 + seed)
+        assert read_directory(tmp_path / str(seed)).to_pylist() == rows.to_pylist()
 
 
 def test_buckets_are_sorted_by_node_and_row(trace: pa.Table, tmp_path: Path) -> None:
     """What the audit's speed and correctness rest on."""
-    layout.write_directory(trace, tmp_path / "run", bucket_rows=50)
-    found = layout.open_directory(tmp_path / "run")
-    for part in layout.BUCKETED:
+    write_directory(trace, tmp_path / "run", bucket_rows=50)
+    found = open_directory(tmp_path / "run")
+    for part in BUCKETED:
         for bucket in range(found.buckets):
-            rows = layout.read_part(found.file(part, bucket), ["node", "row", "event"])
+            rows = read_part(found.file(part, bucket), ["node", "row", "event"])
             node, row = rows["node"].to_numpy(), rows["row"].to_numpy()
             assert set(node % found.buckets) <= {bucket}
             places = node * len(trace) + row
@@ -59,35 +68,35 @@ def test_buckets_are_sorted_by_node_and_row(trace: pa.Table, tmp_path: Path) -> 
 
 def test_writing_again_replaces_and_failing_leaves_alone(trace: pa.Table, tmp_path: Path) -> None:
     path = tmp_path / "run"
-    layout.write_directory(trace.slice(0, 50), path, bucket_rows=10)
-    layout.write_directory(trace, path)
-    assert len(layout.read_directory(path)) == len(trace)
-    with pytest.raises(KeyError), layout.Placing(path):
+    write_directory(trace.slice(0, 50), path, bucket_rows=10)
+    write_directory(trace, path)
+    assert len(read_directory(path)) == len(trace)
+    with pytest.raises(KeyError), AtomicDirectory(path):
         raise KeyError
-    assert len(layout.read_directory(path)) == len(trace)
+    assert len(read_directory(path)) == len(trace)
     assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
 
 
 def test_a_part_on_its_own_is_no_trace(trace: pa.Table, tmp_path: Path) -> None:
-    layout.write_directory(trace, tmp_path / "run")
+    write_directory(trace, tmp_path / "run")
     with pytest.raises(UsageError, match="differs from a trace in row"):
         read_trace(tmp_path / "run" / "deliveries-00.parquet")
-    pq.write_table(trace, tmp_path / "run" / layout.EVENTS)
+    pq.write_table(trace, tmp_path / "run" / EVENTS)
     with pytest.raises(UsageError, match=r"events\.parquet': differs from a trace in row"):
-        layout.open_directory(tmp_path / "run")
+        open_directory(tmp_path / "run")
 
 
 def test_other_tools_read_it_too(trace: pa.Table, tmp_path: Path) -> None:
-    layout.write_directory(trace, tmp_path / "traces" / "experiment=e" / "run", bucket_rows=100)
+    write_directory(trace, tmp_path / "traces" / "experiment=e" / "run", bucket_rows=100)
     whole = pq.read_table(tmp_path / "traces")
     assert whole.num_rows == len(trace)
     assert set(whole["experiment"].to_pylist()) == {"e"}
 
 
 def test_finding(trace: pa.Table, tmp_path: Path) -> None:
-    layout.write_directory(trace, tmp_path / "b" / "run")
-    layout.write_directory(trace, tmp_path / "a" / "runs")
+    write_directory(trace, tmp_path / "b" / "run")
+    write_directory(trace, tmp_path / "a" / "runs")
     (tmp_path / "a" / ".hidden").mkdir()
     pq.write_table(trace, tmp_path / "c.parquet")
-    names = [path.relative_to(tmp_path) for path in layout.find_traces(tmp_path)]
+    names = [path.relative_to(tmp_path) for path in find_traces(tmp_path)]
     assert names == [Path("c.parquet"), Path("a/runs"), Path("b/run")]
