@@ -219,6 +219,32 @@ async def test_rows_follow_what_they_name(tmp_path: Path) -> None:
         assert published(tmp_path / "n0") == ["a", "b"]
 
 
+@awaited
+async def test_a_release_right_behind_a_finished_one_does_not_spin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task of the last release is done, and the loop has not run its callback yet."""
+    async with cluster(1, tmp_path) as [node]:
+        releases = node.bulk.releases
+        assert releases is not None
+        await ask(node, Stage("p", 0, rows("a")))
+        finished = asyncio.get_running_loop().create_task(asyncio.sleep(0, 1))
+        await finished
+        releases._running["job"] = finished
+        waits = 0
+        wait = releases._wait
+
+        async def counted(producer: str, task: asyncio.Task[int], deadline: float) -> int:
+            nonlocal waits
+            waits += 1
+            assert waits < 10, "the release waits again and again for a task that is done"
+            return await wait(producer, task, deadline)
+
+        monkeypatch.setattr(releases, "_wait", counted)
+        assert await releases.release("job", 1, (("p", 1),), 5.0) == 1
+        assert published(tmp_path / "n0") == ["a"]
+
+
 @pytest.mark.parametrize(("run", "dies_after"), [(1, 0), (1, 1), (1, 700), (64, 511), (64, 512), (64, 1023)])
 @awaited
 async def test_a_node_that_dies_goes_on_where_it_was(

@@ -92,7 +92,9 @@ class Releases:
             ours = False
             async with self._deciding:
                 task = self._running.get(producer)
-                if task is None:
+                # A task stays in the table until the loop has run its callback: awaiting one that is done does not
+                # yield, so a caller that waited for it here would keep that callback from ever running.
+                if task is None or task.done():
                     last = await self._do(lambda staging: staging.find(producer))
                     if last is not None and last.parts is None and last.batch >= number:
                         await self.discard(tuple(part for part, _ in parts))
@@ -125,8 +127,9 @@ class Releases:
         self._running[batch.producer] = task
 
         def ended(done: "asyncio.Task[int]") -> None:
-            self._running.pop(batch.producer, None)
-            self._waits.pop(batch.producer, None)
+            if self._running.get(batch.producer) is done:
+                del self._running[batch.producer]
+                self._waits.pop(batch.producer, None)
             if not done.cancelled() and done.exception() is not None and not self._closed:
                 log.error("batch %d of %s: %s; it goes on later", batch.batch, batch.producer, done.exception())
 
