@@ -5,13 +5,16 @@ otherwise they hold only what the filters take, which the grants must cover.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from antecede.core import AntecedeError, Message, ProtocolError, UsageError
-from antecede.core.errors import DeniedError, GapError, JournalError, RefusedError
+from antecede.core.errors import DeniedError, GapError, JournalError, RefusedError, StoppedError
 from antecede.journal import JournalFile, Sealed
 from antecede.journal.blocks import DamagedError, decode_deliveries, encode_deliveries
 from antecede.node.bulk.releasing import Releases, Waiting
@@ -43,6 +46,9 @@ from antecede.wire.transport import Reason
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
+
+
+T = TypeVar("T")
 
 
 class BulkService:
@@ -94,7 +100,7 @@ class BulkSession:
         self._grant = grant
         self._releases = releases
         self._path = node.journal.path
-        self._file: JournalFile | None = None
+        self._reader = _Reader(self._path)
         self._task: asyncio.Task[None] | None = None
 
     # -- the connection's owner ----------------------------------------------------------------------------------------
@@ -114,9 +120,8 @@ class BulkSession:
 
     def closed(self, connection: FrameConnection) -> None:
         if self._task is not None:
-            self._task.cancel()  # a release goes on by itself
-        elif self._file is not None:
-            self._file.close()
+            self._task.cancel()  # a release goes on by itself, a thread that reads until it has read
+        self._reader.close()
 
     # -- questions -----------------------------------------------------------------------------------------------------
 
@@ -134,17 +139,16 @@ class BulkSession:
             answer = Failed("usage" if isinstance(error, UsageError) else "stopped", str(error)[:2000])
         finally:
             self._task = None
-            if not self._connection.open and self._file is not None:
-                self._file.close()
         data = TO_CALLER.frame(answer)
         self._node.counts_edge.bytes_sent += len(data)
         self._connection.write(data)
 
     async def _answer(self, question: Question) -> Answer:
         if isinstance(question, ExtentQuery):
-            return await asyncio.to_thread(self._extent, question)
+            return await asyncio.to_thread(self._reader.use, partial(self._extent, question))
         if isinstance(question, Read):
-            return await asyncio.to_thread(self._read, question, self._takes(question.filters))
+            takes = self._takes(question.filters)
+            return await asyncio.to_thread(self._reader.use, partial(self._read, question, takes))
         if isinstance(question, Stage):
             rows = await asyncio.to_thread(self._check_rows, question.rows)
             await self._releases.stage(question.part, question.index, rows, question.rows)
@@ -157,21 +161,15 @@ class BulkSession:
 
     # -- off the loop --------------------------------------------------------------------------------------------------
 
-    def _open(self) -> JournalFile:
-        if self._file is None:
-            self._file = JournalFile(self._path)
-        return self._file
-
-    def _extent(self, question: ExtentQuery) -> ExtentReply:
-        file = self._open()
+    def _extent(self, question: ExtentQuery, file: JournalFile) -> ExtentReply:
         removed, position = file.extent()
         before = file.before(question.time_us) if question.time_us else 0
         within = file.within(question.after, question.last, question.bytes_max) if question.bytes_max else 0
         return ExtentReply(self._node.slot, removed, position, before, within)
 
-    def _read(self, question: Read, takes: Callable[[str], bool] | None) -> Page:
+    def _read(self, question: Read, takes: Callable[[str], bool] | None, file: JournalFile) -> Page:
         page = _Page(question.after, question.last)
-        for one in next(self._open().sealed(question.after, question.last), []):
+        for one in next(file.sealed(question.after, question.last), []):
             if takes is None and len(one.block) <= PAGE_BYTES:
                 page.add(one)
             else:
@@ -205,6 +203,44 @@ class BulkSession:
                 self._node.hub.counts.refused["publish"] += 1
                 raise DeniedError(f"may not publish on {topic!r}")
         return len(rows)
+
+
+class _Reader:
+    """A session's connection to the journal file, used by one thread at a time and closed by the last user.
+
+    SQLite crashes the process when a connection is closed while a thread reads through it. A thread cannot be
+    interrupted, so a session that ends only asks for the end: the thread that reads closes the file when it is done.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: JournalFile | None = None
+        self._in_use = threading.Lock()
+        self._over = False
+
+    def use(self, read: Callable[[JournalFile], T]) -> T:
+        """In a thread: what `read` finds in the journal, opened on first use."""
+        try:
+            with self._in_use:
+                if self._over:
+                    raise StoppedError("the client hung up")
+                if self._file is None:
+                    self._file = JournalFile(self._path)
+                return read(self._file)
+        finally:
+            if self._over:
+                self.close()
+
+    def close(self) -> None:
+        """Close the file now, or let the thread that uses it close it. Never blocks."""
+        self._over = True
+        if self._in_use.acquire(blocking=False):
+            try:
+                if self._file is not None:
+                    self._file.close()
+                    self._file = None
+            finally:
+                self._in_use.release()
 
 
 class _Page:
