@@ -1,7 +1,8 @@
 """Style that matters, as tests: who may import whom, what the pure layers may not touch, and a few habits.
 
 Every package states below what it may import; a package always may import itself. `embedded` is the one module that
-knows client and node both. The judge (`audit`) shares no code with what it judges: it imports the errors and the trace.
+knows client and node both; `loading` is for every package that loads names lazily or needs an extra. The judge
+(`audit`) shares no code with what it judges: it imports the errors and the trace.
 """
 
 import ast
@@ -23,12 +24,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trace": {"core"},
     "audit": {"core.errors", "trace"},
     "wire": {"core"},
-    "journal": {"core", "trace", "wire.envelope"},
+    "loading": {"core.errors"},
+    "journal": {"core", "trace", "wire.envelope", "loading"},
     # The client starts a node for memory:// only, inside the function that is asked for one.
     "client": {"core", "wire", "embedded"},
     # Live links can be given the simulator's faults: the functions that decide them, not the engine.
     "node": {
         *_PROTOCOLS,
+        "loading",
         "wire",
         "journal",
         "sim.network",
@@ -37,14 +40,26 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sim.fault_choices",
     },
     "embedded": {"core", "wire", "client", "node"},
-    "gateway": {*_PROTOCOLS, "wire", "journal"},
+    "gateway": {*_PROTOCOLS, "wire", "journal", "loading"},
     "sim": {*_PROTOCOLS, "trace"},
     "search": _LAB,
     "experiments": {*_LAB, "search"},
-    "spark": {*_LAB, "search", "experiments", "client", "wire", "journal"},
+    "spark": {*_LAB, "loading", "search", "experiments", "client", "wire", "journal"},
     "report": {*_LAB, "experiments", "spark"},
     "testing": {*_LAB, "wire", "journal", "client", "node", "embedded"},
-    "cli": {*_LAB, "search", "experiments", "spark", "report", "client", "wire", "journal", "node", "gateway"},
+    "cli": {
+        *_LAB,
+        "loading",
+        "search",
+        "experiments",
+        "spark",
+        "report",
+        "client",
+        "wire",
+        "journal",
+        "node",
+        "gateway",
+    },
 }
 
 PURE = ("core", "overlay", "protocols")

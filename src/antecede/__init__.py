@@ -8,8 +8,9 @@
 Names are loaded when they are first used: `import antecede` alone costs next to nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from antecede.loading import lazy_names
 
 if TYPE_CHECKING:
     from antecede.client.bus import Bus
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         JournalError,
         LimitError,
         LostHistoryError,
+        MissingExtraError,
         ProtocolError,
         PublishError,
         RefusedError,
@@ -35,32 +37,6 @@ if TYPE_CHECKING:
     )
     from antecede.embedded import Node
     from antecede.node.config import NodeConfig
-
-_WHERE = {
-    "AntecedeError": "core.errors",
-    "Bus": "client.bus",
-    "ConnectionLostError": "core.errors",
-    "DeniedError": "core.errors",
-    "Feed": "client.feed",
-    "GapError": "core.errors",
-    "JournalError": "core.errors",
-    "LimitError": "core.errors",
-    "LostHistoryError": "core.errors",
-    "Message": "client.message",
-    "MessageId": "client.message",
-    "Node": "embedded",
-    "NodeConfig": "node.config",
-    "ProtocolError": "core.errors",
-    "PublishError": "core.errors",
-    "RefusedError": "core.errors",
-    "SlowReaderError": "core.errors",
-    "StoppedError": "core.errors",
-    "SyncBus": "client.sync",
-    "UnreachableError": "core.errors",
-    "UsageError": "core.errors",
-    "connect": "client.connect",
-    "connect_sync": "client.sync",
-}
 
 __all__ = [
     "AntecedeError",
@@ -74,6 +50,7 @@ __all__ = [
     "LostHistoryError",
     "Message",
     "MessageId",
+    "MissingExtraError",
     "Node",
     "NodeConfig",
     "ProtocolError",
@@ -88,9 +65,32 @@ __all__ = [
     "connect_sync",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'antecede' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"antecede.{_WHERE[name]}"), name)
-    return value
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "client.bus": ("Bus",),
+        "client.connect": ("connect",),
+        "client.feed": ("Feed",),
+        "client.message": ("Message", "MessageId"),
+        "client.sync": ("SyncBus", "connect_sync"),
+        "core.errors": (
+            "AntecedeError",
+            "ConnectionLostError",
+            "DeniedError",
+            "GapError",
+            "JournalError",
+            "LimitError",
+            "LostHistoryError",
+            "MissingExtraError",
+            "ProtocolError",
+            "PublishError",
+            "RefusedError",
+            "SlowReaderError",
+            "StoppedError",
+            "UnreachableError",
+            "UsageError",
+        ),
+        "embedded": ("Node",),
+        "node.config": ("NodeConfig",),
+    },
+)

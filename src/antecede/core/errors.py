@@ -30,6 +30,15 @@ class UsageError(AntecedeError, ValueError):
         super().__init__(f"{field} {value!r}: {problem}; {remedy}")
 
 
+class MissingExtraError(AntecedeError):
+    """A library that only an extra installs is missing. Nothing was done; the text has the pip command."""
+
+    def __init__(self, user: str, extra: str) -> None:
+        self.user = user
+        self.extra = extra
+        super().__init__(f"{user} needs the extra {extra}; pip install 'antecede[{extra}]'")
+
+
 class ProtocolError(AntecedeError):
     """A peer sent something the protocol does not allow. Its packet was refused and changed nothing."""
 

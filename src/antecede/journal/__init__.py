@@ -12,8 +12,9 @@ lock.py       one process to a journal
 Names are loaded when they are first used: who only reads a journal needs neither an event loop nor a trace.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from antecede.loading import lazy_names
 
 if TYPE_CHECKING:
     from antecede.journal.blocks import Delivered
@@ -21,21 +22,6 @@ if TYPE_CHECKING:
     from antecede.journal.journal import Identity, Journal, Page
     from antecede.journal.reading import Extent, JournalFile, Sealed, Stored
     from antecede.journal.retention import Retained, Retention
-
-_WHERE = {
-    "Delivered": "blocks",
-    "Extent": "reading",
-    "Identity": "journal",
-    "Journal": "journal",
-    "JournalFile": "reading",
-    "Page": "journal",
-    "Retained": "retention",
-    "Retention": "retention",
-    "Sealed": "reading",
-    "Stored": "reading",
-    "export_rows": "export",
-    "export_trace": "export",
-}
 
 __all__ = [
     "Delivered",
@@ -52,9 +38,13 @@ __all__ = [
     "export_trace",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'antecede.journal' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"antecede.journal.{_WHERE[name]}"), name)
-    return value
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "blocks": ("Delivered",),
+        "export": ("export_rows", "export_trace"),
+        "journal": ("Identity", "Journal", "Page"),
+        "reading": ("Extent", "JournalFile", "Sealed", "Stored"),
+        "retention": ("Retained", "Retention"),
+    },
+)

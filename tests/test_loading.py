@@ -1,0 +1,54 @@
+"""Names are loaded when they are first used, and a missing extra is named with the pip command."""
+
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import antecede
+import antecede.journal
+import antecede.spark
+from antecede.core.errors import MissingExtraError
+from antecede.loading import EXTRAS, need_extra
+
+PACKAGES = (antecede, antecede.journal, antecede.spark)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_every_public_name_is_listed_and_can_be_loaded(package: ModuleType) -> None:
+    listed = set(dir(package))
+    for name in package.__all__:
+        assert name in listed
+        assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        package.nothing  # noqa: B018
+
+
+def test_connecting_loads_neither_protocols_nor_a_node() -> None:
+    code = "import sys, antecede; antecede.connect; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    ).stdout.split()
+    assert "antecede.client.connect" in loaded
+    unwanted = ("protocols", "overlay", "sim", "node", "journal", "trace", "audit")
+    assert not [name for name in loaded if name.startswith(tuple(f"antecede.{package}" for package in unwanted))]
+    assert not {"numpy", "pyarrow", "pandas", "pyspark", "cryptography", "typer"} & set(loaded)
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_an_installed_extra_is_accepted_and_a_missing_one_is_named(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    need_extra(extra, "antecede simulate")
+    for library in EXTRAS[extra]:
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, library, None)
+            with pytest.raises(MissingExtraError) as raised:
+                need_extra(extra, "antecede simulate")
+        assert str(raised.value) == f"antecede simulate needs the extra {extra}; pip install 'antecede[{extra}]'"
+
+
+def test_a_package_of_an_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.delattr(antecede.spark, "causal_sort", raising=False)
+    with pytest.raises(MissingExtraError, match=r"antecede\.spark needs the extra spark"):
+        antecede.spark.causal_sort  # noqa: B018
