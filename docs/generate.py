@@ -10,7 +10,7 @@ from antecede.protocols.registry import PROTOCOLS
 from antecede.sim.fault_choices import FAULTS
 from antecede.sim.networks import NETWORKS
 from antecede.sim.workloads import WORKLOADS
-from antecede.trace.schema import SCHEMA, SCHEMA_VERSION
+from antecede.trace import SCHEMA, SCHEMA_VERSION
 
 TARGET = Path(__file__).with_name("reference.md")
 

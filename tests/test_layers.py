@@ -6,6 +6,8 @@ knows client and node both; `loading` is for every package that loads names lazi
 """
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core": set(),
     "overlay": {"core"},
     "protocols": {"core", "overlay"},
-    "trace": {"core"},
+    "trace": {"core", "loading"},
     "audit": {"core.errors", "trace"},
     "wire": {"core"},
     "loading": {"core.errors"},
@@ -41,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "embedded": {"core", "wire", "client", "node"},
     "gateway": {*_PROTOCOLS, "wire", "journal", "loading"},
-    "sim": {*_PROTOCOLS, "trace"},
+    "sim": {*_PROTOCOLS, "trace", "loading"},
     "search": _LAB,
     "experiments": {*_LAB, "search"},
     "spark": {*_LAB, "loading", "search", "experiments", "client", "wire", "journal"},
@@ -67,6 +69,16 @@ PURE = ("core", "overlay", "protocols")
 IMPURE = frozenset(
     ["asyncio", "time", "random", "socket", "threading", "os", "subprocess", "datetime", "pathlib", "secrets"]
 )
+
+#: What `pip install antecede` runs: modules and packages that import without the libraries of any extra.
+BARE = (
+    *("core", "overlay", "protocols", "wire", "journal", "client", "node", "embedded", "gateway", "loading"),
+    *("trace.schema", "trace.recorder", "sim.network", "sim.networks", "sim.faults", "sim.fault_choices"),
+)
+#: Modules inside BARE that need an extra. Bare modules import them only inside a function, after `need_extra`.
+NEED_AN_EXTRA = frozenset(["overlay.placement"])
+#: Libraries that no bare module may import at module level.
+EXTRA_LIBRARIES = ("jinja2", "numpy", "pandas", "pyarrow", "pyspark", "nats")
 
 LINES_MAX = 500
 
@@ -133,6 +145,32 @@ def test_arrows() -> None:
         ):
             wrong += wrong_arrows(path.read_text(), module_name(path))
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+def test_a_bare_install_can_import_what_it_runs() -> None:
+    names = [module_name(path).removeprefix("antecede.") for path in sources()]
+    bare = [name for name in names if f"{name}.".startswith(tuple(f"{one}." for one in BARE))]
+    assert {"node.node", "client.connect", "sim.networks"} <= set(bare)
+    wanted = [f"antecede.{name}".removesuffix(".__init__") for name in bare if name not in NEED_AN_EXTRA]
+    wanted = [name for name in wanted if not name.endswith("__main__")]  # those run when they are imported
+    assert importing_without_extras(wanted) == []
+
+
+def importing_without_extras(modules: list[str]) -> list[str]:
+    """Import each module in a new process that has none of EXTRA_LIBRARIES. What fails is listed with the reason."""
+    code = f"""
+import importlib, sys
+sys.modules.update(dict.fromkeys({EXTRA_LIBRARIES}))
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(name, error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *modules], stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    )
+    return done.stdout.splitlines()
 
 
 def test_every_package_is_in_the_table() -> None:
@@ -247,6 +285,12 @@ def test_an_unknown_package_is_named_with_what_to_do(module: str, code: str) -> 
     (complaint,) = wrong_arrows(code, module)
     assert "antecede.wormhole" in complaint
     assert "add it to the table" in complaint
+
+
+def test_a_library_of_an_extra_is_seen() -> None:
+    (complaint,) = importing_without_extras(["antecede.core.gate", "antecede.sim.meter"])
+    assert "antecede.sim.meter" in complaint
+    assert "numpy" in complaint
 
 
 def test_a_print_is_seen() -> None:

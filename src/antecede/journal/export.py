@@ -17,8 +17,8 @@ from antecede.core import Message, ProtocolError
 from antecede.core.errors import JournalError
 from antecede.journal.blocks import DamagedError, Delivered, StoredChange, decode_changes, decode_deliveries
 from antecede.journal.schema import open_for_reading
+from antecede.loading import need_extra
 from antecede.trace import Event, Recorder, Row
-from antecede.trace.files import write_trace
 from antecede.wire.envelope import label
 
 _Key: TypeAlias = tuple[str, int, int]
@@ -32,7 +32,13 @@ _EVENTS = {
 
 
 def export_trace(journals: Sequence[Path], trace: Path, *, run: str) -> int:
-    """Write the journals as one trace file; the number of rows. Raises `JournalError` or `UsageError`."""
+    """Write the journals as one trace file; the number of rows. Raises `JournalError` or `UsageError`.
+
+    A trace file is Parquet, which needs the extra `lab`; `export_rows` does without.
+    """
+    need_extra("lab", "exporting a journal as a trace file")
+    from antecede.trace.files import write_trace  # noqa: PLC0415 - a node runs without Arrow
+
     recorder = Recorder()
     for row in export_rows(journals):
         recorder.add(

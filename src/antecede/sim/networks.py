@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from antecede.core.choices import Choice
+from antecede.loading import need_extra
 from antecede.overlay.pastry import Pastry
-from antecede.overlay.placement import place
 from antecede.sim.channels import Gaussian, fast_and_slow, over_pastry
 from antecede.sim.matrix import read_one_way
 from antecede.sim.network import (
@@ -109,7 +109,13 @@ class Matrix(PacketSwitchedChoice, frozen=True, kw_only=True):
         one_way = read_one_way(self.file, nodes)
         if self.place == "file":
             return from_matrix(one_way)
-        order = place(one_way) if self.place == "latency" else random.Random(seed).sample(range(nodes), nodes)
+        if self.place == "random":
+            order = random.Random(seed).sample(range(nodes), nodes)
+        else:
+            need_extra("lab", "the network matrix with place=latency")
+            from antecede.overlay.placement import place  # noqa: PLC0415 - NumPy, which a node does without
+
+            order = place(one_way)
         return from_matrix([[one_way[node][other] for other in order] for node in order])
 
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from antecede.core import UsageError
-from antecede.trace.schema import SCHEMA, SCHEMA_VERSION, Event, Row
+from antecede.trace.arrow import SCHEMA
+from antecede.trace.schema import SCHEMA_VERSION, Event, Row
 
 V = TypeVar("V")
 

@@ -1,4 +1,7 @@
-"""The columns of a trace and what they mean. Audit, metrics, figures and diagrams read only these.
+"""Defines the rows of a trace: which events there are, and what each column means.
+
+The audit, the metrics, the reports and the diagrams read only these columns. `trace.arrow` has the same columns as an
+Arrow schema; this file needs no Arrow, so that a node without the extra `lab` can export its journal as rows.
 
 Rows stand in the order in which things happened; at one node that order is exact, and `time_us` never decreases.
 A packet with several messages has one send row and one receive row *per message*, all with the same packet number;
@@ -7,8 +10,6 @@ a control packet has one of each with source −1 and its kind in `note`.
 
 import enum
 from typing import NamedTuple
-
-import pyarrow as pa
 
 #: Written into every file; a reader refuses what it does not know.
 SCHEMA_VERSION = 1
@@ -54,27 +55,3 @@ class Row(NamedTuple):
     #: On deliver rows: how long the message waited here after it was received.
     held_us: int = -1
     note: str = ""
-
-
-DEPENDENCY = pa.struct([("topic", pa.string()), ("source", pa.int32()), ("seq", pa.int64())])
-
-SCHEMA = pa.schema(
-    [
-        pa.field("run", pa.string(), nullable=False),
-        pa.field("time_us", pa.int64(), nullable=False),
-        pa.field("event", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("node", pa.int32(), nullable=False),
-        pa.field("peer", pa.int32()),
-        pa.field("topic", pa.dictionary(pa.int32(), pa.string())),
-        pa.field("source", pa.int32()),
-        pa.field("seq", pa.int64()),
-        pa.field("packet", pa.int64()),
-        pa.field("bundle", pa.int32()),
-        pa.field("bytes", pa.int32()),
-        pa.field("hops", pa.int32()),
-        pa.field("deps", pa.list_(DEPENDENCY)),
-        pa.field("held_us", pa.int64()),
-        pa.field("note", pa.dictionary(pa.int32(), pa.string())),
-    ],
-    metadata={"antecede.trace": str(SCHEMA_VERSION)},
-)
