@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -278,6 +279,10 @@ def test_a_flipped_bit_is_an_error_not_a_message(tmp_path: Path) -> None:
     play(test)
 
 
+class Twin(msgspec.Struct, array_like=True, tag="test.got"):
+    """Cannot be told from `Got`."""
+
+
 def test_other_refusals(tmp_path: Path) -> None:
     async def test() -> None:
         with pytest.raises(JournalError, match="cannot be locked"):
@@ -290,8 +295,10 @@ def test_other_refusals(tmp_path: Path) -> None:
             await Journal.open(tmp_path / "journal", cluster="other")
         journal = await Journal.open(tmp_path / "journal", cluster="test")
         await journal.close()
-        with pytest.raises(UsageError, match="two have the same name"):
-            await Journal.open(tmp_path / "journal", cluster="test", kept=(Got, type("Got", (), {})))
+        with pytest.raises(UsageError, match="has the tag of Got"):
+            await Journal.open(tmp_path / "journal", cluster="test", kept=(Got, Twin))
+        with pytest.raises(UsageError, match="has no tag"):
+            await Journal.open(tmp_path / "journal", cluster="test", kept=(Got, tuple))
 
     play(test)
 
@@ -301,10 +308,13 @@ def test_unknown_records_are_named(tmp_path: Path) -> None:
         journal = await opened(tmp_path / "journal")
         await append(journal, kept=[Got(message(1))])
         await journal.close()
-        journal = await Journal.open(tmp_path / "journal", cluster="test", kept=(Sent,))
-        with pytest.raises(JournalError, match="unknown type 'Got'"):
-            await journal.kept()
-        await journal.close()
+        for kept in ((Sent,), ()):
+            journal = await Journal.open(tmp_path / "journal", cluster="test", kept=kept)
+            with pytest.raises(JournalError, match=r"unknown tag 'test.got'.*run the protocol that wrote it"):
+                await journal.kept()
+            with pytest.raises(JournalError, match=r"unknown tag 'test.got'.*run the protocol that wrote it"):
+                await journal.shorten_kept(lambda records: records)
+            await journal.close()
 
     play(test)
 

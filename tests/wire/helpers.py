@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
+
+import msgspec
 
 from antecede.core import Message, Packet, Process
 from antecede.journal.batch import Batch
@@ -65,13 +67,13 @@ def introduce(transports: Iterable[TcpTransport]) -> None:
                 one.set_peer(other.node, *other.address)
 
 
-class Sent(NamedTuple):
+class Sent(msgspec.Struct, frozen=True, array_like=True, tag="test.sent"):
     """Kept by `Keeper`: this was published."""
 
     message: Message
 
 
-class Got(NamedTuple):
+class Got(msgspec.Struct, frozen=True, array_like=True, tag="test.got"):
     """Kept by `Keeper`: this came from elsewhere."""
 
     message: Message

@@ -4,7 +4,8 @@ journal.py    opening, appending batches, replay, pull by number, cursors, ident
 retention.py  what to let go of
 reading.py    reading in bulk from outside, beside the node
 export.py     journals as one trace, for the audit
-schema.py     tables, versions, checks on opening
+schema.py     tables, checks on opening
+migration.py  versions, and bringing earlier ones up
 blocks.py     what is stored, as bytes with a checksum
 writer.py     the thread that commits
 lock.py       one process to a journal

@@ -7,7 +7,9 @@ bits; the checksum does, and what fails it is an error that names the journal, n
 
 import zlib
 from collections.abc import Sequence
-from typing import Annotated, TypeAlias, TypeVar
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -113,6 +115,10 @@ class DamagedError(ValueError):
     """A block does not match its checksum or does not decode."""
 
 
+class UnknownRecordError(DamagedError):
+    """A block is sound, but holds a record whose tag is not known here: of another protocol or a later version."""
+
+
 def seal_block(data: bytes) -> bytes:
     return data + zlib.crc32(data).to_bytes(4, "big")
 
@@ -124,13 +130,19 @@ def open_block(block: bytes) -> memoryview:
     return view[:-4]
 
 
+class _Tagged(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Any kept record, of which only the tag is read."""
+
+    tag: str
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _deliveries = msgspec.msgpack.Decoder(DeliveryBlock)
 _lean = msgspec.msgpack.Decoder(LeanBlock)
 _skimmed = msgspec.msgpack.Decoder(SkimmedBlock)
 _lean_deps = msgspec.msgpack.Decoder(list[tuple[tuple[int, int], ...]])
 _changes = msgspec.msgpack.Decoder(list[StoredChange])
-_records = msgspec.msgpack.Decoder(list[tuple[str, msgspec.Raw]])
+_tagged = msgspec.msgpack.Decoder(list[_Tagged])
 
 
 def encode_deliveries(messages: list[Message], held_us: dict[int, int], out_of_order: Sequence[int] = ()) -> bytes:
@@ -179,32 +191,54 @@ def decode_changes(block: bytes) -> list[StoredChange]:
 
 
 class KeptCodec:
-    """The records a protocol keeps, of a closed set of types: structs, named tuples, whatever msgspec can type."""
+    """Encodes and decodes the records a protocol keeps: a closed set of array-like structs, told apart by their tags.
+
+    A block is one array of records, each an array with its tag in front. Python's names are stored nowhere, so classes
+    may be renamed and moved; a tag stays for as long as journals do.
+    """
 
     def __init__(self, types: Sequence[type]) -> None:
-        self._decoders: dict[str, msgspec.msgpack.Decoder[object]] = {
-            kind.__name__: msgspec.msgpack.Decoder(kind) for kind in types
-        }
-        self._names = {kind: kind.__name__ for kind in types}
-        if len(self._decoders) < len(self._names):
-            names = [kind.__name__ for kind in types]
-            raise UsageError("kept records", names, "two have the same name", "rename one: records are stored by name")
+        self._tags: dict[object, str] = {}
+        for kind in types:
+            config = getattr(kind, "__struct_config__", None)
+            if config is None or config.tag is None or not config.array_like:
+                raise UsageError("kept record", kind.__name__, "has no tag", "make it an array_like struct with a tag")
+            if config.tag in self._tags:
+                problem = f"has the tag of {self._tags[config.tag]}"
+                raise UsageError("kept record", kind.__name__, problem, "give each type a tag of its own")
+            self._tags[config.tag] = kind.__name__
+        self._types = frozenset(types)
+        any_of_them: Any = reduce(or_, types) if types else msgspec.Raw
+        self._decoder: msgspec.msgpack.Decoder[list[object]] = msgspec.msgpack.Decoder(list[any_of_them])
 
     def encode(self, records: Sequence[object]) -> bytes:
-        try:
-            return seal_block(_encode([(self._names[type(record)], record) for record in records]))
-        except KeyError as error:
-            raise UsageError(
-                "kept record", error.args[0], "is of a type the journal was not told of", "name it when opening"
-            ) from None
+        for record in records:
+            if type(record) not in self._types:
+                problem = "is of a type the journal was not told of"
+                raise UsageError("kept record", type(record), problem, "name its type when opening the journal")
+        return seal_block(_encode(records))
 
     def decode(self, block: bytes) -> list[object]:
+        """The records of a block. Raises `DamagedError`, and `UnknownRecordError` for a tag not among ours."""
+        body = open_block(block)
         try:
-            return [self._decoders[name].decode(raw) for name, raw in _decode(_records, block)]
-        except KeyError as error:
-            raise DamagedError(f"it holds a record of unknown type {error.args[0]!r}") from None
+            if self._types:
+                return self._decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            self._check_tags(body)
             raise DamagedError(f"a record does not decode ({error})") from None
+        self._check_tags(body)
+        return []
+
+    def _check_tags(self, body: memoryview) -> None:
+        """Raise `UnknownRecordError` when it is an unknown tag that keeps `body` from decoding."""
+        try:
+            tags = [record.tag for record in _tagged.decode(body)]
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return
+        unknown = next((tag for tag in tags if tag not in self._tags), None)
+        if unknown is not None:
+            raise UnknownRecordError(f"it holds a record with the unknown tag {unknown!r}")
 
 
 def _decode(decoder: msgspec.msgpack.Decoder[T], block: bytes) -> T:

@@ -25,6 +25,7 @@ from antecede.journal.blocks import (
     Delivered,
     KeptCodec,
     StoredChange,
+    UnknownRecordError,
     decode_deliveries,
     encode_changes,
     encode_deliveries,
@@ -128,11 +129,7 @@ class Journal:
         self._writer.put(lambda connection: self._write(connection, batch), finished, sync=sync, here=small)
 
     async def kept(self) -> list[object]:
-        def read(connection: sqlite3.Connection) -> list[object]:
-            rows = connection.execute("SELECT block FROM kept ORDER BY number")
-            return [record for (block,) in rows for record in self._kept.decode(block)]
-
-        return await self._read(read)
+        return await self._read(self._all_kept)
 
     async def shorten_kept(self, shorten: Callable[[list[object]], list[object]]) -> tuple[int, int]:
         """Put what `shorten` makes of the kept records in their place; how many there were and are.
@@ -141,8 +138,10 @@ class Journal:
         """
 
         def write(connection: sqlite3.Connection) -> tuple[int, int]:
-            rows = connection.execute("SELECT block FROM kept ORDER BY number").fetchall()
-            records = [record for (block,) in rows for record in self._kept.decode(block)]
+            try:
+                records = self._all_kept(connection)
+            except DamagedError as error:
+                raise self._unreadable(error) from None
             shorter = shorten(records)
             if len(shorter) < len(records):
                 connection.execute("DELETE FROM kept")
@@ -282,9 +281,17 @@ class Journal:
         try:
             return await self._loop.run_in_executor(self._reading, read, self._reader)
         except (DamagedError, sqlite3.DatabaseError) as error:
-            raise JournalError(
-                str(self.path), f"cannot be read ({error})", "stop the node and restore a copy"
-            ) from None
+            raise self._unreadable(error) from None
+
+    def _all_kept(self, connection: sqlite3.Connection) -> list[object]:
+        rows = connection.execute("SELECT block FROM kept ORDER BY number").fetchall()
+        return [record for (block,) in rows for record in self._kept.decode(block)]
+
+    def _unreadable(self, error: Exception) -> JournalError:
+        remedy = "stop the node and restore a copy"
+        if isinstance(error, UnknownRecordError):
+            remedy = "run the protocol that wrote it, or a newer antecede"
+        return JournalError(str(self.path), f"cannot be read ({error})", remedy)
 
     async def _do(self, do: Callable[[sqlite3.Connection], Any]) -> Any:
         future: asyncio.Future[Any] = self._loop.create_future()

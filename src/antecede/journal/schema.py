@@ -1,6 +1,7 @@
 """The tables of a journal, and opening one with every doubt raised before it is used.
 
-Version 1. A newer version is refused by name; an older one would be brought up step by step here.
+A journal of an earlier version is brought up when its node opens it (`migration`); one of a later version is refused by
+name. Readers from outside take all versions up to this one as they are: what they read has not changed since the first.
 """
 
 import sqlite3
@@ -8,9 +9,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from antecede.core.errors import JournalError
-
-#: Of the tables below. Stored as SQLite's `user_version`.
-VERSION: Final = 1
+from antecede.journal.migration import VERSION, bring_up
 
 #: "antc": tells a journal from any other SQLite file.
 APPLICATION: Final = 0x616E7463
@@ -36,7 +35,7 @@ CREATE INDEX ranges_at ON ranges (at);
 CREATE TABLE changes (number INTEGER PRIMARY KEY, position INTEGER NOT NULL, time_us INTEGER NOT NULL,
                       membership INTEGER NOT NULL, block BLOB NOT NULL);
 
--- What the protocol keeps across crashes, oldest first.
+-- What the protocol keeps across crashes, oldest first: records by their tags (`blocks.KeptCodec`).
 CREATE TABLE kept (number INTEGER PRIMARY KEY, block BLOB NOT NULL);
 
 -- How far named readers have read. Retention waits for them.
@@ -64,7 +63,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def open_for_writing(path: Path, check: Check) -> sqlite3.Connection:
-    """Open or create. Raises `JournalError` for what is not a sound journal of this version."""
+    """Open or create, and bring up to this version. Raises `JournalError` for what is not a sound journal."""
     fresh = not path.exists() or path.stat().st_size == 0
     if not fresh:
         check_file(path)
@@ -76,6 +75,7 @@ def open_for_writing(path: Path, check: Check) -> sqlite3.Connection:
             _create(connection)
         else:
             check_contents(connection, path, check)
+            bring_up(connection, path)
         connection.execute("PRAGMA journal_mode=WAL")
         # Checkpoints are made beside the commits (`writer`); this bounds the log should that not keep up.
         connection.execute("PRAGMA wal_autocheckpoint=64000")
@@ -103,7 +103,7 @@ def open_for_reading(path: Path, check: Check | None) -> sqlite3.Connection:
     """Open a journal that may be a running node's: it is neither written nor locked. Without `check` only its version
     is looked at.
 
-    Raises `JournalError` for what is not a journal of this version.
+    Raises `JournalError` for what is not a journal, or one of a later version.
     """
     if not path.exists():
         raise JournalError(str(path), "there is no such file", "check the path")
@@ -136,8 +136,8 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
     if application != APPLICATION:
         raise JournalError(str(path), "is a SQLite file, but not a journal", "name a file antecede wrote")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version != VERSION:
-        problem = f"has schema version {version}, this antecede reads {VERSION}"
+    if not 1 <= version <= VERSION:
+        problem = f"has schema version {version}, this antecede knows 1 to {VERSION}"
         raise JournalError(str(path), problem, "use the antecede that wrote it, or a newer one")
 
 

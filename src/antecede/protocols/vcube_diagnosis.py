@@ -18,6 +18,8 @@ Answers carry only what changed since the tester last asked: usually nothing. St
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
 from antecede.core.limits import CUBE_DIMENSION_MAX
 
@@ -45,7 +47,7 @@ class Reply(Packet, frozen=True, gc=False, tag="diagnosis.reply"):
     news: tuple[tuple[int, int], ...]
 
 
-class Life(NamedTuple):
+class Life(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="diagnosis.life"):
     """Kept across crashes: the counter of this life, so that the next one is higher."""
 
     counter: int
