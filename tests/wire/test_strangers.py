@@ -1,4 +1,4 @@
-"""What comes through the door: nonsense, giants, silence and crowds. Refused, counted, said once; the node unharmed."""
+"""What strangers send: nonsense, giants, silence and crowds. Refused, counted, said once; the node unharmed."""
 
 import asyncio
 import os
@@ -155,7 +155,7 @@ def test_bytes_one_by_one_and_signs_of_life() -> None:
 
 def test_a_host_that_talks_nonsense_is_not_listened_to_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
-        limits = replace(QUICK, door=AdmissionLimits(malformed_burst=5, malformed_per_s=20.0))
+        limits = replace(QUICK, admission=AdmissionLimits(malformed_burst=5, malformed_per_s=20.0))
         node = tcp(0, limits=limits)
         await node.start(told := Recorded())
         for _ in range(40):
@@ -173,7 +173,7 @@ def test_a_host_that_talks_nonsense_is_not_listened_to_for_a_while(caplog: pytes
 
 def test_too_many_connections_and_too_many_in_their_handshake() -> None:
     async def test() -> None:
-        limits = replace(QUICK, door=AdmissionLimits(connections_max=3, handshakes_max=2))
+        limits = replace(QUICK, admission=AdmissionLimits(connections_max=3, handshakes_max=2))
         node = tcp(0, limits=limits)
         await node.start(Recorded())
         silent = [await asyncio.open_connection(*node.address) for _ in range(4)]
@@ -196,7 +196,7 @@ def test_too_many_connections_and_too_many_in_their_handshake() -> None:
 
 def test_silence_in_a_handshake_and_on_a_link() -> None:
     async def test() -> None:
-        limits = replace(QUICK, alive_s=0.02, silent_s=0.1, door=AdmissionLimits(handshake_s=0.1))
+        limits = replace(QUICK, alive_s=0.02, silent_s=0.1, admission=AdmissionLimits(handshake_s=0.1))
         node = tcp(0, limits=limits)
         await node.start(told := Recorded())
         assert await say(node) == b""
@@ -317,7 +317,7 @@ def test_dialling_something_else() -> None:
     asyncio.run(test())
 
 
-def test_a_doorman_forgets_the_oldest_not_the_newest() -> None:
+def test_admission_control_forgets_the_oldest_not_the_newest() -> None:
     counts = Counts()
     admission = AdmissionControl(AdmissionLimits(malformed_burst=1), counts)
     for number in range(3000):

@@ -5,16 +5,16 @@ It is always the same node: positions and batches are a node's own.
 """
 
 import asyncio
+import random
 import ssl
-import time
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from antecede.client.dialler import PASSING
 from antecede.core import AntecedeError, ProtocolError, UsageError
 from antecede.core.errors import DeniedError, GapError, RefusedError, StoppedError, UnreachableError
 from antecede.wire.address import split_address
+from antecede.wire.backoff import Backoff, redial
 from antecede.wire.bulk import (
     ANSWER_BYTES_MAX,
     ROLE,
@@ -62,6 +62,7 @@ class Caller:
         self._tls = tls
         self._timeout_s = timeout_s
         self._patience_s = patience_s
+        self._backoff = Backoff(random.Random(f"{name}/{url}"))
         self._loop = asyncio.new_event_loop()
         self._line: _Line | None = None
 
@@ -91,17 +92,14 @@ class Caller:
 
     def _patiently(self, attempt: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Again and again, as long as patience lasts and the node does not say no."""
-        deadline = time.monotonic() + self._patience_s
-        pause_s = 0.05
-        while True:
-            try:
-                return self._loop.run_until_complete(attempt())
-            except (BrokenError, UnreachableError, RefusedError) as error:
-                final = isinstance(error, RefusedError) and error.reason not in PASSING
-                if final or time.monotonic() + pause_s > deadline:
-                    raise
-            time.sleep(pause_s)
-            pause_s = min(2.0, 2 * pause_s)
+        return self._loop.run_until_complete(
+            redial(
+                attempt,
+                self._backoff,
+                patience_s=self._patience_s,
+                retried=(BrokenError, UnreachableError, RefusedError),
+            )
+        )
 
     async def _dial(self) -> "_Line":
         line = _Line()

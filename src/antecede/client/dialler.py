@@ -1,20 +1,17 @@
 """Reaching a node, and reaching one again."""
 
-import asyncio
 import random
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from antecede.core.errors import ConnectionLostError, RefusedError, UnreachableError
 from antecede.wire.address import join_address, split_address
+from antecede.wire.backoff import Backoff, may_pass, redial
 from antecede.wire.codec import FRAME_BYTES_MAX, Hello, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import greet
 from antecede.wire.requests import ROLE, SPEAKS
-
-#: Refusals that may pass by themselves.
-PASSING: Final = frozenset(["busy", "closing", "rate"])
 
 
 class Adopter(Protocol):
@@ -50,7 +47,7 @@ class Dialler:
         self._patience_s = patience_s
         self._dial = dial
         self._on_close = on_close
-        self._rng = random.Random(f"{name}/{self.where}")
+        self._backoff = Backoff(random.Random(f"{name}/{self.where}"))
 
     async def dial(self, bus: Adopter) -> None:
         """Reach one of the addresses. Raises what the last one said."""
@@ -67,20 +64,17 @@ class Dialler:
 
     async def redial(self, bus: Adopter) -> None:
         """Again, with pauses, as long as patience lasts. Raises `ConnectionLostError`, or a refusal that is final."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._patience_s
-        pause = 0.05
-        while True:
-            try:
-                await self.dial(bus)
-                return
-            except (RefusedError, UnreachableError) as error:
-                if isinstance(error, RefusedError) and error.reason not in PASSING:
-                    raise
-                if loop.time() + pause > deadline:
-                    raise ConnectionLostError(f"{self.where} was lost and not reached again: {error}") from None
-            await asyncio.sleep(pause * self._rng.uniform(0.5, 1.0))
-            pause = min(2.0, pause * 2)
+        try:
+            await redial(
+                lambda: self.dial(bus),
+                self._backoff,
+                patience_s=self._patience_s,
+                retried=(RefusedError, UnreachableError),
+            )
+        except (RefusedError, UnreachableError) as error:
+            if not may_pass(error):
+                raise
+            raise ConnectionLostError(f"{self.where} was lost and not reached again: {error}") from None
 
     async def close(self) -> None:
         if self._on_close is not None:

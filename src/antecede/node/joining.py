@@ -11,6 +11,7 @@ the others wait. So a cluster that starts all at once comes up as one.
 
 import asyncio
 import logging
+import random
 import ssl
 from collections.abc import Callable
 from typing import Annotated, Final
@@ -22,6 +23,7 @@ from antecede.core import ProtocolError, UsageError
 from antecede.core.errors import RefusedError, UnreachableError
 from antecede.node.roster import Member, Roster
 from antecede.wire.address import split_address
+from antecede.wire.backoff import Backoff
 from antecede.wire.codec import Hello, RecordCodec, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import greet
@@ -190,6 +192,7 @@ class Introduction:
     async def take_place(self, seeds: tuple[str, ...], own: str, incarnation: int) -> Member:
         """This node's place. Waits, with growing pauses, for a seed to answer."""
         failures = 0
+        backoff = Backoff(random.Random(f"{self._name}/{incarnation}"), first_s=0.2)
         while True:
             reached, problems = await self.ask_all((set(seeds) | self._known()) - {own})
             refusal = next((one for one in problems if isinstance(one, RefusedError) and _final(one)), None)
@@ -205,7 +208,7 @@ class Introduction:
             if failures in (0, 5) and not reached:
                 log.warning("no seed answers yet (%s); waiting", "; ".join(map(str, problems)))
             failures += 1
-            await asyncio.sleep(min(2.0, 0.1 * 2 ** min(failures, 5)))
+            await asyncio.sleep(backoff.pause_s(failures))
 
     async def _wish(self, reached: set[str]) -> Member | None:
         """Have a place from the lowest node there is. None: it did not answer, look again."""

@@ -3,8 +3,7 @@
 One connection between two nodes carries packets both ways. Either may dial; should both, the connection dialled by the
 *lower* number stays, and the other is retired without loss (`tcp_link`). A node that has restarted (a higher
 incarnation) replaces its former life's connection, never the other way round; a node never links with itself. A broken
-link is dialled again after pauses that double from `pause_s` to `pause_s_max`, each shortened at random so that a
-restarted cluster does not dial in step.
+link is dialled again with back-off (`backoff`).
 
 What is sent while a link is down waits in the peer's queue. The queue's bounds and the policy when it is full are those
 of `live.transport`: `queue_bytes_high` (congested; counts only while the link is up, since one dead peer must not stop
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from antecede.core import Packet, UsageError
 from antecede.core.errors import RefusedError, UnreachableError
 from antecede.wire.admission import AdmissionLimits
+from antecede.wire.backoff import Backoff
 from antecede.wire.codec import Hello, PacketCodec, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import greet
@@ -37,6 +37,7 @@ class TcpLimits:
     #: number of peers is what a node may hold for slow ones.
     queue_bytes_high: int = 2 * 1024 * 1024
     queue_bytes_max: int = 16 * 1024 * 1024
+    #: Pauses before a broken link is dialled again: the first, and the longest.
     pause_s: float = 0.05
     pause_s_max: float = 5.0
     #: A sign of life is sent when nothing else was for this long; a link is given up when nothing came for
@@ -45,7 +46,7 @@ class TcpLimits:
     silent_s: float = 10.0
     #: How long `close` waits for goodbyes.
     grace_s: float = 2.0
-    door: AdmissionLimits = field(default_factory=AdmissionLimits)
+    admission: AdmissionLimits = field(default_factory=AdmissionLimits)
 
 
 class TcpTransport(Transport):
@@ -76,7 +77,7 @@ class TcpTransport(Transport):
             host=host,
             port=port,
             tls=tls,
-            limits=self.limits.door,
+            limits=self.limits.admission,
             counts=self.counts,
             bytes_max=codec.frame_bytes_max,
         )
@@ -85,7 +86,11 @@ class TcpTransport(Transport):
         self.on_clash: Callable[[Hello], None] | None = None
         self.peers: dict[int, Peer] = {}
         self._tls = tls
-        self._rng = random.Random(f"{seed}/{cluster}/{node}/{incarnation}")
+        self._backoff = Backoff(
+            random.Random(f"{seed}/{cluster}/{node}/{incarnation}"),
+            first_s=self.limits.pause_s,
+            longest_s=self.limits.pause_s_max,
+        )
         self._handler: Handler | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._links: set[Link] = set()
@@ -299,7 +304,7 @@ class TcpTransport(Transport):
         try:
             while peer.link is None and peer.address is not None:
                 if peer.failures:
-                    await asyncio.sleep(self._pause(peer.failures))
+                    await asyncio.sleep(self._backoff.pause_s(peer.failures))
                     if peer.link is not None:
                         return
                 await self._dial_once(peer, *peer.address)
@@ -340,7 +345,7 @@ class TcpTransport(Transport):
                 hello,
                 adopt,
                 tls=None if self._tls is None else self._tls.client,
-                timeout_s=self.limits.door.handshake_s,
+                timeout_s=self.limits.admission.handshake_s,
                 bytes_max=self.codec.frame_bytes_max,
             )
         except (RefusedError, UnreachableError) as error:
@@ -348,11 +353,6 @@ class TcpTransport(Transport):
             peer.problem = str(error)
             if isinstance(error, RefusedError) and error.reason != Reason.DUPLICATE:
                 self.listener.admission.refused(host, f"by peer: {error.reason}", error.detail)
-
-    def _pause(self, failures: int) -> float:
-        """Doubling, with the second half at random."""
-        longest = min(self.limits.pause_s_max, self.limits.pause_s * 2.0 ** min(failures - 1, 30))
-        return longest * self._rng.uniform(0.5, 1.0)
 
     # -- answering ---------------------------------------------------------------------------------------------------
 
