@@ -135,7 +135,7 @@ operation = st.one_of(
     st.tuples(st.just("offer"), one_or_two_places, st.lists(places, max_size=3), st.lists(places, max_size=1)),
     st.tuples(st.just("offer"), st.lists(places, min_size=1, max_size=1), st.just([]), st.just([])),
     st.tuples(st.just("again"), st.integers(0, 50)),
-    st.tuples(st.sampled_from(["floor", "skip", "account"]), streams, numbers),
+    st.tuples(st.sampled_from(["floor", "skip", "mark_settled"]), streams, numbers),
     st.just(("drain",)),
 )
 # As many long runs as short ones: lists left to themselves are short.
@@ -156,7 +156,7 @@ def check_against_slow_gate(steps: Sequence[tuple[object, ...]], contiguous: boo
                 _same_verdict(gate, slow, offered[-1])
             case ("again", int() as which) if offered:
                 _same_verdict(gate, slow, offered[which % len(offered)])
-            case ("floor" | "skip" | "account" as what, stream, n):
+            case ("floor" | "skip" | "mark_settled" as what, stream, n):
                 getattr(gate, what)(stream, n)
                 getattr(slow, what)(stream, n)
             case ("drain",):

@@ -17,7 +17,7 @@ def test_a_resumed_gate_says_what_the_first_would_have_said(seed: int) -> None:
     for name in range(200):
         if rng.random() < 0.1:
             moved: Gate[int] = Gate()
-            moved.resume(second.accounts())
+            moved.resume(second.settled())
             for one, (pos, needs) in held.items():
                 assert moved.offer(one, (pos,), needs) is Verdict.WAITING
             second = moved
@@ -44,4 +44,4 @@ def test_a_gate_that_has_begun_does_not_resume() -> None:
     gate: Gate[str] = Gate()
     gate.offer("a", (("x", 1),))
     with pytest.raises(UsageError, match="has begun already"):
-        gate.resume(Gate[str]().accounts())
+        gate.resume(Gate[str]().settled())

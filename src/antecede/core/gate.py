@@ -1,20 +1,23 @@
-"""The gate: holds messages until they are deliverable, and says which became so. It exists once.
+"""The gate holds messages until they are deliverable, and returns them in order. Every protocol uses this one.
 
-Every ordering of the five papers is *named counters plus "wait until they reach these values"*. A message has
-a position in one or more streams (`pos`), lower bounds it waits for (`needs`), and for total order upper bounds
-it must not be overtaken by (`caps`). What differs between protocols is only who fills these in:
+Every ordering of the five papers is a set of named counters, and messages that wait until counters reach given values.
+A message has a position in one or more streams (`pos`) and lower bounds that it waits for (`needs`). In total order it
+also has upper bounds that no counter may pass before it is delivered (`caps`). Protocols differ only in these headers:
 
-    ordering                 stream           needs                              caps
-    FIFO                     (source, topic)  –                                  –
-    causal, one topic        source           barrier or changed clock entries   –
-    causal across topics     (source, topic)  frontier of the topics I take      –
-    localized                link             my column of the dependencies      –
-    rounds                   broker           ages                               –
-    total                    topic            timestamp, before                  timestamp
+    ordering                 stream           needs                                   caps
+    FIFO                     (source, topic)  –                                       –
+    causal, one topic        source           barrier or changed clock entries        –
+    causal across topics     (source, topic)  frontier of the topics the node takes   –
+    localized                link             the node's column of the dependencies   –
+    rounds                   broker           ages                                    –
+    total                    topic            timestamp, before                       timestamp
 
-Two rules keep it fast. A message waits on its *first* missing need only, and resumes the scan there when that
-counter has moved: the cost of a message is proportional to its own header, never to what is held. A counter that
-moves wakes exactly those that waited for the value it reached.
+A position is *settled* once its message was delivered, tagged as out of order or given up, or once it lies at or below
+the floor of its stream.
+
+Two rules keep the gate fast. A message waits on its first missing need only, and resumes the scan there when that
+counter has risen: a message costs time in proportion to its own header, however many are held. A counter that rises
+wakes exactly the messages that waited for the values it passed.
 """
 
 import enum
@@ -23,17 +26,18 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from antecede.core.errors import UsageError
 from antecede.core.limits import HELD_MESSAGES_MAX
+from antecede.core.numbers import absorb
 
 T = TypeVar("T")
 Stream: TypeAlias = Hashable
-#: "this stream has reached at least n"
+#: "This stream has reached at least n."
 Need: TypeAlias = tuple[Stream, int]
 
 
 class _Levels(dict[Stream, int]):
-    """Counter values; one never heard of stands at 0 and takes no room.
+    """Counter values. A stream that is not in the dict stands at 0.
 
-    Where it counts, ask with `get(stream, 0)`: what a subclass does for an absent key costs even where none is absent.
+    Hot paths ask with `get(stream, 0)`: indexing a subclass that defines `__missing__` is slower for present keys too.
     """
 
     __slots__ = ()
@@ -45,14 +49,33 @@ class _Levels(dict[Stream, int]):
 class Counters(Generic[T]):
     """Named counters that only rise, and items that wait until some of them reach given values."""
 
-    __slots__ = ("_waiting", "level", "waiting")
+    __slots__ = ("_waiting", "beyond", "level", "waiting")
 
     def __init__(self) -> None:
         self.level = _Levels()
+        #: By stream: numbers added beyond a hole. The counter stands below the hole.
+        self.beyond: dict[Stream, set[int]] = {}
         #: How many items wait.
         self.waiting = 0
         # stream -> level -> items waiting for it, each with those of its needs that were not looked at yet.
         self._waiting: dict[Stream, dict[int, list[tuple[T, Iterator[Need]]]]] = {}
+
+    def has(self, stream: Stream, n: int) -> bool:
+        """Is `n` at or below the counter, or among the numbers beyond a hole?"""
+        return n <= self.level.get(stream, 0) or n in self.beyond.get(stream, ())
+
+    def add(self, stream: Stream, n: int) -> list[T]:
+        """Add the number `n`, and raise the counter as far as there is no hole. Returns the items that became free."""
+        if n > self.level.get(stream, 0) + 1:
+            self.beyond.setdefault(stream, set()).add(n)
+            return []
+        return self.raise_to(stream, n)
+
+    def start_after(self, stream: Stream, n: int) -> list[T]:
+        """Count every number up to `n` as added. Returns the items that became free."""
+        if stream in self.beyond:
+            self.beyond[stream] = {number for number in self.beyond[stream] if number > n}
+        return self.raise_to(stream, n)
 
     def met(self, needs: Iterable[Need]) -> bool:
         level = self.level
@@ -76,17 +99,21 @@ class Counters(Generic[T]):
         return True
 
     def raise_to(self, stream: Stream, n: int) -> list[T]:
-        """Set `stream` to `n` if that is higher. Returns the items that now have all they need."""
+        """Raise `stream` to `n`, and over the numbers added right behind it. Returns the items that became free."""
         level = self.level
         old = level.get(stream, 0)
         if n <= old:
             return []
+        if self.beyond and stream in self.beyond:
+            n = absorb(n, self.beyond[stream])
+            if not self.beyond[stream]:
+                del self.beyond[stream]
         level[stream] = n
         waiting = self._waiting.get(stream)
         if waiting is None:
             return []
-        # Look at the levels passed or at the levels waited for, whichever are fewer: a stream that jumps by two at a
-        # time must not look through everything that is held each time.
+        # Scan the levels passed or the levels waited for, whichever are fewer: a stream that jumps by two each time
+        # must not scan everything that is held each time.
         reached: Sequence[int] = range(old + 1, n + 1)
         if len(reached) > len(waiting):
             reached = sorted(value for value in waiting if value <= n)
@@ -101,91 +128,91 @@ class Counters(Generic[T]):
         return satisfied
 
     def missing(self) -> dict[Stream, int]:
-        """For each stream somebody waits on, the highest value waited for: what a pull would ask for."""
+        """For each stream that an item waits on, the highest value waited for: what a pull would ask for."""
         return {stream: max(waiting) for stream, waiting in self._waiting.items()}
 
 
 class Verdict(enum.Enum):
-    """What the gate says of a message that was offered."""
+    """The gate's answer to a message that was offered."""
 
-    READY = "ready"  # it comes out of the next `drain`
-    WAITING = "waiting"  # held: something it needs is missing
-    DUPLICATE = "duplicate"  # delivered, held or accounted for already: drop it
-    LATE = "late"  # given up on, or overtaken: it cannot be delivered in order any more
-    FULL = "full"  # the bound on held messages is reached: not taken, offer it again
+    READY = "ready"  # the next `drain` returns it
+    WAITING = "waiting"  # held: a message it needs is missing
+    DUPLICATE = "duplicate"  # its position is held or settled: drop it
+    LATE = "late"  # its position was given up or overtaken: it cannot be delivered in order any more
+    FULL = "full"  # the bound on held messages is reached: refused, offer it again
 
 
-#: Bound once: looking up a member of an enumeration costs as much as a call, and these are asked for at every message.
+#: Bound once: looking up a member of an enumeration costs as much as a call, and every message needs these.
 READY, WAITING, FULL = Verdict.READY, Verdict.WAITING, Verdict.FULL
 
 
-class Accounts(NamedTuple):
-    """What a gate remembers beside the messages it holds: enough to go on in another process."""
+class Settled(NamedTuple):
+    """The settled positions of a gate. With the messages it holds, a gate in another process can go on from here."""
 
     #: `reached` of every stream that has moved.
     levels: dict[Stream, int]
-    #: Positions accounted for beyond a hole.
+    #: Positions settled beyond a hole.
     beyond: dict[Stream, set[int]]
-    #: Positions given up, of which nothing has come.
+    #: Positions given up whose messages have not arrived.
     given_up: dict[Stream, set[int]]
 
 
-#: A message inside the gate with its place in the order: (item, pos, caps). A tuple: one is made for every message.
+#: A held message: (item, pos, caps). A plain tuple, since one is made for every message.
 _Entry: TypeAlias = tuple[T, Sequence[Need], Sequence[Need]]
 
 
 class Gate(Generic[T]):
-    """Takes messages in any order, gives them back in an order that respects their headers, each once.
+    """Takes messages in any order, and returns each once, in an order that respects their headers.
 
-    With `contiguous` positions (the default) a message also waits for the one just before it in each of its
-    streams. Without, positions may jump (rounds) and only `needs` are waited for.
+    With `contiguous` positions (the default) a message also waits for the one just before it in each of its streams.
+    Without, positions may jump (rounds), and a message waits for its `needs` only.
     """
 
     def __init__(self, *, contiguous: bool = True, held_max: int = HELD_MESSAGES_MAX) -> None:
         if held_max < 1:
-            raise UsageError("held_max", held_max, "a gate that may hold nothing orders nothing", "use at least 1")
+            raise UsageError("held_max", held_max, "a gate must be able to hold a message", "use at least 1")
         self._contiguous = contiguous
         self._held_max = held_max
-        # What is accounted for (delivered, tagged or given up) without a hole, and who waits for more.
+        # Positions settled without a hole, and the messages that wait for more of them.
         self._got: Counters[_Entry[T]] = Counters()
-        # Positions accounted for beyond a hole.
-        self._beyond: dict[Stream, set[int]] = {}
-        # Where the last position accounted for was tagged, skipped or late: the last that was delivered in order or is
-        # before our time. Elsewhere that is `_got`, and so nothing is written down for most streams (see `_have`).
+        # Positions settled beyond a hole: the counters' own dict.
+        self._beyond = self._got.beyond
+        # The last position delivered in order or at the floor, for streams whose last settled position is another
+        # (tagged, skipped or late). For most streams the two are equal, and nothing is stored (see `_have`).
         self._have_less: dict[Stream, int] = {}
-        # Positions given up: an arrival there is late, not a duplicate.
+        # Positions given up: a message that arrives there is late, not a duplicate.
         self._skipped: dict[Stream, set[int]] = {}
-        # Positions before our time (a join, a restart).
+        # Where this node's part of a stream begins (a join, a restart).
         self._floor = _Levels()
         self._inside: set[Need] = set()
-        # Positions inside that were dealt with outside meanwhile: their messages are dropped when their turn comes.
+        # Positions of held messages that were settled outside the gate: these messages are dropped at their turn.
         self._void: set[Need] = set()
         self._ready: list[_Entry[T]] = []
         self._late: list[T] = []
 
     @property
     def held(self) -> int:
-        """Messages that wait for something."""
+        """How many messages wait for a missing one."""
         return self._got.waiting
 
     def reached(self, stream: Stream) -> int:
-        """Up to where `stream` is accounted for without a hole."""
+        """The position up to which `stream` is settled without a hole."""
         return self._got.level[stream]
 
-    def accounted(self, stream: Stream, n: int) -> bool:
-        """Is position `n` dealt with: delivered, tagged, given up, or before our time?"""
-        return n <= self._got.level[stream] or n in self._beyond.get(stream, ())
+    def is_settled(self, stream: Stream, n: int) -> bool:
+        """Was position `n` delivered, tagged or given up, or is it at or below the floor?"""
+        return self._got.has(stream, n)
 
     def levels(self) -> dict[Stream, int]:
         """`reached` of every stream that has moved."""
         return dict(self._got.level)
 
     def missing(self) -> dict[Stream, int]:
-        """For each stream somebody waits on, the highest position waited for."""
+        """For each stream that a message waits on, the highest position waited for."""
         return self._got.missing()
 
     def offer(self, item: T, pos: Sequence[Need], needs: Sequence[Need] = (), caps: Sequence[Need] = ()) -> Verdict:
-        """Give a message to the gate. When the verdict is READY, `drain` has news."""
+        """Give a message to the gate. After the verdict READY, call `drain`."""
         got, inside = self._got, self._inside
         level = got.level
         behind = False
@@ -193,7 +220,7 @@ class Gate(Generic[T]):
             stream, n = place
             reached = level.get(stream, 0)
             if n <= reached or place in inside or (self._beyond and n in self._beyond.get(stream, ())):
-                # What is before our time in one of its streams may be news in another, which must not stall.
+                # A message below the floor of one stream may be new in another, which must not stall.
                 news = [place for place in pos if place[1] > self._floor[place[0]]]
                 if 0 < len(news) < len(pos):
                     return self.offer(item, news, needs, caps)
@@ -214,10 +241,9 @@ class Gate(Generic[T]):
         return READY
 
     def admit(self, stream: Stream, n: int, needs: Iterable[Need] = ()) -> bool:
-        """The common case in one step: true when a message at this position is deliverable, which it then counts as.
+        """Settle a message as delivered if it is next in its stream, has all it needs, and no message waits for it.
 
-        That is when it is next in its stream, all it needs is there, and nothing else waits for it. Otherwise nothing
-        has happened: `offer` it.
+        This is the common case in one step. On False nothing has changed: `offer` the message.
         """
         got = self._got
         level = got.level
@@ -235,7 +261,7 @@ class Gate(Generic[T]):
         return True
 
     def admit_run(self, stream: Stream, first: int, last: int) -> bool:
-        """`admit` for messages of one stream that need nothing else, all of them or none."""
+        """`admit` consecutive messages of one stream without needs: all of them or none."""
         got = self._got
         if got.level.get(stream, 0) != first - 1 or not self._contiguous:
             return False
@@ -247,7 +273,7 @@ class Gate(Generic[T]):
         return True
 
     def drain(self) -> list[T]:
-        """The messages that may be delivered now, in order. Those that waited only for these are among them."""
+        """Return the messages that may be delivered now, in order, with those that waited only for these."""
         out: list[T] = []
         ready, inside, have_less = self._ready, self._inside, self._have_less
         for item, pos, caps in ready:  # grows while we walk it
@@ -263,34 +289,32 @@ class Gate(Generic[T]):
                 stream, n = place
                 inside.discard(place)
                 if delivered and not self._beyond and stream not in have_less:
-                    woken = self._got.raise_to(stream, n)  # what `_account` does when nothing unusual happened
+                    woken = self._got.raise_to(stream, n)  # what `_settle` does in the common case
                 else:
-                    woken = self._account(stream, n, delivered)
+                    woken = self._settle(stream, n, delivered)
                 if woken:
                     ready += woken
         ready.clear()
         return out
 
     def take_late(self) -> list[T]:
-        """Messages that were overtaken while they waited. They are accounted for and not in any `drain`."""
+        """Return the messages that were overtaken while they waited. They are settled, and no `drain` returns them."""
         late, self._late = self._late, []
         return late
 
     def floor(self, stream: Stream, n: int) -> None:
-        """Start `stream` after `n`: what lies at or below it was before our time, also what is held of it."""
+        """Start `stream` after `n`: positions up to `n` are settled, and held messages there are dropped."""
         if n > self._floor[stream]:
             self._floor[stream] = n
             have = max(self._have(stream), n)
-            if stream in self._beyond:
-                self._beyond[stream] = {position for position in self._beyond[stream] if position > n}
-            self._ready.extend(self._jump(stream, n))
+            self._ready.extend(self._got.start_after(stream, n))
             self._set_have(stream, have)
 
     def skip(self, stream: Stream, n: int) -> int:
-        """Give up on what is missing of `stream` up to `n`; should it come after all, it is late. Returns how many.
+        """Give up the missing positions of `stream` up to `n`. Returns how many. A message that arrives there is late.
 
-        What is held of the stream keeps its turn: only the holes are filled. Where positions jump there are no holes
-        to fill behind a held message, only before it: skip again once it is delivered.
+        Held messages of the stream keep their turn: only holes are filled. Where positions jump, only holes before the
+        first held message are filled: skip again once it is delivered.
         """
         skipped = 0
         for position in range(self._got.level[stream] + 1, n + 1):
@@ -299,51 +323,58 @@ class Gate(Generic[T]):
                     break
             elif position > self._got.level[stream] and position not in self._beyond.get(stream, ()):
                 self._skipped.setdefault(stream, set()).add(position)
-                self._ready.extend(self._account(stream, position))
+                self._ready.extend(self._settle(stream, position))
                 skipped += 1
         return skipped
 
     def mark_settled(self, stream: Stream, n: int) -> None:
-        """Position `n` was dealt with outside the gate (tagged and shown, or void): nobody waits for it.
+        """Settle position `n`, which was handled outside the gate (tagged and shown, or void).
 
-        A message held at that position is not delivered any more.
+        A message held at that position is dropped.
         """
         self._skipped.get(stream, set()).discard(n)
         if (stream, n) in self._inside:
             self._void.add((stream, n))
-        self._ready.extend(self._account(stream, n))
+        self._ready.extend(self._settle(stream, n))
 
     def gave_up(self, stream: Stream, n: int) -> bool:
-        """Was position `n` skipped, and has nothing come of it since?"""
+        """Was position `n` skipped, and has its message not been settled since?"""
         return n in self._skipped.get(stream, ())
 
-    def accounts(self) -> Accounts:
-        """What to keep of a gate whose messages have no caps; hand it to `resume`, then offer what was held again."""
-        return Accounts(
+    def settled(self) -> Settled:
+        """Return what to store of a gate whose messages have no caps. After `resume`, offer held messages again."""
+        return Settled(
             dict(self._got.level),
             {stream: set(positions) for stream, positions in self._beyond.items()},
             {stream: set(positions) for stream, positions in self._skipped.items() if positions},
         )
 
-    def resume(self, accounts: Accounts) -> None:
-        """Go on where another gate was. This one must be new."""
+    def resume(self, settled: Settled) -> None:
+        """Go on where another gate stopped. This gate must be new."""
         if self._got.level or self._inside:
             raise UsageError("gate", self.levels(), "has begun already", "resume into a new one")
-        self._got.level.update(accounts.levels)
-        self._beyond.update((stream, set(positions)) for stream, positions in accounts.beyond.items())
-        self._skipped.update((stream, set(positions)) for stream, positions in accounts.given_up.items())
+        self._got.level.update(settled.levels)
+        self._beyond.update((stream, set(positions)) for stream, positions in settled.beyond.items())
+        self._skipped.update((stream, set(positions)) for stream, positions in settled.given_up.items())
+
+    def emptied(self) -> "Gate[T]":
+        """Return a new gate that starts where this one has come, and holds nothing."""
+        fresh: Gate[T] = Gate(contiguous=self._contiguous, held_max=self._held_max)
+        for stream, level in self._got.level.items():
+            fresh.floor(stream, level)
+        return fresh
 
     def _already(self, stream: Stream, n: int) -> Verdict:
         return Verdict.LATE if n in self._skipped.get(stream, ()) else Verdict.DUPLICATE
 
     def _dropped(self, pos: Sequence[Need]) -> bool:
-        """Was a message dealt with outside since it came in, or is it before our time in all of its streams?"""
+        """Was a held message settled outside the gate, or is it at or below the floor in all of its streams?"""
         if not self._void.isdisjoint(pos):
             return True
         return bool(pos) and all(n <= self._floor[stream] for stream, n in pos)
 
     def _have(self, stream: Stream) -> int:
-        """The highest position delivered in order or before our time: what caps are held against."""
+        """The highest position delivered in order or at the floor. Caps are compared with it."""
         have = self._have_less.get(stream)
         return self._got.level[stream] if have is None else have
 
@@ -356,24 +387,12 @@ class Gate(Generic[T]):
     def _overtaken(self, caps: Sequence[Need]) -> bool:
         return any(self._have(stream) > n for stream, n in caps)
 
-    def _account(self, stream: Stream, n: int, delivered: bool = False) -> list[_Entry[T]]:
-        """`n` is dealt with: raise the counter as far as there is no hole."""
+    def _settle(self, stream: Stream, n: int, delivered: bool = False) -> list[_Entry[T]]:
+        """Settle position `n`, and return the messages that waited for it."""
         level = self._got.level.get(stream, 0)
         if self._contiguous and n > level + 1:
-            self._beyond.setdefault(stream, set()).add(n)
-            return []
+            return self._got.add(stream, n)
         have = self._have_less.get(stream, level)
-        woken = self._jump(stream, n) if n > level else []
+        woken = self._got.raise_to(stream, n)
         self._set_have(stream, max(have, n) if delivered else have)
         return woken
-
-    def _jump(self, stream: Stream, n: int) -> list[_Entry[T]]:
-        """Everything up to `n` is dealt with, and what lies accounted for right behind it."""
-        beyond = self._beyond.get(stream)
-        if beyond is not None:
-            while n + 1 in beyond:
-                n += 1
-                beyond.discard(n)
-            if not beyond:
-                del self._beyond[stream]
-        return self._got.raise_to(stream, n)

@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from antecede.protocols.vcube_ps import nodes_of
+from antecede.overlay.members import nodes_of
 
 if TYPE_CHECKING:
     from antecede.node.node import Node

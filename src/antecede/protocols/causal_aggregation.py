@@ -39,8 +39,6 @@ class CausalAggregation(CausalBroadcast):
         self._edges: Counters[_OnEdge] = Counters()
         # By source, then child: the numbers of the messages kept back, while there are any.
         self._kept: dict[int, dict[int, set[int]]] = {}
-        # By source: numbers received beyond a hole.
-        self._early: dict[int, set[int]] = {}
         self._arrivals = 0
 
     def _send_own(self, message: Message) -> None:
@@ -54,15 +52,10 @@ class CausalAggregation(CausalBroadcast):
         received = self._edges.level.get
         missing: Sequence[Dependency] = ()
         after_a_hole = False
-        if verdict is READY:
-            # Everything it depends on, and its source's previous message, was delivered here, hence received.
-            reached = self._received_up_to(source, seq, seq - 1) if self._early else seq
-        else:
+        if verdict is not READY:  # else this node delivered, hence received, all that the message depends on
             missing = [entry for entry in message.deps if received(entry[0], 0) < entry[1]]
-            reached = received(source, 0)
-            after_a_hole = seq > reached + 1
-            reached = self._received_up_to(source, seq, reached)
-        leaving = self._edges.raise_to(source, reached)
+            after_a_hole = seq > received(source, 0) + 1
+        leaving = self._edges.add(source, seq)
         hops = self._trees.next_hops(self.node, source, sender)
         if not hops:
             return
@@ -105,19 +98,6 @@ class CausalAggregation(CausalBroadcast):
                 in_order = [message for _, message in sorted(by_hop[hop], key=_arrival)]
                 for bundle in self._sizes.split(in_order):
                     self.out.send(hop, bundle)
-
-    def _received_up_to(self, source: int, seq: int, reached: int) -> int:
-        """Up to where `source` has been received without a hole, now that `seq` is here; before, that was `reached`."""
-        if seq > reached + 1:
-            self._early.setdefault(source, set()).add(seq)
-            return reached
-        if seq > reached:
-            reached = seq
-        early = self._early.get(source)
-        while early and reached + 1 in early:
-            reached += 1
-            early.discard(reached)
-        return reached
 
 
 def _arrival(kept: tuple[int, Message]) -> int:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from antecede.core import Message, Packet, Process, ProtocolError
-from antecede.core.seen import Seen
+from antecede.core.numbers import NumberSet
 from antecede.overlay.pastry import Pastry, name_of
 from antecede.protocols.causal_broadcast import ByteModel
 
@@ -98,7 +98,7 @@ class _Group:
         self.waiting: dict[int, None] = {}
         self.suspected: dict[int, None] = {}
         self.seq = 0
-        self.seen: dict[int, Seen] = {}
+        self.seen: dict[int, NumberSet] = {}
 
     @property
     def needed(self) -> bool:
@@ -219,7 +219,7 @@ class Scribe(Process):
     def _down_the_tree(self, group: _Group, message: Message) -> None:
         seen = group.seen.get(message.source)
         if seen is None:
-            seen = group.seen[message.source] = Seen()
+            seen = group.seen[message.source] = NumberSet()
         if not seen.add(message.seq):
             return
         packet = Pub(message)

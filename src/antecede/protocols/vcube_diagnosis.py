@@ -22,6 +22,7 @@ import msgspec
 
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
 from antecede.core.limits import CUBE_DIMENSION_MAX
+from antecede.overlay.members import block_of
 
 #: Told of every change of mind: (node, is it up?).
 Tell: TypeAlias = Callable[[int, bool], None]
@@ -82,8 +83,8 @@ class Diagnosis(Process):
         self._tell = tell
         #: By node: even when it is up.
         self._counter = [0] * nodes
-        #: A binary trie in an array: entry (1 << level) + prefix counts the nodes that are up below that prefix.
-        self._up = _trie(nodes, self._dimension)
+        #: The nodes taken for up, as bits.
+        self._up = (1 << nodes) - 1
         #: How often something changed, and by node: when it last did.
         self._version = 0
         self._changed: dict[int, int] = {}
@@ -196,10 +197,7 @@ class Diagnosis(Process):
         self._changed[node] = self._version
         if was_up != is_up:
             self._plan = None
-            index = (1 << self._dimension) + node
-            while index:
-                self._up[index] += 1 if is_up else -1
-                index >>= 1
+            self._up ^= 1 << node
         if self._tell is not None and node != self.node:
             if was_up:
                 self._tell(node, False)
@@ -213,8 +211,7 @@ class Diagnosis(Process):
         """
         reached = [0]
         for bit in range(width):
-            other_side = ((1 << self._dimension) + self.node >> bit) ^ 1
-            if not self._up[other_side]:
+            if not block_of(self._up, self.node ^ 1 << bit, bit):
                 reached += [number | 1 << bit for number in reached]
         return (self.node ^ number for number in reached)
 
@@ -287,11 +284,3 @@ class Diagnosed(Process):
             self.inner.peer_up(node)
         else:
             self.inner.peer_down(node)
-
-
-def _trie(nodes: int, dimension: int) -> list[int]:
-    size = 1 << dimension
-    counts = [0] * size + [1] * nodes + [0] * (size - nodes)
-    for index in range(size - 1, 0, -1):
-        counts[index] = counts[2 * index] + counts[2 * index + 1]
-    return counts

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from antecede.core import Process, UsageError
+from antecede.overlay.members import mask_of
 from antecede.protocols.options import EDGES_ONCE, PROMISES, TICKS, Founders, GroupOptions, MakeProcess
 from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Tell
-from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, Order, Timing, TopicOrder, VCubePs, mask_of
+from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, Order, Timing, TopicOrder, VCubePs
 
 
 class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
+from antecede.core.caches import BoundedCache
 from antecede.wire.transport import Counts, Reason
 
 log = logging.getLogger("antecede.wire")
@@ -41,8 +42,8 @@ class AdmissionControl:
         self.greeting = 0
         self._counts = counts
         # By host: tokens left, and when that was.
-        self._buckets: dict[str, tuple[float, float]] = {}
-        self._said: dict[tuple[str, str], None] = {}
+        self._buckets: BoundedCache[str, tuple[float, float]] = BoundedCache(_REMEMBERED_MAX)
+        self._said: BoundedCache[tuple[str, str], None] = BoundedCache(_REMEMBERED_MAX)
 
     def admit(self, host: str, now: float) -> Reason | None:
         """May a connection from `host` begin its handshake? None: yes, and it is counted as inside."""
@@ -64,10 +65,7 @@ class AdmissionControl:
     def record_malformed(self, host: str, now: float) -> None:
         """`host` sent what does not decode."""
         tokens = self._tokens(host, now) - 1.0
-        self._buckets.pop(host, None)
         self._buckets[host] = (max(0.0, tokens), now)
-        if len(self._buckets) > _REMEMBERED_MAX:
-            del self._buckets[next(iter(self._buckets))]
 
     def refused(self, host: str, reason: str, detail: str) -> None:
         """Count a refusal, and log the first of its kind from there."""
@@ -75,8 +73,6 @@ class AdmissionControl:
         key = (host, reason)
         if key not in self._said:
             self._said[key] = None
-            if len(self._said) > _REMEMBERED_MAX:
-                del self._said[next(iter(self._said))]
             # That two nodes dial each other is usual, and settled without anybody's help.
             level = logging.DEBUG if reason == Reason.DUPLICATE else logging.WARNING
             log.log(level, "refused %s: %s (%s); further ones are only counted", host, reason, detail)

@@ -7,8 +7,9 @@ otherwise it proves nothing.
 from collections.abc import Callable, Mapping, Sequence
 
 from antecede.core import Frontier, Message, Process
+from antecede.overlay.members import mask_of
 from antecede.protocols.options import MakeProcess
-from antecede.protocols.vcube_ps import FaithfulVCubePs, Order, TopicOrder, mask_of
+from antecede.protocols.vcube_ps import FaithfulVCubePs, Order, TopicOrder
 from antecede.protocols.vcube_ps.faithful import _Group
 from antecede.protocols.vcube_ps.packets import Act, Sub, Uns, Wave
 from antecede.protocols.vcube_ps.view import View

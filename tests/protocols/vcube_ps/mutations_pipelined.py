@@ -6,8 +6,9 @@ import msgspec
 
 from antecede.core import Message, Packet, Process
 from antecede.core.clocks import DomainFrontier
+from antecede.overlay.members import mask_of
 from antecede.protocols.options import MakeProcess
-from antecede.protocols.vcube_ps import Domain, Order, Timing, TopicOrder, VCubePs, mask_of
+from antecede.protocols.vcube_ps import Domain, Order, Timing, TopicOrder, VCubePs
 from antecede.protocols.vcube_ps.packets import Have, Pull
 from antecede.protocols.vcube_ps.records import Delivered, Published
 from antecede.protocols.vcube_ps.state import Group, JoinReplies

@@ -6,23 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antecede.overlay.members import mask_of, nodes_of
 from antecede.overlay.vcube import VCube
-from antecede.protocols.vcube_ps.view import View, mask_of, nearest, nodes_of
+from antecede.protocols.vcube_ps.view import View
 
 SIZES = st.sampled_from([1, 2, 3, 5, 8, 13, 16, 32])
-
-
-@given(st.sets(st.integers(0, 200)))
-def test_nodes_and_masks_are_the_same_thing(nodes: set[int]) -> None:
-    assert nodes_of(mask_of(nodes)) == sorted(nodes)
-
-
-@given(st.integers(0, 6), st.data())
-def test_nearest_is_the_least_in_xor(width: int, data: st.DataObject) -> None:
-    target = data.draw(st.integers(0, 255))
-    members = data.draw(st.sets(st.integers(0, 255)))
-    near = [node for node in members if node >> width == target >> width]
-    assert nearest(mask_of(members), target, width) == min(near, key=lambda node: node ^ target, default=-1)
 
 
 @given(SIZES, st.randoms(use_true_random=False))

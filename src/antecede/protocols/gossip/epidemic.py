@@ -13,9 +13,10 @@ import msgspec
 from msgspec import Meta
 
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
+from antecede.core.caches import BoundedCache
 from antecede.core.message import Seq, Source, Topic
+from antecede.core.numbers import NumberSet
 from antecede.core.rng import Rng
-from antecede.core.seen import Seen
 from antecede.protocols.gossip.packets import BUNDLE_MAX, ENTRIES_MAX
 
 #: A message by name.
@@ -76,9 +77,9 @@ class Epidemic(Process):
         self._members = {topic: sorted(nodes) for topic, nodes in members.items()}
         self._takes = frozenset(topic for topic, nodes in members.items() if node in nodes)
         self._seq: dict[str, int] = {}
-        self._seen: dict[tuple[str, int], Seen] = {}
+        self._seen: dict[tuple[str, int], NumberSet] = {}
         #: By name: the message, and the round in which it came; oldest first.
-        self._store: dict[Name, tuple[Message, int]] = {}
+        self._store: BoundedCache[Name, tuple[Message, int]] = BoundedCache(rounds.store_max)
         self._down: set[int] = set()
         self._round = 0
         self._turning = False
@@ -152,8 +153,6 @@ class Epidemic(Process):
             if message.topic not in self._takes or not self._seen_of(message.topic, message.source).add(message.seq):
                 continue
             self._store[message.id] = (message, self._round)
-            if len(self._store) > self._rounds.store_max:
-                del self._store[next(iter(self._store))]
             self._new(message)
         if self._store and not self._turning:
             self._turning = True
@@ -169,10 +168,10 @@ class Epidemic(Process):
         found = sorted(node for node in set(among) if node != self.node and node not in self._down)
         return found if len(found) <= self._rounds.fanout else self._chance.sample(found, self._rounds.fanout)
 
-    def _seen_of(self, topic: str, source: int) -> Seen:
+    def _seen_of(self, topic: str, source: int) -> NumberSet:
         seen = self._seen.get((topic, source))
         if seen is None:
-            seen = self._seen[topic, source] = Seen()
+            seen = self._seen[topic, source] = NumberSet()
         return seen
 
     def _refuse_change(self, topic: str) -> None:

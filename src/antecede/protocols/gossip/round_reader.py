@@ -25,6 +25,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from antecede.core import Gate, Message, TopicMessageId
 from antecede.core.gate import Need
+from antecede.core.numbers import absorb
 from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import Copy, Notice, Standing
 from antecede.protocols.gossip.plan import Plan
@@ -58,8 +59,8 @@ class RoundReader:
         #: By stream: the number of the last message delivered, or before our time.
         self._reached: dict[StreamName, int] = {}
         self._waiting: dict[TopicMessageId, _Received] = {}
-        # Behind what was delivered of their stream.
-        self._forgone: set[TopicMessageId] = set()
+        # By stream: numbers given up beyond the last one reached.
+        self._forgone: dict[StreamName, set[int]] = {}
         # Positions are rounds, which jump.
         self._gate: Gate[_Received] = Gate(contiguous=False, held_max=held_max)
         #: The home broker's count up to which everything was received; 0: not known.
@@ -136,13 +137,13 @@ class RoundReader:
         for seq in range(self.reached(stream) + 1, upto + 1):
             name = TopicMessageId(*stream, seq)
             if name not in self._waiting:
-                self._forgone.add(name)
+                self._forgone.setdefault(stream, set()).add(seq)
         self._step_over(stream)
         return self._advanced()
 
     def changed(self) -> None:
         """Another broker, or other groups: what was vouched for is so no more, and what waits comes again."""
-        self._renew_gate()
+        self._gate = self._gate.emptied()
         self._waiting.clear()
         self._rounds_missed.clear()
         self._links.clear()
@@ -194,12 +195,6 @@ class RoundReader:
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _renew_gate(self) -> None:
-        fresh: Gate[_Received] = Gate(contiguous=False, held_max=self._held_max)
-        for stream, level in self._gate.levels().items():
-            fresh.floor(stream, level)
-        self._gate = fresh
-
     def _receive(self, copy: Copy, now: int) -> _Received | None:
         message = copy.message
         name = message.id
@@ -208,9 +203,9 @@ class RoundReader:
             return None
         round_ = self._plan.round(copy.clock, self.now)
         self.heard(round_)
-        if round_ <= self.horizon or name in self._forgone:
+        if round_ <= self.horizon or message.seq in self._forgone.get(stream, ()):
             self.late += 1
-            self._forgone.add(name)
+            self._forgone.setdefault(stream, set()).add(message.seq)
             self._step_over(stream)
             return None
         received = _Received(round_, name, message, now)
@@ -232,7 +227,7 @@ class RoundReader:
             return False
         del self._waiting[last.name]
         self._links.clear()
-        self._renew_gate()
+        self._gate = self._gate.emptied()
         return True
 
     def _judge_by_ages(self, copy: Copy, received: _Received) -> None:
@@ -322,7 +317,7 @@ class RoundReader:
             if self._takes(topic):
                 for number in range(self.reached((topic, source)) + 1, seq + 1):
                     name = TopicMessageId(topic, source, number)
-                    if name not in self._waiting and name not in self._forgone:
+                    if name not in self._waiting and number not in self._forgone.get((topic, source), ()):
                         found.append(name)
                         break
         return found
@@ -364,8 +359,8 @@ class RoundReader:
 
     def _step_over(self, stream: StreamName) -> None:
         """What was forgone counts as reached where nothing is missing before it."""
-        reached = self.reached(stream)
-        while (name := TopicMessageId(*stream, reached + 1)) in self._forgone:
-            self._forgone.discard(name)
-            reached += 1
-            self._reached[stream] = reached
+        forgone, reached = self._forgone.get(stream, set()), self.reached(stream)
+        if reached + 1 in forgone:
+            self._reached[stream] = absorb(reached, forgone)
+        if not forgone:
+            self._forgone.pop(stream, None)

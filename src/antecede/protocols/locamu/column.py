@@ -34,7 +34,6 @@ class Column:
         self._me = me
         self._links = {link(sender, me): sender for sender in senders if sender != me}
         self._reached: Counters[Held] = Counters()
-        self._beyond: dict[int, set[int]] = {}
         self._held: dict[Id, list[Held]] = {}
         #: Copies whose turn has come.
         self.freed: list[Held] = []
@@ -46,9 +45,7 @@ class Column:
     def has(self, link: int, number: int) -> bool:
         """Is this one of this node's own identifiers, and processed?"""
         sender = self._links.get(link)
-        if sender is None:
-            return False
-        return number <= self._reached.level[sender] or number in self._beyond.get(sender, ())
+        return sender is not None and self._reached.has(sender, number)
 
     def note(self, link: int, number: int) -> bool:
         """Processed, if it concerns this node. True when that is news."""
@@ -56,20 +53,8 @@ class Column:
         if sender is None or self.has(link, number):
             return False
         self.moved.add(sender)
-        reached = self._reached.level[sender]
-        if number > reached + 1:
-            self._beyond.setdefault(sender, set()).add(number)
-        else:
-            beyond = self._beyond.get(sender)
-            reached = number
-            if beyond is not None:
-                while reached + 1 in beyond:
-                    reached += 1
-                    beyond.discard(reached)
-                if not beyond:
-                    del self._beyond[sender]
-            for held in self._reached.raise_to(sender, reached):
-                self._free(held)
+        for held in self._reached.add(sender, number):
+            self._free(held)
         self.known(link, number)
         return True
 
@@ -111,18 +96,18 @@ class Column:
                     del self._held[id_]
 
     def progress(self, sender: int) -> Progress:
-        return self._reached.level[sender], tuple(sorted(self._beyond.get(sender, ())))
+        return self._reached.level[sender], tuple(sorted(self._reached.beyond.get(sender, ())))
 
     def all_progress(self) -> dict[int, Progress]:
         """Of every sender heard of."""
-        return {sender: self.progress(sender) for sender in {*self._reached.level, *self._beyond}}
+        return {sender: self.progress(sender) for sender in {*self._reached.level, *self._reached.beyond}}
 
     def begin(self, sender: int, progress: Progress) -> None:
         """Start from what was kept."""
         reached, beyond = progress
         self._reached.raise_to(sender, reached)
         if beyond:
-            self._beyond[sender] = set(beyond)
+            self._reached.beyond[sender] = set(beyond)
 
     def missing(self) -> dict[int, int]:
         """By sender: the highest number some copy waits for."""
@@ -135,7 +120,7 @@ class Column:
     @property
     def counters(self) -> int:
         """Numbers kept."""
-        return len(self._reached.level) + sum(map(len, self._beyond.values()))
+        return len(self._reached.level) + sum(map(len, self._reached.beyond.values()))
 
     def _free(self, held: Held) -> None:
         if not held.free:

@@ -90,7 +90,7 @@ class Buffer:
 
     def reached(self, place: Place) -> bool:
         """Is it here, or was it dealt with, or before our time?"""
-        return place in self._held or self._gate.accounted(*place)
+        return place in self._held or self._gate.is_settled(*place)
 
     def floor(self, topic: TopicId, number: int) -> None:
         """Start a topic after `number`."""

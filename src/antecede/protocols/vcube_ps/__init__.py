@@ -12,7 +12,7 @@ from antecede.protocols.vcube_ps.pipelined import VCubePs
 from antecede.protocols.vcube_ps.records import Kept
 from antecede.protocols.vcube_ps.sizes import Sizes
 from antecede.protocols.vcube_ps.state import Timing
-from antecede.protocols.vcube_ps.view import View, mask_of, nodes_of
+from antecede.protocols.vcube_ps.view import View
 
 __all__ = [
     "PACKETS",
@@ -25,6 +25,4 @@ __all__ = [
     "TopicOrder",
     "VCubePs",
     "View",
-    "mask_of",
-    "nodes_of",
 ]

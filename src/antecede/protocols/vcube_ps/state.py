@@ -6,9 +6,10 @@ from collections.abc import Callable
 import msgspec
 
 from antecede.core import Message, Outbox
+from antecede.overlay.members import nearest, nodes_of
 from antecede.protocols.vcube_ps.order import Order
 from antecede.protocols.vcube_ps.streams import Stream
-from antecede.protocols.vcube_ps.view import View, nearest, nodes_of
+from antecede.protocols.vcube_ps.view import View
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):

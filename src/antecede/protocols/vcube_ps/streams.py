@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from antecede.core import Message
+from antecede.core.numbers import absorb
 
 
 class Position(NamedTuple):
@@ -98,7 +99,7 @@ class Stream:
             return False
         log[seq] = message
         if seq == self.got + 1:
-            self._advance(seq)
+            self.got = absorb(seq, self.ahead)
         else:
             self.ahead.add(seq)
         return True
@@ -134,14 +135,7 @@ class Stream:
         """What is at or below `floor` was before our time, or is done."""
         if floor > self.got:
             self.ahead = {seq for seq in self.ahead if seq > floor}
-            self._advance(floor)
-
-    def _advance(self, seq: int) -> None:
-        ahead = self.ahead
-        while seq + 1 in ahead:
-            seq += 1
-            ahead.discard(seq)
-        self.got = seq
+            self.got = absorb(floor, self.ahead)
 
     def lacking(self, until: int) -> list[int]:
         """Numbers up to `until` that are not here."""

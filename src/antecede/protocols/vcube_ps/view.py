@@ -11,47 +11,7 @@ that is kept ready is the first member of each of one's own clusters, `near[h]`;
 cluster the node is in. Members are the bits of one integer: a thousand views of a thousand members are small.
 """
 
-from collections.abc import Collection
-
-
-def nearest(members: int, target: int, width: int) -> int:
-    """Of the members that agree with `target` above its lowest `width` bits, the one least in x ⊕ target; −1: none.
-
-    That is the first member of a cluster whose first node is `target` (`overlay.vcube`).
-    """
-    if members >> target & 1:
-        return target
-    at = target >> width << width
-    block = members >> at & ((1 << (1 << width)) - 1)
-    if not block:
-        return -1
-    for bit in range(width - 1, -1, -1):
-        half = 1 << bit
-        low, high = block & ((1 << half) - 1), block >> half
-        if high if target & half else not low:
-            block = high
-            at |= half
-        else:
-            block = low
-    return at
-
-
-def mask_of(nodes: Collection[int]) -> int:
-    """Nodes as the bits of an integer."""
-    flags = bytearray((max(nodes, default=-1) >> 3) + 1)
-    for node in nodes:
-        flags[node >> 3] |= 1 << (node & 7)
-    return int.from_bytes(flags, "little")
-
-
-def nodes_of(mask: int) -> list[int]:
-    """The nodes whose bits are set, in ascending order."""
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found
+from antecede.overlay.members import nearest
 
 
 def _mixed(node: int, register: int) -> int:

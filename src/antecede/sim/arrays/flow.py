@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from antecede.protocols.vcube_ps import View, mask_of
+from antecede.overlay.members import mask_of
+from antecede.protocols.vcube_ps import View
 from antecede.sim.arrays.queues import ArrayQueues, Ints
 from antecede.sim.units import TICKS
 

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from antecede.core import Gate, LimitError, UsageError, Verdict
-from antecede.core.gate import READY, WAITING, Accounts, Need, Stream
+from antecede.core.gate import READY, WAITING, Need, Settled, Stream
 from antecede.spark.causal.headers import Headers, read_headers
 from antecede.spark.causal.naming import Naming
 
@@ -114,11 +114,11 @@ class _Ordering:
         #: Holes of this batch too wide to be remembered.
         self.passed_over: dict[Stream, range] = {}
         pool = list(arrived)
-        accounts = None
+        settled = None
         if state is not None:
             kept = _read(state)
-            accounts = _accounts(kept)
-            self.any_given_up = bool(accounts.given_up)
+            settled = _settled(kept)
+            self.any_given_up = bool(settled.given_up)
             since = kept.since_ms
             if since:
                 pool.insert(0, _same_columns(_open(kept.held), pool))
@@ -133,8 +133,8 @@ class _Ordering:
         self.out: list[int] = []
         self.words: list[int] = []
         self.gate: Gate[int] = Gate(held_max=len(self.since) + 1)
-        if accounts is not None:
-            self.gate.resume(accounts)
+        if settled is not None:
+            self.gate.resume(settled)
         self.late = self.dropped = self.duplicates = self.given_up = 0
 
     def step(self) -> Step:
@@ -297,7 +297,7 @@ class _Ordering:
         return Step(self._state(held), self.pool, order, words, held_ms, counts, wake_ms)
 
     def _state(self, held: list[int]) -> bytes:
-        levels, beyond, given_up = self.gate.accounts()
+        levels, beyond, given_up = self.gate.settled()
         kept = _Kept(
             _VERSION,
             list(levels.items()),
@@ -324,8 +324,8 @@ def _read(state: bytes) -> _Kept:
     return kept
 
 
-def _accounts(kept: _Kept) -> Accounts:
-    return Accounts(
+def _settled(kept: _Kept) -> Settled:
+    return Settled(
         {_stream(stream): n for stream, n in kept.levels},
         {_stream(stream): set(positions) for stream, positions in kept.beyond},
         {_stream(stream): set(positions) for stream, positions in kept.given_up},

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from antecede.core.caches import BoundedCache
+
 _TOPICS_MAX: Final = 1_000
 #: How often the front of a source is noted: who is behind is known to this part of the patience.
 _NOTES: Final = 16
@@ -44,7 +46,7 @@ class View:
         self.patience_s = patience_s
         #: By rule: offences.
         self.violations: dict[str, int] = {}
-        self.topics: dict[tuple[str, str], TopicView] = {}
+        self.topics: BoundedCache[tuple[str, str], TopicView] = BoundedCache(_TOPICS_MAX)
         self.delivered: dict[str, int] = dict.fromkeys(self.nodes, 0)
         self._at: dict[str, dict[int, int]] = {node: {} for node in self.nodes}
         self._fronts: dict[int, _Front] = {}
@@ -108,10 +110,8 @@ class View:
         return {"kind": "violation", "node": node, "rule": "agreement", "source": source, "seq": due, "words": words}
 
     def _topic(self, row: dict[str, Any]) -> None:
-        view = self.topics.pop((row["node"], row["topic"]), None) or TopicView()
+        view = self.topics.get((row["node"], row["topic"])) or TopicView()
         self.topics[row["node"], row["topic"]] = view  # the latest last
-        while len(self.topics) > _TOPICS_MAX:
-            del self.topics[next(iter(self.topics))]
         self.delivered[row["node"]] += row["messages"]
         view.messages += row["messages"]
         view.held += row["held"]
