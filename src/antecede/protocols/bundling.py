@@ -1,22 +1,30 @@
 """Several messages in one packet, as many as fit."""
 
 from collections.abc import Callable, Iterable
+from typing import TypeVar
 
-from antecede.core import Message
+T = TypeVar("T")
 
 
-def in_packets(messages: Iterable[Message], size: Callable[[Message], int], room: int) -> list[tuple[Message, ...]]:
-    """The messages in order, parted where a packet with `room` for them is full. One that exceeds it travels alone."""
-    parts: list[tuple[Message, ...]] = []
-    filling: list[Message] = []
+def _one(item: object) -> int:
+    return 1
+
+
+def in_packets(items: Iterable[T], room: int, size: Callable[[T], int] = _one) -> list[tuple[T, ...]]:
+    """Split `items`, in order, into packets with `room` each. An item larger than that travels alone.
+
+    Without `size` every item takes 1 of the room.
+    """
+    packets: list[tuple[T, ...]] = []
+    filling: list[T] = []
     left = room
-    for message in messages:
-        takes = size(message)
+    for item in items:
+        takes = size(item)
         if filling and takes > left:
-            parts.append(tuple(filling))
+            packets.append(tuple(filling))
             filling, left = [], room
-        filling.append(message)
+        filling.append(item)
         left -= takes
     if filling:
-        parts.append(tuple(filling))
-    return parts
+        packets.append(tuple(filling))
+    return packets

@@ -46,7 +46,7 @@ class ByteModel(msgspec.Struct, frozen=True):
 
     def split(self, messages: Sequence[Message]) -> list[Bundle]:
         """In order, as many to a packet as fit."""
-        return [Bundle(part) for part in in_packets(messages, self.message, self.mtu - self.header)]
+        return [Bundle(part) for part in in_packets(messages, self.mtu - self.header, self.message)]
 
 
 class CausalBroadcast(Process):

@@ -9,9 +9,10 @@ import msgspec
 
 from antecede.core import Gate, Message, Process
 from antecede.core.clocks import DomainFrontier
+from antecede.core.domain_order import StreamName
 from antecede.protocols.gossip import rounds
 from antecede.protocols.gossip.broker import Broker
-from antecede.protocols.gossip.order import Order, StreamName
+from antecede.protocols.gossip.order import Order
 from antecede.protocols.gossip.packets import Attach, Copy, Level, Rumour, Standing
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader

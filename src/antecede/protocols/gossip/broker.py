@@ -13,12 +13,14 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import ClassVar, Final
 
 from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
+from antecede.core.clocks import DomainClock
+from antecede.core.domain_order import StreamName
 from antecede.core.rng import Rng
 from antecede.protocols.gossip import records
 from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.group_join import GroupJoin
 from antecede.protocols.gossip.groups import groups_of
-from antecede.protocols.gossip.order import Clock, Order, StreamName
+from antecede.protocols.gossip.order import Order
 from antecede.protocols.gossip.packets import (
     BUNDLE_BYTES,
     BUNDLE_MAX,
@@ -55,7 +57,7 @@ class Broker(Process):
         brokers: int,
         habits: GossipConfig,
         chance: Rng,
-        clock: Clock,
+        clock: DomainClock,
         *,
         takes: Iterable[str] = (),
         peers: Iterable[Peer] = (),

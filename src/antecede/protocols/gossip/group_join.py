@@ -20,8 +20,8 @@ refuses whatever could precede what it has delivered (`order.Order.resign`).
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from antecede.core.domain_order import StreamName
 from antecede.protocols.gossip.groups import groups_of
-from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import Ask, Floor, Level
 
 if TYPE_CHECKING:

@@ -1,81 +1,71 @@
-"""Causal order over overlapping groups, for a broker or a subscriber: the gate, and when to give up.
+"""Causal order over overlapping groups at a broker or subscriber, and when to give up.
 
-A stream is (topic, source). A message waits for the entries it carries of the topics this node takes and passes the
-others on. Immediate predecessors *per topic* are what makes that right: m1 on G1, then d on G2, then m2 on G1; a reader
-of G1 ignores d and must still find m1 among what m2 names. Waiting for d instead would be for ever.
+The order itself is `core.domain_order`. This file adds giving up.
 
-**Giving up.** What is missing may be with nobody any more: known to brokers that crashed, or stale. Who has waited
-`patience` rounds gives up on what the held message with the lowest Lamport clock misses, and lets it pass. Whatever
-precedes a missing message is unknown, so from then on everything with a lower clock than the one that passed is late:
-refused, counted, never slipped in (to skip what is missing and no more loses transitive order).
+A missing message may be lost for good: only brokers that crashed had it, or it is too old for anyone to keep. A node
+that has waited `patience` rounds takes the held message with the lowest Lamport clock, gives up what that message
+misses, and lets it pass. The predecessors of a lost message are unknown. So from then on every message with a lower
+clock than the one that passed is late: it is refused and counted. (Skipping only the missing messages loses transitive
+order.)
 """
 
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias
+from typing import NamedTuple
 
-from antecede.core import Dependency, Gate, Message, TopicMessageId, Verdict
-from antecede.core.gate import Need
+from antecede.core import Message, TopicMessageId, Verdict
+from antecede.core.clocks import DomainClock
+from antecede.core.domain_order import DomainOrder, StreamName
 from antecede.protocols.gossip.packets import Rumour
 
-#: (topic, source).
-StreamName: TypeAlias = tuple[str, int]
-#: Skipping goes position by position; a larger hole is jumped.
+#: `Gate.skip` goes position by position. A larger hole is jumped with a floor.
 _HOLE_MAX = 100_000
 
 
-class Clock(Protocol):
-    """What stamps a broker's messages: `core.clocks.DomainFrontier` or `GroupVectors`."""
-
-    def stamp(self, topic: str, seq: int) -> tuple[tuple[Dependency, ...], tuple[tuple[str, int, int], ...]]: ...
-    def observe(self, message: Message, known: Callable[[str, int, int], bool]) -> None: ...
-    def ahead(self, topic: str) -> tuple[Dependency, ...]: ...
-    def entries(self) -> tuple[tuple[str, int, int], ...]: ...
-    def merge(self, entries: Iterable[tuple[str, int, int]]) -> None: ...
+class _Arrival(NamedTuple):
+    rumour: Rumour
+    #: The round in which it came.
+    round: int
 
 
-class Order:
-    """Takes messages in any order, gives them back in causal order."""
+class Order(DomainOrder[_Arrival]):
+    """Takes messages in any order, and returns them in causal order."""
 
-    def __init__(self, takes: Callable[[str], bool], *, held_max: int, clock: Clock | None = None) -> None:
-        self._takes = takes
-        self._held_max = held_max
-        self._gate: Gate[Rumour] = Gate(held_max=held_max)
-        self._clock = clock
-        self._held: dict[TopicMessageId, tuple[Rumour, int]] = {}
-        self._since: dict[StreamName, int] = {}
-        # Positions counted as reached that were never delivered here.
-        self._gaps: set[tuple[StreamName, int]] = set()
-        #: Everything up to this Lamport clock that has not been delivered is late. The highest that was.
+    def __init__(self, takes: Callable[[str], bool], *, held_max: int, clock: DomainClock | None = None) -> None:
+        super().__init__(takes, clock, held_max=held_max)
+        #: Every message up to this Lamport clock that is not delivered is late.
         self.clock_floor = 0
+        #: The highest Lamport clock delivered.
         self.clock_reached = 0
-        #: Messages refused because they came too late, passed without what they waited for, and not taken for want of
-        #: room (they come again).
+        #: How many messages were refused because they came too late, passed without what they waited for, and were
+        #: not taken for want of room (these come again).
         self.late = self.given_up = self.overflow = 0
         self._turned_away: dict[StreamName, int] = {}
+
+    @staticmethod
+    def _message_of(item: _Arrival) -> Message:
+        return item.rumour.message
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
     def own(self, message: Message) -> None:
-        """Published here: it counts as delivered."""
+        """Count a message that this node published as delivered."""
         self._gate.mark_settled((message.topic, message.source), message.seq)
 
     def offer(self, rumour: Rumour, now: int) -> list[Rumour]:
-        """What became deliverable."""
+        """Take a message in round `now`. Returns what became deliverable."""
         message = rumour.message
         stream = (message.topic, message.source)
         if message.seq <= self._gate.reached(stream):
             return []
-        if rumour.clock <= self.clock_floor and message.id not in self._held:
+        if rumour.clock <= self.clock_floor and message.id not in self._waiting:
             self.late += 1
             self._gaps.add((stream, message.seq))
             self._gate.mark_settled(stream, message.seq)
-            return self._drain()
-        verdict = self._gate.offer(rumour, ((stream, message.seq),), self._needs(message))
+            return self._released()
+        verdict = self._offer(_Arrival(rumour, now))
         if verdict is Verdict.READY:
-            return self._drain()
-        if verdict is Verdict.WAITING:
-            self._held[message.id] = (rumour, now)
-        elif verdict is Verdict.FULL:
+            return self._released()
+        if verdict is Verdict.FULL:
             self.overflow += 1
             self._turned_away[stream] = max(message.seq, self._turned_away.get(stream, 0))
         elif verdict is Verdict.LATE:
@@ -83,69 +73,53 @@ class Order:
         return []
 
     def floors(self, levels: Iterable[tuple[str, int, int]]) -> list[Rumour]:
-        """What these levels name was before our time."""
-        for topic, source, position in levels:
-            stream = (topic, source)
-            self._gate.floor(stream, position)
-            self._since[stream] = max(position, self._since.get(stream, 0))
-        released = self._drain()
+        """Start each (topic, source) after the given number: earlier messages predate this node's session."""
+        released = [self._passed(arrival) for arrival in self._start_after(levels)]
         return [*released, *self.changed(again=True)]
 
     def replay(self, message: Message, *, own: bool) -> None:
-        """Published or delivered here before a crash."""
-        self._gate.floor((message.topic, message.source), message.seq)
-        if own and self._clock is not None:
-            self._clock.stamp(message.topic, message.seq)
-        elif self._clock is not None:
-            self._clock.observe(message, self._delivered)
+        """Count a message that this node published (`own`) or delivered before a crash."""
+        self._replay(message, own=own)
 
     def give_up(self, since: int, now: int) -> list[Rumour]:
-        """Let pass what waits since round `since` or longer, and what lies before it."""
+        """Let pass the messages that came in round `since` or before, and those that precede them."""
         passed: list[Rumour] = []
-        while any(came <= since for _, came in self._held.values()):
-            rumour, _ = min(self._held.values(), key=lambda held: (held[0].clock, held[0].message.id))
-            message = rumour.message
+        while any(arrival.round <= since for arrival in self._waiting.values()):
+            arrival = min(self._waiting.values(), key=lambda held: (held.rumour.clock, held.rumour.message.id))
+            rumour, message = arrival.rumour, arrival.rumour.message
             self.given_up += 1
             self.clock_floor = max(self.clock_floor, rumour.clock - 1)
             for stream, n in (((message.topic, message.source), message.seq - 1), *self._needs(message)):
                 self._skip(stream, n)
-            passed += self._drain()
-            self._held.pop(message.id, None)
+            passed += self._released()
+            self._waiting.pop(message.id, None)
         return passed
 
     def changed(self, *, again: bool) -> list[Rumour]:
-        """This node takes other topics than before: what is held waits for other entries now.
+        """This node takes other topics than before, so held messages wait for other entries.
 
-        `again`: offer it again; without, it is dropped and must come again (a subscriber's copies name only what it
-        took before). Rare, so a gate is simply filled anew.
+        `again`: offer them again. Otherwise they are dropped and must come again, since a subscriber's copies name only
+        entries of the topics it took before.
         """
-        fresh: Gate[Rumour] = Gate(held_max=self._held_max)
-        for stream, level in self._gate.levels().items():
-            fresh.floor(stream, level)
-        self._gate = fresh
-        held, self._held = self._held, {}
+        held = self._empty()
         released: list[Rumour] = []
-        for rumour, came in held.values() if again else ():
-            if self._takes(rumour.message.topic):  # what is before our time by now counts as a duplicate
-                released += self.offer(rumour, came)
+        for arrival in held if again else ():
+            if self._takes(arrival.rumour.message.topic):  # a message below a floor counts as a duplicate
+                released += self.offer(*arrival)
         return released
 
     def resign(self, clock: int) -> None:
-        """What precedes something delivered here may never be found: refuse whatever could, up to this clock."""
+        """Refuse every undelivered message up to this clock: predecessors of what was delivered may never be found."""
         self.given_up += 1
         self.clock_floor = max(self.clock_floor, clock)
 
     # -- how far it is ------------------------------------------------------------------------------------------------
 
-    @property
-    def held(self) -> int:
-        return len(self._held)
-
     def holding(self) -> list[TopicMessageId]:
-        return list(self._held)
+        return list(self._waiting)
 
     def holds(self, name: TopicMessageId) -> bool:
-        return name in self._held
+        return name in self._waiting
 
     def reached(self, stream: StreamName) -> int:
         return self._gate.reached(stream)
@@ -154,19 +128,12 @@ class Order:
         return self._gate.levels()  # type: ignore[return-value]
 
     def missing(self) -> dict[StreamName, int]:
-        """By stream: up to where something that is held waits for it."""
-        return self._gate.missing()  # type: ignore[return-value]
+        return self._missing()
 
     def turned_away(self) -> list[tuple[StreamName, int]]:
-        """By stream: up to where something came that there was no room for, since this was last asked."""
+        """By stream: the highest number refused for want of room since the last call."""
         found, self._turned_away = self._turned_away, {}
         return list(found.items())
-
-    def _needs(self, message: Message) -> list[Need]:
-        topic = message.topic
-        needs: list[Need] = [((topic, source), seq) for source, seq in message.deps]
-        needs += [((other, source), seq) for other, source, seq in message.across if self._takes(other)]
-        return needs
 
     def _skip(self, stream: object, n: int) -> None:
         assert isinstance(stream, tuple)
@@ -178,21 +145,9 @@ class Order:
             self._gaps.update([(stream, position) for position in range(reached + 1, n + 1)])
             self._gate.skip(stream, n)
 
-    def _drain(self) -> list[Rumour]:
-        ready = self._gate.drain()
-        for rumour in ready:
-            message = rumour.message
-            self._held.pop(message.id, None)
-            self.clock_reached = max(self.clock_reached, rumour.clock)
-            if self._gaps:
-                self._gaps.discard(((message.topic, message.source), message.seq))
-            if self._clock is not None:
-                self._clock.observe(message, self._delivered)
-        return ready
+    def _released(self) -> list[Rumour]:
+        return [self._passed(arrival) for arrival in self._drain()]
 
-    def _delivered(self, topic: str, source: int, seq: int) -> bool:
-        """Did this node deliver it, or was it before its time, or given up?"""
-        stream = (topic, source)
-        if not self._takes(topic) or not self._since.get(stream, 0) < seq <= self._gate.reached(stream):
-            return False
-        return (stream, seq) not in self._gaps
+    def _passed(self, arrival: _Arrival) -> Rumour:
+        self.clock_reached = max(self.clock_reached, arrival.rumour.clock)
+        return arrival.rumour

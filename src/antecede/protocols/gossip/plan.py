@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from antecede.protocols.gossip.order import StreamName
+from antecede.core.domain_order import StreamName
 
 #: Epochs that are told apart: a byte.
 EPOCHS: Final = 256

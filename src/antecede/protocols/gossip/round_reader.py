@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from antecede.core import Gate, Message, TopicMessageId
+from antecede.core.domain_order import StreamName
 from antecede.core.gate import Need
 from antecede.core.numbers import absorb
-from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import Copy, Notice, Standing
 from antecede.protocols.gossip.plan import Plan
 

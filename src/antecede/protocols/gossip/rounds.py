@@ -26,10 +26,10 @@ import msgspec
 
 from antecede.core import LimitError, Message, Packet, TopicMessageId, UsageError
 from antecede.core.clocks import GroupVectors
+from antecede.core.domain_order import StreamName
 from antecede.core.rng import Rng
 from antecede.protocols.gossip.broker import Broker
 from antecede.protocols.gossip.config import GossipConfig
-from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import Attach, Beat, Copy, Level, Peer, Pull, Rumour, Standing
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader

@@ -18,10 +18,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import ClassVar, Final, Protocol
 
 from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
+from antecede.core.domain_order import StreamName
 from antecede.core.rng import Rng
 from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.groups import groups_of
-from antecede.protocols.gossip.order import Order, StreamName
+from antecede.protocols.gossip.order import Order
 from antecede.protocols.gossip.packets import (
     Attach,
     Attached,

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antecede.core import Message
+from antecede.core.domain_order import StreamName
+from antecede.protocols.bundling import in_packets
 from antecede.protocols.gossip.groups import groups_of
-from antecede.protocols.gossip.order import StreamName
 from antecede.protocols.gossip.packets import (
     BUNDLE_MAX,
     Attach,
@@ -139,7 +140,7 @@ class SubscriberSessions:
             and (copy := self.copy(rumour, groups)) is not None
         ]
         name = tuple(sorted(groups))
-        return [Notice(name, tuple(copies[first : first + BUNDLE_MAX])) for first in range(0, len(copies), BUNDLE_MAX)]
+        return [Notice(name, part) for part in in_packets(copies, BUNDLE_MAX)]
 
     def _bring_up_to_date(self, node: int, groups: frozenset[str], packet: Attach) -> None:
         """What a subscriber that comes from elsewhere has not seen, as far as it is here."""

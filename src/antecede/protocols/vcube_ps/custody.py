@@ -21,6 +21,7 @@ What has *arrived* at all members that are up opens the window of a publisher, a
 from collections.abc import Callable, Iterable
 
 from antecede.core import Message
+from antecede.protocols.bundling import in_packets
 from antecede.protocols.vcube_ps.packets import (
     AGAIN,
     DIRECT,
@@ -244,8 +245,8 @@ class Custody:
         return bool(lacking)
 
     def _send(self, node: int, stream: Stream, messages: list[Message]) -> None:
-        for first in range(0, len(messages), _BUNDLE):
-            self._state.out.send(node, Pub(tuple(messages[first : first + _BUNDLE]), DIRECT, stream.stable))
+        for part in in_packets(messages, _BUNDLE):
+            self._state.out.send(node, Pub(part, DIRECT, stream.stable))
 
     def _settle(self, group: Group, stream: Stream) -> None:
         self._recount(group, stream)

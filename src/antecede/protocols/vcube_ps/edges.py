@@ -108,7 +108,7 @@ class Edges:
             # In the order of arrival, as in chapter 4: sorted causally, every bundle would split at the next hop.
             items.sort(key=_arrival)
             stable = {item.lane: item.stable for item in items}
-            for part in in_packets([item.message for item in items], self._sizes.message, room):
+            for part in in_packets([item.message for item in items], room, self._sizes.message):
                 said = tuple(stable[hop, message.topic, message.source] for message in part)
                 alone = len({(message.topic, message.source) for message in part}) == 1
                 self._state.out.send(hop, Pub(part, ONCE, said[-1]) if alone else Bundle(part, said))

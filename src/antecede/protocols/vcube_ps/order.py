@@ -12,8 +12,9 @@ Two rules where memberships change (both follow from "no wait for the impossible
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from antecede.core import Frontier, Gate, LimitError, Message, TopicMessageId, Verdict
+from antecede.core import Frontier, Gate, LimitError, Message, Verdict
 from antecede.core.clocks import DomainFrontier, UnprunedFrontier
+from antecede.core.domain_order import DomainOrder, StreamName
 from antecede.core.gate import Stream
 from antecede.core.limits import HELD_MESSAGES_MAX
 from antecede.core.message import Dependency
@@ -36,8 +37,8 @@ class Order(Protocol):
 
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]: ...
     def reached(self, topic: str, source: int) -> int: ...
-    def missing(self, topic: str) -> dict[tuple[str, int], int]:
-        """By (topic, source): up to where something that is held waits for it. A domain tells of all its topics."""
+    def missing(self, topic: str) -> dict[StreamName, int]:
+        """By (topic, source): the highest number that a held message waits for. A domain tells of all its topics."""
         ...
 
     def known(self, topic: str) -> tuple[Dependency, ...]:
@@ -106,7 +107,7 @@ class TopicOrder:
     def reached(self, topic: str, source: int) -> int:
         return self._gate.reached(source)
 
-    def missing(self, topic: str) -> dict[tuple[str, int], int]:
+    def missing(self, topic: str) -> dict[StreamName, int]:
         return {(topic, _source(stream)): awaited for stream, awaited in self._gate.missing().items()}
 
     def known(self, topic: str) -> tuple[Dependency, ...]:
@@ -123,7 +124,7 @@ class TopicOrder:
         """Nothing else waits for this topic."""
 
     def leave(self, topic: str) -> Sequence[Message]:
-        self._gate = _emptied(self._gate)
+        self._gate = self._gate.emptied()
         return _NONE
 
     @property
@@ -138,19 +139,20 @@ class TopicOrder:
         return ready
 
 
-class Domain:
-    """The order of all topics of a causal domain. A stream of the gate is (topic, source)."""
+class Domain(DomainOrder[Message]):
+    """The order of all topics of a causal domain."""
 
     def __init__(self, node: int) -> None:
-        self._node = node
-        self._gate: Gate[Message] = Gate()
-        self._frontier = DomainFrontier(node)
         #: Topics this node takes or is about to take.
         self._taken: set[str] = set()
-        #: By stream: where this node's present session on the topic begins.
-        self._since: dict[tuple[str, int], int] = {}
-        # What the gate holds, to fill another one when a topic comes or goes.
-        self._waiting: dict[TopicMessageId, Message] = {}
+        frontier = DomainFrontier(node)
+        super().__init__(self._taken.__contains__, frontier)
+        self._node = node
+        self._frontier: DomainFrontier = frontier
+
+    @staticmethod
+    def _message_of(item: Message) -> Message:
+        return item
 
     def stamp(self, topic: str, seq: int, payload: bytes) -> Message:
         self._gate.mark_settled((topic, self._node), seq)
@@ -167,33 +169,19 @@ class Domain:
         return [ready for message in messages for ready in self.offer(message)]
 
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]:
-        for source, count in counts:
-            stream = (topic, source)
-            self._gate.floor(stream, count)
-            self._since[stream] = max(count, self._since.get(stream, 0))
-        ready = self._drain()
-        for name in [
-            name for name in self._waiting if name.topic == topic and name.seq <= self._since.get(name[:2], 0)
-        ]:
-            del self._waiting[name]
-        return ready
+        return self._start_after([(topic, source, count) for source, count in counts])
 
     def reached(self, topic: str, source: int) -> int:
         return self._gate.reached((topic, source))
 
-    def missing(self, topic: str) -> dict[tuple[str, int], int]:
-        return {_topic_and_source(stream): awaited for stream, awaited in self._gate.missing().items()}
+    def missing(self, topic: str) -> dict[StreamName, int]:
+        return self._missing()
 
     def known(self, topic: str) -> tuple[Dependency, ...]:
         return self._frontier.ahead(topic)
 
     def replay(self, message: Message) -> None:
-        stream = (message.topic, message.source)
-        self._gate.floor(stream, message.seq)
-        if message.source == self._node:
-            self._frontier.stamp(message.topic, message.seq)
-        else:
-            self._frontier.observe(message, self._delivered)
+        self._replay(message, own=message.source == self._node)
 
     def enter(self, topic: str) -> None:
         self._taken.add(topic)
@@ -204,49 +192,17 @@ class Domain:
         self._refill()
         return self._drain()
 
-    @property
-    def held(self) -> int:
-        return self._gate.held
-
     def _put(self, message: Message) -> bool:
-        topic = message.topic
-        stream = (topic, message.source)
-        needs = [((topic, source), seq) for source, seq in message.deps]
-        needs += [((other, source), seq) for other, source, seq in message.across if other in self._taken]
-        verdict = self._gate.offer(message, ((stream, message.seq),), needs)
-        if verdict is Verdict.WAITING:
-            self._waiting[message.id] = message
-        elif verdict is Verdict.FULL:
-            raise _full(self._gate.held, message)
+        verdict = self._offer(message)
+        if verdict is Verdict.FULL:
+            raise _full(self.held, message)
         return verdict is Verdict.READY
 
     def _refill(self) -> None:
-        """What is held waits for other entries now that a topic came or went. Rare, so a gate is simply filled anew."""
-        self._gate = _emptied(self._gate)
-        waiting, self._waiting = self._waiting, {}
-        for message in waiting.values():
+        """Offer again what is held: it waits for other entries now that a topic came or went."""
+        for message in self._empty():
             if message.topic in self._taken:
                 self._put(message)
-
-    def _drain(self) -> Sequence[Message]:
-        ready = self._gate.drain()
-        for message in ready:
-            self._waiting.pop(message.id, None)
-            self._frontier.observe(message, self._delivered)
-        return ready
-
-    def _delivered(self, topic: str, source: int, seq: int) -> bool:
-        """Did this node deliver it, in its present session on the topic?"""
-        stream = (topic, source)
-        return topic in self._taken and self._since.get(stream, 0) < seq <= self._gate.reached(stream)
-
-
-def _emptied(gate: Gate[Message]) -> Gate[Message]:
-    """A gate that has come as far and holds nothing."""
-    fresh: Gate[Message] = Gate()
-    for stream, level in gate.levels().items():
-        fresh.floor(stream, level)
-    return fresh
 
 
 def _full(held: int, message: Message) -> LimitError:
@@ -258,9 +214,3 @@ def _full(held: int, message: Message) -> LimitError:
 def _source(stream: Stream) -> int:
     assert isinstance(stream, int)
     return stream
-
-
-def _topic_and_source(stream: Stream) -> tuple[str, int]:
-    assert isinstance(stream, tuple)
-    topic, source = stream
-    return topic, source

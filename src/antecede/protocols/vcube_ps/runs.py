@@ -43,7 +43,7 @@ class Runs:
             stream.forget(group.seq - retain)
         hops = group.view.near[state.dimension]
         if hops:
-            for part in in_packets(messages, _payload_bytes, _PACKET_BYTES):
+            for part in in_packets(messages, _PACKET_BYTES, _payload_bytes):
                 packet = Pub(part, ONCE, stream.stable)
                 for hop in hops:
                     out.send(hop, packet)
