@@ -8,8 +8,9 @@ from antecede import Node
 from antecede.core import Message
 from antecede.node.compact import compact
 from antecede.node.config import NodeConfig
-from antecede.node.protocol import OVERLAYS
+from antecede.node.protocol import OVERLAYS, diagnosed
 from antecede.protocols.vcube_diagnosis import Life
+from antecede.protocols.vcube_ps import VCubePs
 from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
 from tests.client.running import awaited, take
 
@@ -30,9 +31,11 @@ HISTORY: list[object] = [
 
 
 def restored(records: list[object]) -> tuple[object, ...]:
-    process = OVERLAYS["vcube"].make(0, NodeConfig(slots=4, window=8, round_s=1.0, timeout_s=0.5))
+    config = NodeConfig(slots=4, window=8, round_s=1.0, timeout_s=0.5)
+    process = diagnosed(OVERLAYS["vcube"].make(0, config), config)
     process.restore(records)
     inner = process.inner
+    assert isinstance(inner, VCubePs)
     group = inner._state.group("main")
     stamp = group.order.stamp("main", group.seq + 1, b"next")
     logs = {source: dict(stream.log) for source, stream in group.streams.items()}

@@ -21,8 +21,8 @@ from antecede.node.config import NodeConfig
 from antecede.node.history import History
 from antecede.node.hub import Hub
 from antecede.node.local_cluster import LocalCluster
-from antecede.node.protocol import OVERLAYS
-from antecede.node.total import TotalProcess, check_events, compact
+from antecede.node.protocol import OVERLAYS, diagnosed
+from antecede.node.total import TotalProcess, compact
 from antecede.protocols.options import PROMISES, TOTAL
 from antecede.protocols.tno import encode_event
 from antecede.protocols.tno.records import Asked, Told
@@ -152,7 +152,7 @@ async def test_a_manager_is_killed_in_the_middle_and_comes_back(tmp_path: Path) 
             await until_all_have(nodes, nodes[2].hub.position + 30)
             stopping = True
         try:
-            await until_all_have(nodes, sum(node.process.published(0) for node in nodes))
+            await until_all_have(nodes, sum(node.process.last_published("main") for node in nodes))
             rows = list(export_rows([tmp_path / f"n{number}" / "journal.db" for number in range(4)]))
         finally:
             await nodes[0].stop()
@@ -313,11 +313,11 @@ async def test_a_shorter_account_restores_the_same_node(tmp_path: Path) -> None:
 
 
 def restored(place: int, config: NodeConfig, records: list[object]) -> TotalProcess:
-    process = OVERLAYS["total"].make(place, config)
+    process = diagnosed(OVERLAYS["total"].make(place, config), config)
     process.restore(records)
     process.start()
-    assert isinstance(process.asked, TotalProcess)
-    return process.asked
+    assert isinstance(process.inner, TotalProcess)
+    return process.inner
 
 
 def seen(process: TotalProcess) -> tuple[dict[bytes, int], list[CoreMessage], bool]:
@@ -363,11 +363,12 @@ def test_settings_are_checked() -> None:
 
 def test_events_are_looked_at_before_anybody_takes_them() -> None:
     event = encode_event(CoreMessage("main", 1, 7, (), b"x"), 0, 3, (), ())
-    check_events([Pub((CoreMessage("main", 1, 7, (), event),))])
+    process = OVERLAYS["total"].make(0, NodeConfig(overlay="total"))
+    process.check([Pub((CoreMessage("main", 1, 7, (), event),))])
     with pytest.raises(ProtocolError, match="calls itself"):
-        check_events([Pub((CoreMessage("main", 2, 7, (), event),))])
+        process.check([Pub((CoreMessage("main", 2, 7, (), event),))])
     with pytest.raises(ProtocolError, match="no timestamped one"):
-        check_events([Pub((CoreMessage("main", 1, 7, (), b"x"),))])
+        process.check([Pub((CoreMessage("main", 1, 7, (), b"x"),))])
 
 
 @pytest.mark.slow

@@ -1,15 +1,18 @@
-"""The contract between a protocol and the world.
+"""The contract between a protocol and everything that runs it: drivers, nodes, searches.
 
-A protocol is one `Process` per node: a handful of inputs, and an `Outbox` it writes to. It decides; a driver does.
-The simulator's driver schedules packets through a network model, the live driver writes frames; nothing else
-differs, so what is tested in one is what runs in the other.
+A protocol is one `Process` per node. It takes inputs (publications, packets, timers, suspicions), decides, and writes
+what it wants done to an `Outbox`. It answers questions about itself. A driver carries the outbox out: the simulator's
+driver schedules packets through a network model, the live driver writes frames. Nothing else differs between the two,
+so what is tested in one is what runs in the other. Whoever runs a process asks for nothing that is not in this file.
 
-The driver empties an outbox after every input, in this order, and must keep to it:
-  1. `kept`        made durable first: what a packet promises must survive a crash of the one who sent it;
+The driver empties the outbox after every input, in this order:
+  1. `kept`        made durable first: what a packet promises must survive a crash of its sender;
   2. `sends`       then handed to the network;
   3. `deliveries`  then given to the application, and `changes` reported to it, in the order they were written;
   4. `timers`      then armed.
-A process never learns the time and draws random numbers only from a generator it was given.
+`acknowledgements` are reports without an effect of their own: the driver may read them at any time.
+
+A process never reads a clock and draws random numbers only from a generator it was given.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +20,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 from antecede.core.errors import UsageError
-from antecede.core.message import Message
+from antecede.core.message import Message, TopicMessageId
 from antecede.core.packet import Packet
 
 
@@ -32,10 +35,18 @@ class Change(NamedTuple):
     message: Message | None = None
 
 
+class Acknowledgement(NamedTuple):
+    """A peer said that it has kept this node's messages on `topic` up to sequence number `seq`."""
+
+    peer: int
+    topic: str
+    seq: int
+
+
 class Outbox:
     """What a process wants done, in the order it asked. Plain lists: the driver drains and clears them."""
 
-    __slots__ = ("changes", "deliveries", "kept", "out_of_order", "sends", "timers")
+    __slots__ = ("acknowledgements", "changes", "deliveries", "kept", "out_of_order", "sends", "timers")
 
     def __init__(self) -> None:
         self.kept: list[object] = []
@@ -45,6 +56,7 @@ class Outbox:
         self.out_of_order: list[int] = []
         self.changes: list[Change] = []
         self.timers: list[tuple[int, Hashable]] = []
+        self.acknowledgements: list[Acknowledgement] = []
 
     def keep(self, record: object) -> None:
         """Make `record` durable before anything else of this outbox happens; `Process.restore` gets it back."""
@@ -74,6 +86,10 @@ class Outbox:
         """Call `wake(timer)` once, `delay_us` from now. Timers are not cancelled: a stale one is ignored."""
         self.timers.append((delay_us, timer))
 
+    def acknowledged(self, peer: int, topic: str, seq: int) -> None:
+        """`peer` has kept this node's messages on `topic` up to `seq`: a copy survives the end of this node."""
+        self.acknowledgements.append(Acknowledgement(peer, topic, seq))
+
     def clear(self) -> None:
         self.kept.clear()
         self.sends.clear()
@@ -81,50 +97,60 @@ class Outbox:
         self.out_of_order.clear()
         self.changes.clear()
         self.timers.clear()
+        self.acknowledgements.clear()
 
 
 class Process(ABC):
-    """One protocol instance at one node."""
+    """One protocol instance at one node. Only `publish`, `receive` and `size` must be written; the rest has defaults.
 
-    #: Does it say itself when a membership takes effect (`Outbox.joined`, `Outbox.left`)? If not, it does at once.
+    The defaults describe a broadcast that delivers at once, keeps nothing and knows no failures.
+    """
+
+    #: Does it report when a membership takes effect (`Outbox.joined`, `Outbox.left`)? If not, it takes effect at once.
     reports_membership: ClassVar[bool] = False
 
     def __init__(self, node: int) -> None:
         self.node = node
         self.out = Outbox()
 
+    # -- inputs: the application --------------------------------------------------------------------------------
+
     @abstractmethod
     def publish(self, topic: str, payload: bytes) -> Message | None:
-        """Publish, deliver to oneself, and return the message as it was stamped.
+        """Publish, deliver to this node, and return the message as it was stamped.
 
         None: it waits for its turn (an earlier one to be acknowledged, a subscription to be complete) and is stamped,
         reported (`Outbox.published`) and delivered then.
         """
 
     def publish_run(self, topic: str, payloads: Sequence[bytes]) -> list[Message]:
-        """Publish `payloads`, from the first on, as far as `publish` would stamp them at once; the messages.
+        """Publish `payloads`, from the first on, as far as `publish` would stamp them at once; return the messages.
 
-        All is as if they were published one by one, but that packets may carry several. What is not among the messages
-        was not published. A protocol that gains nothing by it takes none, and is asked one by one.
+        The effect is that of publishing them one by one, except that packets may carry several. Payloads that are not
+        among the returned messages were not published. A protocol that gains nothing by it returns none, and is asked
+        one by one.
         """
         return []
+
+    def subscribe(self, topic: str) -> None:
+        """Ask for the messages on `topic`."""
+        raise UsageError("topic", topic, f"{type(self).__name__} is a broadcast", "every node takes every message")
+
+    def unsubscribe(self, topic: str) -> None:
+        """Ask for no more messages on `topic`."""
+        raise UsageError("topic", topic, f"{type(self).__name__} is a broadcast", "every node takes every message")
+
+    # -- inputs: the network, the clock, the failure detector ---------------------------------------------------
 
     @abstractmethod
     def receive(self, sender: int, packet: Packet) -> None:
         """A packet arrived from `sender`."""
 
-    @abstractmethod
-    def size(self, packet: Packet) -> int:
-        """Bytes of `packet` on the wire, by the byte model of the protocol's paper."""
+    def check(self, packets: Sequence[Packet]) -> None:  # noqa: B027 - most protocols do not read payloads
+        """Raise `ProtocolError` if a peer should not have sent these packets. Called before anything reads them.
 
-    def subscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, f"{type(self).__name__} is a broadcast", "every node takes every message")
-
-    def unsubscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, f"{type(self).__name__} is a broadcast", "every node takes every message")
-
-    def start(self) -> None:  # noqa: B027 - most protocols have nothing to do
-        """Called once, when the node comes up, before any other input: arm the first timers here."""
+        Decoding has checked types and bounds already. This is for a protocol that reads what messages carry.
+        """
 
     def wake(self, timer: Hashable) -> None:  # noqa: B027 - most protocols arm no timers
         """A timer armed with `Outbox.wake_after` went off."""
@@ -135,11 +161,91 @@ class Process(ABC):
     def peer_up(self, node: int) -> None:  # noqa: B027
         """The failure detector takes its suspicion of `node` back."""
 
+    @abstractmethod
+    def size(self, packet: Packet) -> int:
+        """Bytes of `packet` on the wire, by the byte model of the protocol's paper."""
+
+    # -- life: start, crash, restart ----------------------------------------------------------------------------
+
+    def start(self) -> None:  # noqa: B027 - most protocols have nothing to do
+        """The node comes up. Called once, before any other input but `restore`: arm the first timers here."""
+
     def restore(self, records: Iterable[object]) -> None:
-        """Start again from what was kept before a crash, oldest first. Called on a fresh instance."""
+        """Restore the state that the kept records describe, oldest first. Called on a fresh instance before `start`."""
         raise UsageError("protocol", type(self).__name__, "keeps no state across crashes", "use one that does")
+
+    def compact(self, records: Sequence[object]) -> list[object]:
+        """Return fewer records that restore the same state, oldest first.
+
+        Called on a fresh instance that is used for nothing else, perhaps in another thread.
+        """
+        return list(records)
+
+    # -- questions: subscriptions -------------------------------------------------------------------------------
+
+    def takes(self, topic: str) -> bool:
+        """Does a subscription to `topic` have effect now?"""
+        return True
+
+    def wants(self, topic: str) -> bool:
+        """Did the application last ask to subscribe to `topic`? The subscription may have yet to take effect."""
+        return self.takes(topic)
+
+    def leaving(self, topic: str) -> bool:
+        """Has this node unsubscribed from `topic` and still work to do for messages it published before that?"""
+        return False
+
+    def members(self, topic: str) -> frozenset[int]:
+        """The nodes that take `topic`, as far as this node knows."""
+        return frozenset((self.node,)) if self.takes(topic) else frozenset()
+
+    def children(self, topic: str) -> tuple[int, ...]:
+        """The nodes to which this node now sends its own messages on `topic`."""
+        return ()
+
+    # -- questions: messages ------------------------------------------------------------------------------------
+
+    def delivered(self, topic: str) -> dict[int, int]:
+        """By source: every message on `topic` up to this sequence number was delivered here or predates our join.
+
+        A node asks when it has started and when it has joined, and counts deliveries itself in between.
+        """
+        return {}
+
+    def last_published(self, topic: str) -> int:
+        """The sequence number of the last message that this node published on `topic`; 0: none."""
+        return self.delivered(topic).get(self.node, 0)
+
+    def stamps_now(self, topic: str) -> bool:
+        """Would `publish` stamp a message on `topic` at once, that is, return it?"""
+        return True
+
+    @property
+    def backlog(self) -> int:
+        """Messages that this node published and that have no position in the total order yet."""
+        return 0
 
     @property
     def held(self) -> int:
         """Messages received and not yet deliverable."""
+        return len(self.holding())
+
+    def holding(self) -> list[TopicMessageId]:
+        """The messages received and not yet deliverable."""
+        return []
+
+    @property
+    def given_up(self) -> int:
+        """How often this node went on without a message, or refused one that came after that."""
         return 0
+
+    # -- questions: progress ------------------------------------------------------------------------------------
+
+    @property
+    def down(self) -> frozenset[int]:
+        """The nodes this process takes for down."""
+        return frozenset()
+
+    def unfinished(self) -> list[str]:
+        """What this process still waits for, in words that follow "node 3 …"; empty once the system is at rest."""
+        return []

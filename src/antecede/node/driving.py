@@ -1,41 +1,36 @@
-"""The driver of a node: `live.driver`, with somebody looking over its shoulder.
+"""The driver of a node: `node.driver`, and what a node does with packets as they arrive.
 
-The hub sees messages as they arrive (for feeds that do not wait for order), acknowledgements of peers are counted for
-publishers who asked for copies, and messages in this node's name that it never published are refused.
+The hub sees messages on arrival (for feeds that do not wait for order). Acknowledgements of peers are counted for
+publishers that asked for copies. Messages in this node's name that it never published are refused.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from antecede.core import Message, Packet, ProtocolError
 from antecede.core.errors import StoppedError
-from antecede.journal.batch import Batch
+from antecede.core.process import Acknowledgement
 from antecede.node.driver import Driver
 from antecede.node.hub import Hub
-from antecede.protocols.vcube_ps.packets import Have
-from antecede.wire.transport import Transport
 
 
 class Replicas:
-    """How far other nodes have what this one published, by their own word, and who waits for that.
+    """How far each peer has kept what this node published, and the publications that wait for that.
 
-    A node says `Have` after it has kept what it says: keep comes before send. So a copy that is counted here survives
-    the end of both processes, where the other has a journal.
+    A peer acknowledges after it has kept what it acknowledges: keep comes before send. So a copy counted here survives
+    the end of both processes, where the peer has a journal.
     """
 
-    def __init__(self, domain: str, node: int) -> None:
+    def __init__(self, domain: str) -> None:
         self._domain = domain
-        self._node = node
         self._done: dict[int, int] = {}
         self._waiting: list[tuple[int, int, asyncio.Future[Message], Message]] = []
 
-    def note(self, sender: int, packets: list[Packet]) -> None:
+    def note(self, acknowledgements: Iterable[Acknowledgement]) -> None:
         moved = False
-        for packet in packets:
-            if not isinstance(packet, Have) or packet.source != self._node or packet.topic != self._domain:
-                continue
-            if packet.done > self._done.get(sender, 0):
-                self._done[sender] = packet.done
+        for peer, topic, seq in acknowledgements:
+            if topic == self._domain and seq > self._done.get(peer, 0):
+                self._done[peer] = seq
                 moved = True
         if moved and self._waiting:
             self._settle()
@@ -67,34 +62,28 @@ class Replicas:
 
 
 class NodeDriver(Driver):
-    """Told of arrivals before the process is."""
+    """Shows arriving packets to the hub before the process gets them, and counts acknowledgements."""
 
+    #: None until the node has started: what arrives before that goes to the process alone.
     hub: Hub | None = None
     replicas: Replicas | None = None
-    #: How many messages are our own, by how many of them were delivered here.
-    published: Callable[[int], int] = staticmethod(lambda delivered: delivered)
-    #: Looks at what messages carry, where the protocol has to read that: raises `ProtocolError`.
-    inspect: Callable[[list[Packet]], None] | None = None
 
     def received(self, sender: int, packets: list[Packet]) -> None:
         if self.hub is not None:
-            self._check_source(packets, self.published(self.hub.delivered.get(self.process.node, 0)))
-            if self.inspect is not None:
-                self.inspect(packets)
+            self._check_source(packets, self.hub.domain)
+            self.process.check(packets)
             self.hub.arrived(packets)
         super().received(sender, packets)
-        if self.replicas is not None:
-            self.replicas.note(sender, packets)
+        acknowledgements = self.process.out.acknowledgements
+        if acknowledgements:
+            if self.replicas is not None:
+                self.replicas.note(acknowledgements)
+            acknowledgements.clear()
 
-    def _check_source(self, packets: list[Packet], published: int) -> None:
-        """Nobody publishes in this node's name. (Between others, nodes of a cluster trust each other to pass on.)"""
+    def _check_source(self, packets: list[Packet], domain: str) -> None:
+        """Refuse messages in this node's name that it never published. What others pass on for others is trusted."""
         node = self.process.node
         for packet in packets:
             for message in packet.messages:
-                if message.source == node and message.seq > published:
+                if message.source == node and message.seq > self.process.last_published(domain):
                     raise ProtocolError(f"message {message.id} is said to be ours, and is not")
-
-
-Application = Callable[[Batch], None]
-
-__all__ = ["Application", "NodeDriver", "Replicas", "Transport"]

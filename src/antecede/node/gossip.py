@@ -72,18 +72,8 @@ class GossipProcess(Broker):
         """By source: how far this node is."""
         return {source: seq for (name, source), seq in self.order.levels().items() if name == topic}
 
-    def takes(self, topic: str) -> bool:
-        return topic in self.takes_groups
-
-    def wants(self, topic: str) -> bool:
-        return topic in self.takes_groups or topic in self.entrance.joining
-
-    def free(self, topic: str) -> bool:
-        """Is a message numbered at once?"""
-        return True
-
-    def members(self, topic: str) -> int:
-        return sum([1 << node for node in {self.node, *self.views.of(topic)}])
+    def members(self, topic: str) -> frozenset[int]:
+        return frozenset((self.node, *self.views.of(topic)))
 
     def children(self, topic: str) -> tuple[int, ...]:
         """Those it may tell."""

@@ -88,12 +88,8 @@ class LocamuProcess(LoCaMu):
     def takes(self, topic: str) -> bool:
         return self._takes
 
-    def free(self, topic: str) -> bool:
-        """Is a message numbered at once?"""
-        return True
-
-    def members(self, topic: str) -> int:
-        return (1 << self._places) - 1
+    def members(self, topic: str) -> frozenset[int]:
+        return frozenset(range(self._places))
 
     def children(self, topic: str) -> tuple[int, ...]:
         """Those it sends to now."""

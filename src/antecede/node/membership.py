@@ -46,7 +46,7 @@ class Neighbours:
         present = {member.slot for member in node.roster.others() if member.address}  # the rest has yet to start
         self.absent = set(range(node.config.slots)) - present - {node.slot}
         for slot in sorted(self.absent):
-            node.process.asked.peer_down(slot)
+            node.process.peer_down(slot)
         self._set_peers(node.roster.others())
 
     def service(self, secured: bool) -> RosterService:

@@ -31,11 +31,10 @@ from antecede.node.hub import Hub
 from antecede.node.joining import ROLE as ROSTER
 from antecede.node.joining import Introduction
 from antecede.node.membership import Neighbours
-from antecede.node.protocol import DOMAIN, OVERLAYS
+from antecede.node.protocol import DOMAIN, OVERLAYS, diagnosed
 from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
 from antecede.node.status import node_status
-from antecede.node.total import check_events
 from antecede.wire.codec import Hello, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.listener import Listener, Tls
@@ -194,7 +193,7 @@ class Node:
 
     async def _run(self, incarnation: int) -> None:
         config = self.config
-        process = self.overlay.make(self.slot, config)
+        process = diagnosed(self.overlay.make(self.slot, config), config)
         if self._network is None:
             transport = TcpTransport(
                 self.slot,
@@ -231,18 +230,16 @@ class Node:
         self.listener.serve(ROSTER, self.neighbours.service(self._tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
-        self.hub.delivered.update(process.asked.delivered(self.domain))
+        self.hub.delivered.update(process.delivered(self.domain))
         if self.overlay.total:
-            self.hub.settled = lambda: process.asked.delivered(self.domain)
-            self.driver.inspect = check_events
-        self.driver.published = process.published
+            self.hub.settled = lambda: process.delivered(self.domain)
         self.driver.hub = self.hub
-        self.driver.replicas = Replicas(self.domain, self.slot)
+        self.driver.replicas = Replicas(self.domain)
         self._task(self._upkeep())
 
     async def _join_domain(self) -> None:
         """Return when this node takes what is published."""
-        inner = self.process.asked
+        inner = self.process
         if inner.takes(self.domain):
             return
         assert self._taking is not None
@@ -265,7 +262,7 @@ class Node:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(30):
                     await self._taking
-                    while self.process.leaving:
+                    while self.process.leaving(self.domain):
                         await asyncio.sleep(0.01)
             await self.neighbours.farewell()
         await self.stop()
@@ -347,7 +344,7 @@ class Node:
         """Publish an envelope. The message itself when that is all that was asked for, else its future."""
         level = self._check_level(level)
         self.hub.counts.published += 1
-        if level == 0 and self.process.asked.free(self.domain):
+        if level == 0 and self.process.stamps_now(self.domain):
             message = self.driver.publish(self.domain, payload)
             assert message is not None
             return message

@@ -3,17 +3,14 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from antecede.overlay.members import nodes_of
-
 if TYPE_CHECKING:
     from antecede.node.node import Node
 
 
 def node_status(node: "Node") -> dict[str, Any]:
     hub, links, edge = node.hub, node.transport.counts, node.counts_edge
-    inner = node.process.asked
-    members = set(nodes_of(inner.members(node.domain)))
-    down = inner.down
+    process = node.process
+    members, down = process.members(node.domain), process.down
     return {
         "node": node.slot,
         "name": node.name,
@@ -36,8 +33,8 @@ def node_status(node: "Node") -> dict[str, Any]:
             for member in sorted(node.roster.members.values(), key=lambda one: one.slot)
         ],
         "delivered": dict(sorted(hub.delivered.items())),
-        "children": list(inner.children(node.domain)),
-        "held": node.process.held,
+        "children": list(process.children(node.domain)),
+        "held": process.held,
         "clients": len(node.sessions),
         "feeds": len(hub.feeds),
         "behind": sum([not feed.live for feed in hub.feeds]),
@@ -62,7 +59,7 @@ def node_status(node: "Node") -> dict[str, Any]:
     }
 
 
-def _state(slot: int, own: int, members: set[int], down: frozenset[int], left: bool) -> str:
+def _state(slot: int, own: int, members: frozenset[int], down: frozenset[int], left: bool) -> str:
     if left:
         return "left"
     if slot == own:

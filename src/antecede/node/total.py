@@ -55,35 +55,13 @@ class TotalProcess(TotalOrder):
         # Our own are with the service later than they are published, and delivered here as everywhere.
         return reached
 
-    def takes(self, topic: str) -> bool:
-        return self.module.takes(topic)
-
-    def free(self, topic: str) -> bool:
-        """Is a message named at once?"""
-        return True
-
-    def members(self, topic: str) -> int:
-        return self._service.members(topic)
-
-    def children(self, topic: str) -> tuple[int, ...]:
-        return self._service.children(topic)
-
-    @property
-    def down(self) -> frozenset[int]:
-        return self._service.down
-
-    def leaving(self, topic: str) -> bool:
-        """Does not everybody have yet what this node published before it left?"""
-        return not self.module.wants(topic) and (self._service.wants(topic) or self._service.takes(topic))
-
-
-def check_events(packets: Iterable[Packet]) -> None:
-    """What the service carries must be events, each under its own name. Raises `ProtocolError`."""
-    for packet in packets:
-        for message in packet.messages:
-            event = decode_event(message.topic, message.payload).message
-            if (event.source, event.seq) != (message.source, message.seq):
-                raise ProtocolError(f"message {message.id} carries an event that calls itself {event.id}")
+    def check(self, packets: Sequence[Packet]) -> None:
+        """The service must carry events, each under its own name."""
+        for packet in packets:
+            for message in packet.messages:
+                event = decode_event(message.topic, message.payload).message
+                if (event.source, event.seq) != (message.source, message.seq):
+                    raise ProtocolError(f"message {message.id} carries an event that calls itself {event.id}")
 
 
 def settings_of(config: NodeConfig) -> Settings:

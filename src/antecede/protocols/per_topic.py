@@ -57,6 +57,7 @@ class _TopicOutbox(Outbox):
         self.out_of_order = shared.out_of_order
         self.changes = shared.changes
         self.timers = shared.timers
+        self.acknowledgements = shared.acknowledgements
 
     def wake_after(self, delay_us: int, timer: Hashable) -> None:
         super().wake_after(delay_us, (self._topic, timer))

@@ -178,6 +178,9 @@ class Scribe(Process):
         self._keep(topic, group)
         self._detach_if_idle(topic, group)
 
+    def takes(self, topic: str) -> bool:
+        return self._group(topic).takes
+
     # -- packets ------------------------------------------------------------------------------------------------
 
     def receive(self, sender: int, packet: Packet) -> None:

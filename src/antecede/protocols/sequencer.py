@@ -99,6 +99,9 @@ class Sequencer(Process):
     def unsubscribe(self, topic: str) -> None:
         self._taken.discard(topic)
 
+    def takes(self, topic: str) -> bool:
+        return topic in self._taken
+
     # -- packets and timers -------------------------------------------------------------------------------------
 
     def receive(self, sender: int, packet: Packet) -> None:

@@ -176,6 +176,12 @@ class Srpt(Process):
     def unsubscribe(self, topic: str) -> None:
         self._change(topic, False)
 
+    def wants(self, topic: str) -> bool:
+        return self._group(topic).takes
+
+    def takes(self, topic: str) -> bool:
+        return self._group(topic).joined
+
     # -- packets ------------------------------------------------------------------------------------------------
 
     def receive(self, sender: int, packet: Packet) -> None:

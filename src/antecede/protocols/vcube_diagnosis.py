@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from antecede.core import Message, Packet, Process, ProtocolError, UsageError
+from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
 from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.overlay.members import block_of
 
@@ -275,9 +275,60 @@ class Diagnosed(Process):
     def peer_up(self, node: int) -> None:
         self.inner.peer_up(node)
 
+    def compact(self, records: Sequence[object]) -> list[object]:
+        lives = [record for record in records if isinstance(record, Life)]
+        return [*lives[-1:], *self.inner.compact([record for record in records if not isinstance(record, Life)])]
+
+    # -- questions go to the protocol ---------------------------------------------------------------------------
+
+    def check(self, packets: Sequence[Packet]) -> None:
+        self.inner.check(packets)
+
+    def takes(self, topic: str) -> bool:
+        return self.inner.takes(topic)
+
+    def wants(self, topic: str) -> bool:
+        return self.inner.wants(topic)
+
+    def leaving(self, topic: str) -> bool:
+        return self.inner.leaving(topic)
+
+    def members(self, topic: str) -> frozenset[int]:
+        return self.inner.members(topic)
+
+    def children(self, topic: str) -> tuple[int, ...]:
+        return self.inner.children(topic)
+
+    def delivered(self, topic: str) -> dict[int, int]:
+        return self.inner.delivered(topic)
+
+    def last_published(self, topic: str) -> int:
+        return self.inner.last_published(topic)
+
+    def stamps_now(self, topic: str) -> bool:
+        return self.inner.stamps_now(topic)
+
+    @property
+    def backlog(self) -> int:
+        return self.inner.backlog
+
     @property
     def held(self) -> int:
         return self.inner.held
+
+    def holding(self) -> list[TopicMessageId]:
+        return self.inner.holding()
+
+    @property
+    def given_up(self) -> int:
+        return self.inner.given_up
+
+    @property
+    def down(self) -> frozenset[int]:
+        return self.inner.down
+
+    def unfinished(self) -> list[str]:
+        return self.inner.unfinished()
 
     def _changed(self, node: int, up: bool) -> None:
         if up:

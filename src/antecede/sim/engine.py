@@ -196,6 +196,8 @@ class Simulation:
             for delay, timer in out.timers:
                 self._arm(node, delay, timer)
             out.timers.clear()
+        if out.acknowledgements:
+            out.acknowledgements.clear()
 
     def _send(self, node: int, process: Process, weighed: Packet | None, size: int) -> None:
         due, now, tell_sent = self._due, self.now, self._tell_sent

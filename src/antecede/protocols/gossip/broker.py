@@ -456,6 +456,19 @@ class Broker(Process):
     def held(self) -> int:
         return self.order.held
 
+    @property
+    def given_up(self) -> int:
+        return self.order.late + self.order.given_up
+
+    def takes(self, topic: str) -> bool:
+        return topic in self.takes_groups
+
+    def wants(self, topic: str) -> bool:
+        return topic in self.takes_groups or topic in self._asked_for
+
+    def last_published(self, topic: str) -> int:
+        return self._seq.get(topic, 0)
+
     def holding(self) -> list[TopicMessageId]:
         return self.order.holding()
 

@@ -101,6 +101,9 @@ class Epidemic(Process):
     def unsubscribe(self, topic: str) -> None:
         self._refuse_change(topic)
 
+    def takes(self, topic: str) -> bool:
+        return topic in self._takes
+
     # -- packets ------------------------------------------------------------------------------------------------
 
     def receive(self, sender: int, packet: Packet) -> None:

@@ -356,6 +356,16 @@ class Subscriber(Process):
     def held(self) -> int:
         return self.reader.held
 
+    @property
+    def given_up(self) -> int:
+        return self.reader.late + self.reader.given_up + self.forgone
+
+    def takes(self, topic: str) -> bool:
+        return topic in self.takes_groups
+
+    def wants(self, topic: str) -> bool:
+        return topic in self.takes_groups or topic in self.fresh
+
     def holding(self) -> list[TopicMessageId]:
         return self.reader.holding()
 

@@ -81,8 +81,13 @@ class LoCaMu(Relay):
             self._settle()
 
     def wants(self, topic: str) -> bool:
-        """Does this node take `topic`, or has it asked to?"""
         return topic in self.state.routing.joined or topic in self.state.routing.joining
+
+    def takes(self, topic: str) -> bool:
+        return topic in self.state.routing.joined
+
+    def last_published(self, topic: str) -> int:
+        return self.state.published.get(topic, 0)
 
     # -- packets, timers, suspicions ----------------------------------------------------------------------------
 
@@ -171,11 +176,9 @@ class LoCaMu(Relay):
         }
 
     def holding(self) -> list[TopicMessageId]:
-        """The messages received and not processed."""
         return [held.data.message.id for held in self.state.column.held]
 
     def unfinished(self) -> list[str]:
-        """What this node still waits for."""
         waits = [f"waits for number {n} of node {sender}" for sender, n in sorted(self.state.column.missing().items())]
         return waits + [f"has not joined {topic}" for topic in sorted(self.state.routing.joining)]
 

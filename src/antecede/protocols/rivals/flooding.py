@@ -80,6 +80,9 @@ class Flooding(Process):
     def unsubscribe(self, topic: str) -> None:
         raise UsageError("topic", topic, "groups of this protocol do not change", "name its members at the beginning")
 
+    def takes(self, topic: str) -> bool:
+        return topic in self._taken
+
     @property
     def held(self) -> int:
         return self._gate.held

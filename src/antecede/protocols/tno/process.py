@@ -30,6 +30,7 @@ class TotalOrder(Process):
         # What both want kept, sent and armed is done in the order they asked. Deliveries and changes of the service are
         # the layer's inputs.
         inner.out.kept, inner.out.sends, inner.out.timers = self.out.kept, self.out.sends, self.out.timers
+        inner.out.acknowledgements = self.out.acknowledgements
         self._restored = False
 
     # -- the application ----------------------------------------------------------------------------------------
@@ -87,15 +88,36 @@ class TotalOrder(Process):
     def start(self) -> None:
         self.inner.start()
         if self._restored:
-            takes = getattr(self.inner, "takes", None)
-            self.module.restart(takes if takes is not None else self.module.takes)
+            self.module.restart(self.inner.takes)
         self._settle()
 
     # -- questions ----------------------------------------------------------------------------------------------
 
     def wants(self, topic: str) -> bool:
-        """Was this node last asked to take `topic`?"""
         return self.module.wants(topic)
+
+    def takes(self, topic: str) -> bool:
+        return self.module.takes(topic)
+
+    def leaving(self, topic: str) -> bool:
+        return not self.module.wants(topic) and (self.inner.wants(topic) or self.inner.takes(topic))
+
+    def members(self, topic: str) -> frozenset[int]:
+        return self.inner.members(topic)
+
+    def children(self, topic: str) -> tuple[int, ...]:
+        return self.inner.children(topic)
+
+    def last_published(self, topic: str) -> int:
+        return self.module.published(topic)
+
+    @property
+    def backlog(self) -> int:
+        return self.module.backlog
+
+    @property
+    def down(self) -> frozenset[int]:
+        return self.inner.down
 
     @property
     def epoch(self) -> int:
@@ -103,9 +125,7 @@ class TotalOrder(Process):
         return self.module.epoch
 
     def unfinished(self) -> list[str]:
-        """What is still under way here, in words; nothing once the system has come to rest."""
-        ask = getattr(self.inner, "unfinished", None)
-        return [*self.module.unfinished(), *(ask() if ask is not None else ())]
+        return [*self.module.unfinished(), *self.inner.unfinished()]
 
     # -- between the two ----------------------------------------------------------------------------------------
 

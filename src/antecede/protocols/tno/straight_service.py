@@ -46,6 +46,9 @@ class _Straight(Process):
     def unsubscribe(self, topic: str) -> None:
         self._members[topic].discard(self.node)
 
+    def takes(self, topic: str) -> bool:
+        return self.node in self._members[topic]
+
     def receive(self, sender: int, packet: Packet) -> None:
         if not isinstance(packet, Bundle):
             raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, expected a Bundle")

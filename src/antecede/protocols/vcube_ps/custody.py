@@ -273,6 +273,8 @@ class Custody:
         state = self._state
         group = state.group(packet.topic)
         stream = group.stream(packet.source)
+        if packet.source == state.node:
+            state.out.acknowledged(sender, packet.topic, packet.done)
         old = stream.positions.get(sender)
         agrees = packet.digest == group.view.digest
         done = max(packet.done if agrees else 0, old.done if old is not None else 0)

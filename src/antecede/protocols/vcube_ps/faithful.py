@@ -195,8 +195,13 @@ class FaithfulVCubePs(Process):
         orders = {id(group.order): group.order for group in self._groups.values()}
         return sum(order.held for order in orders.values()) + sum(len(group.early) for group in self._groups.values())
 
+    def wants(self, topic: str) -> bool:
+        return self._group(topic).wants
+
+    def takes(self, topic: str) -> bool:
+        return self._group(topic).takes
+
     def unfinished(self) -> list[str]:
-        """What is still under way here, in words; nothing once the system has come to rest."""
         found = []
         for group in self._groups.values():
             if group.queue or group.busy:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
+from antecede.overlay.members import nodes_of
 from antecede.protocols.vcube_ps.custody import Custody
 from antecede.protocols.vcube_ps.edges import Edges, apart
 from antecede.protocols.vcube_ps.membership import Membership
@@ -203,7 +204,6 @@ class VCubePs(Process):
         return sum(order.held for order in orders.values()) + sum(len(group.early) for group in groups)
 
     def holding(self) -> list[TopicMessageId]:
-        """The messages received and not delivered."""
         return [
             message.id
             for group in self._state.groups.values()
@@ -214,38 +214,34 @@ class VCubePs(Process):
         ]
 
     def wants(self, topic: str) -> bool:
-        """Was this node last asked to take `topic`? After a crash: had it begun to?"""
+        """After a crash: had the subscription begun to take effect?"""
         return self._state.group(topic).wants
 
     def delivered(self, topic: str) -> dict[int, int]:
-        """By source: how far this node has delivered `topic`, what was before its time included."""
         group = self._state.group(topic)
         return {source: done for source in group.streams if (done := group.order.reached(topic, source))}
 
     def takes(self, topic: str) -> bool:
-        """Does it take `topic` by now, and is it free to publish on it?"""
         return self._state.group(topic).takes
 
-    def free(self, topic: str) -> bool:
-        """Would a message published now on `topic` be stamped at once?"""
+    def last_published(self, topic: str) -> int:
+        return self._state.group(topic).order.reached(topic, self.node)
+
+    def stamps_now(self, topic: str) -> bool:
         group = self._state.group(topic)
         return not group.queue and self._may_publish(group)
 
     def children(self, topic: str) -> tuple[int, ...]:
-        """Whom this node sends its own messages on `topic` to."""
         return self._state.group(topic).view.near[self._state.dimension]
 
-    def members(self, topic: str) -> int:
-        """Who takes `topic`, as bits."""
-        return self._state.group(topic).view.members
+    def members(self, topic: str) -> frozenset[int]:
+        return frozenset(nodes_of(self._state.group(topic).view.members))
 
     @property
     def down(self) -> frozenset[int]:
-        """The nodes taken for down."""
         return frozenset(self._state.down)
 
     def unfinished(self) -> list[str]:
-        """What is still under way here, in words; nothing once the system has come to rest."""
         found = []
         for group in self._state.groups.values():
             if group.queue or group.joining or group.roll:
