@@ -14,9 +14,22 @@ from antecede.client.bulk import Caller
 from antecede.journal import JournalFile, Retention
 from antecede.journal.blocks import decode_deliveries
 from antecede.node.bulk import releasing
-from antecede.node.bulk.staging import Staging
+from antecede.node.bulk.releasing import _Release
+from antecede.node.bulk.staging import Batch, Producer, Staging
 from antecede.wire import bulk as records
-from antecede.wire.bulk import Discard, Done, ExtentQuery, ExtentReply, Page, Read, Release, Row, Stage, encode_rows
+from antecede.wire.bulk import (
+    Cancel,
+    Discard,
+    Done,
+    ExtentQuery,
+    ExtentReply,
+    Page,
+    Read,
+    Release,
+    Row,
+    Stage,
+    encode_rows,
+)
 from antecede.wire.envelope import seal, unseal
 from antecede.wire.security.tokens import new_token
 
@@ -39,7 +52,14 @@ async def ask(
     return await asyncio.to_thread(run)
 
 
-ANSWERS: dict[type, type] = {ExtentQuery: ExtentReply, Read: Page, Stage: Done, Release: Done, Discard: Done}
+ANSWERS: dict[type, type] = {
+    ExtentQuery: ExtentReply,
+    Read: Page,
+    Stage: Done,
+    Release: Done,
+    Discard: Done,
+    Cancel: Done,
+}
 
 
 def read(page: Page) -> list[tuple[int, str]]:
@@ -228,20 +248,22 @@ async def test_a_release_right_behind_a_finished_one_does_not_spin(
         releases = node.bulk.releases
         assert releases is not None
         await ask(node, Stage("p", 0, rows("a")))
-        finished = asyncio.get_running_loop().create_task(asyncio.sleep(0, 1))
-        await finished
-        releases._running["job"] = finished
+        release = _Release(Batch("", "job", 0, (), 1, 0, 0))
+        release.task = asyncio.get_running_loop().create_task(asyncio.sleep(0, 1))
+        await release.task
+        job = Producer("", "job")
+        releases._running[job] = release
         waits = 0
         wait = releases._wait
 
-        async def counted(producer: str, task: asyncio.Task[int], deadline: float) -> int:
+        async def counted(release: _Release, deadline: float) -> int:
             nonlocal waits
             waits += 1
             assert waits < 10, "the release waits again and again for a task that is done"
-            return await wait(producer, task, deadline)
+            return await wait(release, deadline)
 
         monkeypatch.setattr(releases, "_wait", counted)
-        assert await releases.release("job", 1, (("p", 1),), 5.0) == 1
+        assert await releases.release(job, 1, (("p", 1),), 5.0) == 1
         assert published(tmp_path / "n0") == ["a"]
 
 

@@ -17,7 +17,7 @@ from antecede.core import Message, ProtocolError
 from antecede.core.errors import GapError
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
-from antecede.wire.envelope import label
+from antecede.wire.envelope import label, unmarked
 
 #: Deliveries of one page of the journal, about.
 _PAGE: Final = 256
@@ -73,7 +73,7 @@ def _columns(
     out_of_order: list[int],
 ) -> bytes:
     deps = {index: message.deps for index, message in enumerate(messages) if message.deps}
-    payloads = [message.payload for message in messages]
+    payloads = unmarked([message.payload for message in messages])
     return b"".join(map(_encode, (payloads, places, names, deps, held_us, out_of_order)))
 
 

@@ -18,6 +18,7 @@ from antecede.core import Message, Packet
 from antecede.journal.batch import Batch
 from antecede.node.feed import Feed
 from antecede.node.history import Entry, History, topic_of, topics_of
+from antecede.node.predecessors import After, Predecessors
 from antecede.wire.topics import FilterMap
 
 
@@ -56,7 +57,7 @@ class Hub:
         self._by_filter: FilterMap[Feed] = FilterMap()
         self._touched: set[Feed] = set()
         self._behind: set[Feed] = set()
-        self._waiting: list[tuple[tuple[tuple[int, int], ...], Callable[[], None]]] = []
+        self._predecessors = Predecessors(self.missing)
         self._jammed = False
         self._relieved: list[asyncio.Future[None]] = []
         # Of feeds that asked for less than causal order.
@@ -100,8 +101,10 @@ class Hub:
             self._prune(messages)
         self._flush()
         self._trim()
-        if self._waiting:
-            self._wake()
+        if self._predecessors.sources:
+            # Where nodes settle numbers without a delivery, any source may have moved.
+            moved = {message.source for message in messages} if self.settled is None else self._predecessors.sources
+            self._predecessors.wake(list(moved))
 
     def called(self, first: Message, topics: list[str]) -> None:
         """What the messages of a run are called, which begins with `first` and is about to be delivered."""
@@ -194,30 +197,26 @@ class Hub:
 
     # -- publications that wait ----------------------------------------------------------------------------------------
 
-    def has(self, after: tuple[tuple[int, int], ...]) -> bool:
+    def has(self, after: After) -> bool:
         """Was all of this delivered here?"""
+        return self.missing(after) is None
+
+    def missing(self, after: After) -> tuple[int, int] | None:
+        """The first of these messages that was not delivered here; None: all were."""
         delivered = self.delivered
-        if all(delivered.get(source, 0) >= seq for source, seq in after):
-            return True
-        if self.settled is None:
-            return False
-        settled = self.settled()  # before this node's time, and not told to it by any delivery
-        return all(max(delivered.get(source, 0), settled.get(source, 0)) >= seq for source, seq in after)
+        lacking = [one for one in after if delivered.get(one[0], 0) < one[1]]
+        if lacking and self.settled is not None:
+            settled = self.settled()  # before this node's time, and not told to it by any delivery
+            lacking = [one for one in lacking if settled.get(one[0], 0) < one[1]]
+        return lacking[0] if lacking else None
 
     def _raise(self, reached: dict[int, int]) -> None:
         for source, seq in reached.items():
             self.delivered[source] = max(seq, self.delivered.get(source, 0))
 
-    def when_delivered(self, after: tuple[tuple[int, int], ...], do: Callable[[], None]) -> None:
-        self._waiting.append((after, do))
-
-    def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for after, do in waiting:
-            if self.has(after):
-                do()
-            else:
-                self._waiting.append((after, do))
+    def when_delivered(self, after: After, do: Callable[[], None]) -> Callable[[], None]:
+        """Call `do` once all of `after` was delivered here, which it was not yet. Calling the result withdraws."""
+        return self._predecessors.add(after, do)
 
     # -- messages ahead of their turn ----------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import msgspec
 from antecede.core import AntecedeError, Message, ProtocolError, UsageError
 from antecede.core.errors import StoppedError
 from antecede.node.feed import Feed
-from antecede.wire.envelope import unseal
+from antecede.wire.envelope import unmarked, unseal
 from antecede.wire.frames import FrameConnection
 from antecede.wire.requests import (
     TO_CLIENT,
@@ -190,7 +190,7 @@ class Session:
             self._block(record)
             self.node.when_free(self._unblock)
             return
-        payloads = record.payloads
+        payloads = unmarked(record.payloads)  # or a client could pretend that rows of a release were published
         try:
             topics = [envelope.topic for envelope in map(unseal, payloads)]
             refused = {topic for topic in set(topics) if not self.grant.may_publish(check_topic(topic))}
@@ -198,7 +198,7 @@ class Session:
             raise ProtocolError(str(error)) from None
         at = 0
         if not refused:
-            at = self._publish_run(record, topics)
+            at = self._publish_run(record, payloads, topics)
         for index in range(at, len(payloads)):
             if topics[index] in refused:
                 self.hub.counts.refused["publish"] += 1
@@ -206,16 +206,15 @@ class Session:
             else:
                 self._publish_one(record.number + index, payloads[index], record.level)
 
-    def _publish_run(self, record: Publish, topics: list[str]) -> int:
+    def _publish_run(self, record: Publish, payloads: list[bytes], topics: list[str]) -> int:
         """As many as the node takes together; how many of them are dealt with."""
         at = 0
-        while at < len(record.payloads):
-            payloads = record.payloads[at:] if at else record.payloads
+        while at < len(payloads):
             try:
-                messages, done = self.node.publish_payloads(payloads, record.level)
+                messages, done = self.node.publish_payloads(payloads[at:] if at else payloads, record.level)
             except AntecedeError as error:
-                self._refuse(record.number + at, len(payloads), error)
-                return len(record.payloads)
+                self._refuse(record.number + at, len(payloads) - at, error)
+                return len(payloads)
             if not messages:
                 break
             run = (record.number + at, messages[0].seq, len(messages))

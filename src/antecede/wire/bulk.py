@@ -6,6 +6,10 @@ the node neither opens nor copies them, unless its clients may not read everythi
 **Publishing.** `Stage` gives rows that are kept and shown to nobody; when all of a batch are there, `Release` publishes
 them, in order. A batch has the name of its producer and a number; a number that is not above the producer's last is
 done already. So everything may be asked again after any failure, and `Discard` is only good manners.
+
+**Whose they are.** Parts and producers belong to the client whose token staged or released them, by its name in the
+token file: others may use the same names for parts and producers of their own, and reach nobody else's. Without tokens
+all clients are one.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -21,7 +25,7 @@ from antecede.wire.requests import FILTERS_MAX
 
 #: The role named in the hello, and what is spoken. Changes with every change below.
 ROLE: Final = "bulk"
-SPEAKS: Final = "bulk/1"
+SPEAKS: Final = "bulk/2"
 
 #: How the name of a producer begins that was drawn at random, and is forgotten after a day.
 UNNAMED: Final = "once/"
@@ -103,6 +107,17 @@ class Discard(Record, frozen=True, gc=False, tag="d"):
     parts: Annotated[tuple[_Part, ...], Meta(max_length=PARTS_MAX)]
 
 
+class Cancel(Record, frozen=True, gc=False, tag="c"):
+    """Publish no more of batch `batch` of `producer`, whose release is under way. What was published stays so.
+
+    Answered with how many of its messages that is. A cancelled batch of which nothing was published may be released
+    again under its number; any other is refused for good.
+    """
+
+    producer: _Name
+    batch: _Number
+
+
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
@@ -133,7 +148,8 @@ class Page(Record, frozen=True, gc=False, tag="b"):
 
 
 class Done(Record, frozen=True, gc=False, tag="k"):
-    """To `Stage`, `Release`, `Discard`. `count`: messages that were published by this very release."""
+    """To `Stage`, `Release`, `Discard`, `Cancel`. `count`: messages published by this very release, or before the
+    cancellation."""
 
     count: _Number = 0
 
@@ -147,11 +163,25 @@ class Failed(Record, frozen=True, gc=False, tag="f"):
     first: _Number = 0
 
 
-Question: TypeAlias = ExtentQuery | Read | Stage | Release | Discard
+Question: TypeAlias = ExtentQuery | Read | Stage | Release | Discard | Cancel
 Answer: TypeAlias = ExtentReply | Page | Done | Failed
 
-TO_NODE: Final = RecordCodec[Question]((ExtentQuery, Read, Stage, Release, Discard))
+TO_NODE: Final = RecordCodec[Question]((ExtentQuery, Read, Stage, Release, Discard, Cancel))
 TO_CALLER: Final = RecordCodec[Answer]((ExtentReply, Page, Done, Failed), frame_bytes_max=ANSWER_BYTES_MAX)
 
 encode_rows = msgspec.msgpack.Encoder().encode
 decode_rows = msgspec.msgpack.Decoder(list[Row]).decode
+
+
+class _Topic(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The first field of a row; the decoder skips the rest."""
+
+    topic: str
+
+
+_decode_topics = msgspec.msgpack.Decoder(list[_Topic]).decode
+
+
+def topics_of_rows(block: bytes) -> set[str]:
+    """The topics of rows that were decoded before."""
+    return {row.topic for row in _decode_topics(block)}

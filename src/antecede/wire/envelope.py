@@ -134,6 +134,19 @@ def mark_of(payload: bytes) -> tuple[int, int] | None:
         return None
 
 
+def unmarked(payloads: Iterable[bytes]) -> list[bytes]:
+    """Payloads without their marks: what clients may send, and what they are shown."""
+    return [payload if payload[:1] != _MARKED else _unmark(payload) for payload in payloads]
+
+
+def _unmark(payload: bytes) -> bytes:
+    try:
+        found = _marks.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return payload
+    return b"".join((b"\x94", found.topic, found.time_us, found.body, found.headers))
+
+
 def _check_headers(headers: dict[str, str]) -> None:
     if not isinstance(headers, dict):
         raise UsageError("headers", type(headers).__name__, "is not a dict", 'write for example {"lang": "en"}')

@@ -1,27 +1,31 @@
-"""Publishing what was staged: a batch once, all of it, in order, across crashes of whoever asked and of the node.
+"""Publishing what was staged: a batch once, all of it, in order, across crashes of the client and of the node.
 
 A release is written down before its first message is published, and crossed out after the last is in the journal. Its
 messages carry a mark (`envelope.seal`): the release's own random number, and the row's. A node that comes back to a
 release that is not crossed out looks in its journal how far the marks go, and goes on behind them. Until then a cursor
 keeps retention from removing them. So nothing need be written beside each message, and nothing is published twice.
+
+A row may name predecessors that this node has not delivered. The release waits for them, a day at most, and holds
+nothing meanwhile: its progress is written down and its cursor moves on, so retention goes on. Its owner may cancel it.
 """
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from antecede.core import AntecedeError, Message
+from antecede.core import AntecedeError, Message, UsageError
 from antecede.core.errors import JournalError, StoppedError
 from antecede.journal import JournalFile
 from antecede.journal.blocks import LeanMessage
-from antecede.node.bulk.staging import FILE_NAME, Batch, Staging
+from antecede.node.bulk.staging import FILE_NAME, FORGET_US, Batch, Producer, Staging
+from antecede.node.predecessors import After
 from antecede.protocols.tno.records import Asked
 from antecede.protocols.vcube_ps.records import Published, PublishedRun
 from antecede.wire.bulk import Row, decode_rows
@@ -38,9 +42,49 @@ T = TypeVar("T")
 _RUN: Final = 1024
 _RUNS_PENDING_MAX: Final = 8
 
+#: A release that waits moves its cursor on so often, so that retention goes on; and it is cancelled after so long.
+_CURSOR_S: Final = 2.0
+_WAIT_S_MAX: Final = FORGET_US / 1_000_000
+
+#: How the names of cursors begin that keep the marks of releases.
+_CURSOR: Final = "release "
+
 
 class Waiting(AntecedeError):
     """A release is under way, and not done within the time given."""
+
+
+class CancelledBatchError(AntecedeError):
+    """A batch was cancelled: its first `done` rows were published, the others never will be."""
+
+    def __init__(self, batch: Batch, done: int, why: str) -> None:
+        self.done = done
+        remedy = "write the other rows as another batch" if done else "write the batch again"
+        what = f"batch {batch.batch} of {batch.name} was cancelled ({why})"
+        super().__init__(f"{what} after {done} of its rows were published; {remedy}")
+
+
+class _Release:
+    """A release under way."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.task: asyncio.Task[int]
+        #: Rows handed to the protocol, all of which will be published.
+        self.done = 0
+        #: What it waits for, in words.
+        self.waits = ""
+        #: Why it is to end before its last row, if it is.
+        self.cancelled = ""
+        self.wake = asyncio.Event()
+
+    def cancel(self, why: str) -> None:
+        self.cancelled = self.cancelled or why
+        self.wake.set()
+
+    def check(self) -> None:
+        if self.cancelled:
+            raise CancelledBatchError(self.batch, self.done, self.cancelled)
 
 
 class Releases:
@@ -52,20 +96,26 @@ class Releases:
         self._staging: Staging | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="staging")
         self._deciding = asyncio.Lock()
-        self._running: dict[str, asyncio.Task[int]] = {}
-        #: By producer: what its release waits for.
-        self._waits: dict[str, str] = {}
+        self._running: dict[Producer, _Release] = {}
         self._closed = False
 
     async def start(self) -> None:
-        """Go on with what a life before has begun."""
+        """Go on with releases that an earlier life has begun; drop cursors of those it has ended."""
+        journal = self._node.journal
+        assert journal is not None
+        unfinished: list[Batch] = []
         if self._path.exists():
-            for batch in await self._do(lambda staging: staging.unfinished()):
-                self._run(batch, resumed=True)
+            unfinished = await self._do(lambda staging: staging.unfinished())
+        wanted = {_cursor(batch.producer) for batch in unfinished}
+        for name in await journal.cursors():
+            if name.startswith(_CURSOR) and name not in wanted:
+                await journal.drop_cursor(name)
+        for batch in unfinished:
+            self._run(batch, resumed=True)
 
     async def close(self) -> None:
         self._closed = True
-        running = list(self._running.values())
+        running = [release.task for release in self._running.values()]
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -79,114 +129,167 @@ class Releases:
             self._staging.close()
             self._staging = None
 
-    async def stage(self, part: str, index: int, rows: int, block: bytes) -> None:
-        await self._do(lambda staging: staging.stage(part, index, rows, block, _now_us()))
+    # -- what a client asks --------------------------------------------------------------------------------------------
 
-    async def discard(self, parts: tuple[str, ...]) -> None:
-        await self._do(lambda staging: staging.discard(parts))
+    async def stage(self, owner: str, part: str, index: int, rows: int, block: bytes) -> None:
+        await self._do(lambda staging: staging.stage(owner, part, index, rows, block, _now_us()))
 
-    async def release(self, producer: str, number: int, parts: tuple[tuple[str, int], ...], patience_s: float) -> int:
-        """Return when the batch is published: how many messages, or 0 when it was before. Raises `Waiting`."""
+    async def discard(self, owner: str, parts: tuple[str, ...]) -> None:
+        await self._do(lambda staging: staging.discard(owner, parts))
+
+    async def topics(self, owner: str, parts: tuple[tuple[str, int], ...]) -> set[str]:
+        """The topics a release of these parts would publish on."""
+        return await self._do(lambda staging: staging.topics(owner, parts))
+
+    async def release(
+        self, producer: Producer, number: int, parts: tuple[tuple[str, int], ...], patience_s: float
+    ) -> int:
+        """Return when the batch is published: how many messages, or 0 when it was before.
+
+        Raises `Waiting`, and `CancelledBatchError` when it was cancelled.
+        """
         deadline = asyncio.get_running_loop().time() + patience_s
         while True:
             ours = False
             async with self._deciding:
-                task = self._running.get(producer)
-                # A task stays in the table until the loop has run its callback: awaiting one that is done does not
-                # yield, so a caller that waited for it here would keep that callback from ever running.
-                if task is None or task.done():
+                release = self._find(producer)
+                if release is None:
                     last = await self._do(lambda staging: staging.find(producer))
-                    if last is not None and last.parts is None and last.batch >= number:
-                        await self.discard(tuple(part for part, _ in parts))
+                    over = last is None or last.parts is None
+                    if last is not None and over and last.batch >= number and not (last.batch == number and last.again):
+                        await self.discard(producer.owner, tuple(part for part, _ in parts))
+                        if last.batch == number and last.cancelled:
+                            raise CancelledBatchError(last, last.done, "before")
                         return 0
-                    ours = last is None or last.parts is None
+                    ours = over
                     if ours:
                         last = await self._begin(producer, number, parts)
                     assert last is not None
-                    task = self._run(last, resumed=not ours)
-            count = await self._wait(producer, task, deadline)
-            if ours:
-                return count
+                    release = self._find(last.producer) or self._run(last, resumed=not ours)
+            try:
+                count = await self._wait(release, deadline)
+            except CancelledBatchError:
+                if release.batch.batch == number:
+                    raise
+            else:
+                if ours:
+                    return count
 
-    async def _begin(self, producer: str, number: int, parts: tuple[tuple[str, int], ...]) -> Batch:
+    async def cancel(self, producer: Producer, number: int) -> int:
+        """Publish no more of a batch; how many of its messages were published."""
+        async with self._deciding:
+            release = self._find(producer)
+            if release is None:
+                last = await self._do(lambda staging: staging.find(producer))
+                if last is None or last.batch != number or (last.parts is None and not last.cancelled):
+                    what = "is not known here" if last is None or last.batch < number else "was published, all of it"
+                    raise UsageError("batch", f"{producer.name} {number}", what, "cancel a release that is under way")
+                if last.parts is None:
+                    return last.done
+                release = self._run(last, resumed=True)
+            if release.batch.batch != number:
+                problem = f"is not under way, batch {release.batch.batch} is"
+                raise UsageError("batch", f"{producer.name} {number}", problem, "cancel that one first")
+            release.cancel("its owner asked for it")
+            try:
+                await asyncio.shield(release.task)
+            except CancelledBatchError as error:
+                return error.done
+            return release.done
+
+    def _find(self, producer: Producer) -> _Release | None:
+        """The release of a producer that is under way.
+
+        A task stays in the table until the loop has run its callback. Awaiting one that is done does not yield, so a
+        caller that waited for it would keep that callback from ever running.
+        """
+        release = self._running.get(producer)
+        return None if release is None or release.task.done() else release
+
+    async def _begin(self, producer: Producer, number: int, parts: tuple[tuple[str, int], ...]) -> Batch:
         position = self._node.hub.position
         return await self._do(lambda staging: staging.begin(producer, number, parts, position, _now_us()))
 
-    async def _wait(self, producer: str, task: "asyncio.Task[int]", deadline: float) -> int:
+    async def _wait(self, release: _Release, deadline: float) -> int:
         try:
             async with asyncio.timeout_at(deadline):
-                return await asyncio.shield(task)
+                return await asyncio.shield(release.task)
         except TimeoutError:
-            why = self._waits.get(producer, "it is being published")
+            why = release.waits or "it is being published"
             raise Waiting(f"the batch is safe at the node and will be published, but is not yet: {why}") from None
 
     # -- publishing ----------------------------------------------------------------------------------------------------
 
-    def _run(self, batch: Batch, *, resumed: bool) -> "asyncio.Task[int]":
-        task = asyncio.get_running_loop().create_task(self._publish(batch, resumed))
-        self._running[batch.producer] = task
+    def _run(self, batch: Batch, *, resumed: bool) -> _Release:
+        release = self._running[batch.producer] = _Release(batch)
+        release.task = asyncio.get_running_loop().create_task(self._publish(release, resumed))
 
         def ended(done: "asyncio.Task[int]") -> None:
-            if self._running.get(batch.producer) is done:
+            if self._running.get(batch.producer) is release:
                 del self._running[batch.producer]
-                self._waits.pop(batch.producer, None)
-            if not done.cancelled() and done.exception() is not None and not self._closed:
-                log.error("batch %d of %s: %s; it goes on later", batch.batch, batch.producer, done.exception())
+            if done.cancelled() or done.exception() is None or self._closed:
+                return
+            if isinstance(done.exception(), CancelledBatchError):
+                log.warning("%s", done.exception())
+            else:
+                log.error("batch %d of %s: %s; it goes on later", batch.batch, batch.name, done.exception())
 
-        task.add_done_callback(ended)
-        return task
+        release.task.add_done_callback(ended)
+        return release
 
-    async def _publish(self, batch: Batch, resumed: bool) -> int:
+    async def _publish(self, release: _Release, resumed: bool) -> int:
         """How many messages."""
-        journal = self._node.journal
+        journal, batch = self._node.journal, release.batch
         assert journal is not None
-        cursor = f"release {batch.producer}"
+        cursor = _cursor(batch.producer)
         await journal.set_cursor(cursor, batch.position)
-        done = max(batch.done, await self._marked(batch)) if resumed else 0
-        begin = done
-        for first, rows, part, index in await self._do(lambda staging: staging.stages(batch)):
-            if first + rows <= done:
-                continue
-            block = await self._block(part, index)
-            await self._publish_rows(batch, decode_rows(block)[done - first :], done)
-            done = first + rows
-            await self._note(batch.producer, done)
-        await self._do(lambda staging: staging.finish(batch, done))
+        begin = release.done = max(batch.done, await self._marked(batch)) if resumed else 0
+        try:
+            for first, rows, part, index in await self._do(lambda staging: staging.stages(batch)):
+                if first + rows > release.done:
+                    block = await self._block(batch.owner, part, index)
+                    await self._publish_rows(release, decode_rows(block)[release.done - first :])
+                    await self._note(release)
+        except CancelledBatchError:
+            await self._do(lambda staging: staging.finish(batch, release.done, cancelled=True))
+            await journal.drop_cursor(cursor)
+            raise
+        await self._do(lambda staging: staging.finish(batch, release.done))
         await journal.drop_cursor(cursor)
-        return done - begin
+        return release.done - begin
 
-    async def _publish_rows(self, batch: Batch, rows: list[Row], number: int) -> None:
-        """Return when all are in the journal. `number`: of the first."""
-        node, hub = self._node, self._node.hub
+    async def _publish_rows(self, release: _Release, rows: list[Row]) -> None:
+        """Publish rows, of which the first is number `release.done`. Return when all are in the journal."""
+        node, hub, mark = self._node, self._node.hub, release.batch.mark
         pending: deque[asyncio.Future[Message]] = deque()
         at = 0
         while at < len(rows):
-            after = rows[at].after
-            if after and not hub.has(after):
-                missing = ", ".join(f"{source}.{seq}" for source, seq in after if not hub.has(((source, seq),)))
-                self._waits[batch.producer] = f"row {number + at} follows {missing}, not delivered here"
-                await self._until(partial(hub.when_delivered, after))
-                self._waits.pop(batch.producer, None)
-            if node.busy:
-                await self._until(node.when_free)
+            if release.cancelled or (rows[at].after and not hub.has(rows[at].after)) or node.busy:
+                while pending:
+                    await pending.popleft()
+                release.check()
+                if not hub.has(rows[at].after):
+                    await self._until_delivered(release, rows[at].after)
+                elif node.busy:
+                    await self._until(release, node.when_free)
                 continue
             end = at + 1
             while end < min(len(rows), at + _RUN) and (not rows[end].after or hub.has(rows[end].after)):
                 end += 1
             now_us = _now_us()
             payloads = [
-                seal(row.topic, row.body, time_us=now_us, headers=row.headers, mark=(batch.mark, place))
-                for place, row in enumerate(rows[at:end], number + at)
+                seal(row.topic, row.body, time_us=now_us, headers=row.headers, mark=(mark, number))
+                for number, row in enumerate(rows[at:end], release.done)
             ]
             messages, promise = node.publish_payloads(payloads, 1)
-            if messages:
-                at += len(messages)
-            else:
+            count = len(messages)
+            if not messages:
                 answer = node.publish_payload(payloads[0], 1)
                 assert not isinstance(answer, Message)
-                promise = answer
-                at += 1
+                promise, count = answer, 1
             assert promise is not None
+            at += count
+            release.done += count
             pending.append(promise)
             if len(pending) > _RUNS_PENDING_MAX:
                 await pending.popleft()
@@ -194,6 +297,28 @@ class Releases:
                 await asyncio.sleep(0)
         for promise in pending:
             await promise
+
+    async def _until_delivered(self, release: _Release, after: After) -> None:
+        """Return when everything named was delivered, or the release cancelled. Nothing of it is under way."""
+        hub, journal = self._node.hub, self._node.journal
+        assert journal is not None
+        missing = ", ".join(f"{source}.{seq}" for source, seq in after if not hub.has(((source, seq),)))
+        release.waits = f"row {release.done} follows {missing}, not delivered here"
+        await self._note(release)
+        deadline = asyncio.get_running_loop().time() + _WAIT_S_MAX
+        withdraw = hub.when_delivered(after, release.wake.set)
+        try:
+            while not hub.has(after) and not release.cancelled:
+                # Whatever was delivered meanwhile is not ours: no mark of this release is needed any more.
+                await journal.set_cursor(_cursor(release.batch.producer), hub.position)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(release.wake.wait(), _CURSOR_S)
+                if asyncio.get_running_loop().time() > deadline:
+                    release.cancel(f"{release.waits} within {_WAIT_S_MAX / 3600:g} hours")
+        finally:
+            withdraw()
+            release.wake.clear()
+            release.waits = ""
 
     async def _marked(self, batch: Batch) -> int:
         """How many rows of a release were published, by the marks in the journal."""
@@ -218,17 +343,19 @@ class Releases:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    async def _block(self, part: str, index: int) -> bytes:
-        return await self._do(lambda staging: staging.block(part, index))
+    async def _block(self, owner: str, part: str, index: int) -> bytes:
+        return await self._do(lambda staging: staging.block(owner, part, index))
 
-    async def _note(self, producer: str, done: int) -> None:
+    async def _note(self, release: _Release) -> None:
+        """Its rows so far are in the journal."""
+        producer, done = release.batch.producer, release.done
         await self._do(lambda staging: staging.note(producer, done))
 
-    async def _until(self, ask: Callable[[Callable[[], None]], None]) -> None:
-        """Return when what is asked for has happened."""
-        happened = asyncio.Event()
-        ask(happened.set)
-        await happened.wait()
+    async def _until(self, release: _Release, ask: Callable[[Callable[[], None]], None]) -> None:
+        """Return when what is asked for has happened, or the release was cancelled."""
+        ask(release.wake.set)
+        await release.wake.wait()
+        release.wake.clear()
 
     async def _do(self, work: Callable[[Staging], T]) -> T:
         if self._closed:
@@ -245,6 +372,11 @@ class Releases:
                 raise JournalError(str(self._path), problem, "see that the disk has room") from None
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
+
+
+def _cursor(producer: Producer) -> str:
+    """The name of its cursor in the journal: with the owner's, where there is one."""
+    return f"{_CURSOR}{producer.owner!r} {producer.name}" if producer.owner else f"{_CURSOR}{producer.name}"
 
 
 def _furthest(messages: Sequence[Message | LeanMessage], source: int, mark: int) -> int:

@@ -18,6 +18,7 @@ from antecede.core.errors import DeniedError, GapError, JournalError, RefusedErr
 from antecede.journal import JournalFile, Sealed
 from antecede.journal.blocks import DamagedError, decode_deliveries, encode_deliveries
 from antecede.node.bulk.releasing import Releases, Waiting
+from antecede.node.bulk.staging import Producer
 from antecede.node.history import topic_of
 from antecede.wire.bulk import (
     PAGE_BYTES,
@@ -26,6 +27,7 @@ from antecede.wire.bulk import (
     TO_CALLER,
     TO_NODE,
     Answer,
+    Cancel,
     Done,
     ExtentQuery,
     ExtentReply,
@@ -39,6 +41,7 @@ from antecede.wire.bulk import (
     decode_rows,
 )
 from antecede.wire.codec import Hello
+from antecede.wire.envelope import unmarked
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.security.tokens import ANYBODY, Grants
 from antecede.wire.topics import TopicFilter, check_filter, check_topic
@@ -98,6 +101,8 @@ class BulkSession:
         self._connection = connection
         self._name = name
         self._grant = grant
+        #: Whose parts and producers this client reaches: its own.
+        self._owner = "" if grant is ANYBODY else grant.name
         self._releases = releases
         self._path = node.journal.path
         self._reader = _Reader(self._path)
@@ -134,7 +139,7 @@ class BulkSession:
         except DeniedError as error:
             answer = Failed("denied", error.problem)
         except Waiting as error:
-            answer = Failed("waiting", str(error))
+            answer = Failed("waiting", str(error)[:2000])
         except AntecedeError as error:
             answer = Failed("usage" if isinstance(error, UsageError) else "stopped", str(error)[:2000])
         finally:
@@ -145,18 +150,23 @@ class BulkSession:
 
     async def _answer(self, question: Question) -> Answer:
         if isinstance(question, ExtentQuery):
+            if self._grant.empty:
+                raise DeniedError("may not ask what the journal holds")
             return await asyncio.to_thread(self._reader.use, partial(self._extent, question))
         if isinstance(question, Read):
             takes = self._takes(question.filters)
             return await asyncio.to_thread(self._reader.use, partial(self._read, question, takes))
         if isinstance(question, Stage):
             rows = await asyncio.to_thread(self._check_rows, question.rows)
-            await self._releases.stage(question.part, question.index, rows, question.rows)
+            await self._releases.stage(self._owner, question.part, question.index, rows, question.rows)
             return Done()
         if isinstance(question, Release):
-            patience_s = question.patience_ms / 1000
-            return Done(await self._releases.release(question.producer, question.batch, question.parts, patience_s))
-        await self._releases.discard(question.parts)
+            self._check_publish(await self._releases.topics(self._owner, question.parts))
+            producer, patience_s = Producer(self._owner, question.producer), question.patience_ms / 1000
+            return Done(await self._releases.release(producer, question.batch, question.parts, patience_s))
+        if isinstance(question, Cancel):
+            return Done(await self._releases.cancel(Producer(self._owner, question.producer), question.batch))
+        await self._releases.discard(self._owner, question.parts)
         return Done()
 
     # -- off the loop --------------------------------------------------------------------------------------------------
@@ -198,11 +208,20 @@ class BulkSession:
             rows = decode_rows(block)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UsageError("rows", len(block), f"do not decode ({error})", "send what `encode_rows` gives") from None
-        for topic in {row.topic for row in rows}:
+        self._check_publish({row.topic for row in rows})
+        slots = self._node.config.slots
+        for number, row in enumerate(rows):
+            for source, seq in row.after:
+                if source >= slots:
+                    problem = f"of row {number} cannot exist: the cluster has slots 0 … {slots - 1}"
+                    raise UsageError("after", f"{source}.{seq}", problem, "name messages of this cluster")
+        return len(rows)
+
+    def _check_publish(self, topics: set[str]) -> None:
+        for topic in sorted(topics):
             if not self._grant.may_publish(check_topic(topic)):
                 self._node.hub.counts.refused["publish"] += 1
                 raise DeniedError(f"may not publish on {topic!r}")
-        return len(rows)
 
 
 class _Reader:
@@ -277,13 +296,14 @@ class _Page:
             topic = topic_of(message)
             if topic is None or (takes is not None and not takes(topic)):
                 continue
+            (payload,) = unmarked([message.payload])
             if size > PAGE_BYTES:
                 put(position - 1)
                 self.full = True
                 return
-            messages.append(message)
+            messages.append(msgspec.structs.replace(message, payload=payload))
             places.append(place)
-            size += len(message.payload)
+            size += len(payload)
         if messages:
             put(min(one.last, self._last))
         self.reached = min(one.last, self._last)

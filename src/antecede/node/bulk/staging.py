@@ -1,8 +1,11 @@
-"""Rows on a node's disk that are not published yet, and which batches of whom are.
+"""Rows on a node's disk that are not published yet, and which batches of each producer are.
 
 A file of its own beside the journal: large writes here do not hold up what the node acknowledges there. Rows lie under
 the name of their part until their batch is released or dropped, or forgotten about for a day. Of each producer the last
 release is kept: its number decides whether a batch is new, its progress where publishing goes on after a crash.
+
+Everything belongs to an *owner*: the client's name in the token file, or "" where no tokens are asked for. Rows and
+releases of the owner "" (also those from before owners were kept) can be taken over by any client.
 
 A release and its rows change in one transaction. Used from one thread at a time.
 """
@@ -11,14 +14,14 @@ import secrets
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from antecede.core import LimitError, UsageError
 from antecede.core.errors import JournalError
 from antecede.journal.schema import connect
-from antecede.wire.bulk import UNNAMED
+from antecede.wire.bulk import UNNAMED, topics_of_rows
 
 FILE_NAME: Final = "staged.db"
 
@@ -29,30 +32,62 @@ PRODUCERS_MAX: Final = 100_000
 #: After so long, parts that nobody released are dropped, and producers that were given a name by chance forgotten.
 FORGET_US: Final = 24 * 3600 * 1_000_000
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 _TABLES: Final = """
-CREATE TABLE parts (part TEXT NOT NULL, number INTEGER NOT NULL, time_us INTEGER NOT NULL, rows INTEGER NOT NULL,
-                    block BLOB NOT NULL, PRIMARY KEY (part, number));
--- The last batch of each producer. `parts`: which, in order, with the number of their stages; null when all is out.
+CREATE TABLE parts (owner TEXT NOT NULL, part TEXT NOT NULL, number INTEGER NOT NULL, time_us INTEGER NOT NULL,
+                    rows INTEGER NOT NULL, block BLOB NOT NULL, PRIMARY KEY (owner, part, number));
+-- The last batch of each producer. `parts`: which, in order, with the number of their stages; null when it is over.
 -- `mark` tells its messages from all others; `done` of its rows were published at least; none before `position`.
-CREATE TABLE releases (producer TEXT PRIMARY KEY, batch INTEGER NOT NULL, parts BLOB, mark INTEGER NOT NULL,
-                       done INTEGER NOT NULL, position INTEGER NOT NULL, time_us INTEGER NOT NULL) WITHOUT ROWID;
+-- `cancelled`: the rows behind `done` will never be published.
+CREATE TABLE releases (owner TEXT NOT NULL, producer TEXT NOT NULL, batch INTEGER NOT NULL, parts BLOB,
+                       mark INTEGER NOT NULL, done INTEGER NOT NULL, position INTEGER NOT NULL,
+                       time_us INTEGER NOT NULL, cancelled INTEGER NOT NULL DEFAULT 0,
+                       PRIMARY KEY (owner, producer)) WITHOUT ROWID;
+"""
+
+#: From version 1, in which parts and producers belonged to nobody.
+_FROM_1: Final = f"""
+ALTER TABLE parts RENAME TO parts_1;
+ALTER TABLE releases RENAME TO releases_1;
+{_TABLES}
+INSERT INTO parts SELECT '', part, number, time_us, rows, block FROM parts_1;
+INSERT INTO releases SELECT '', producer, batch, parts, mark, done, position, time_us, 0 FROM releases_1;
+DROP TABLE parts_1;
+DROP TABLE releases_1;
 """
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_parts = msgspec.msgpack.Decoder(tuple[tuple[str, int], ...]).decode
 
 
-class Batch(msgspec.Struct, frozen=True):
-    """A release. Without `parts` it is all published."""
+class Producer(NamedTuple):
+    """Who counts batches: a client, and the name it gave."""
 
-    producer: str
+    owner: str
+    name: str
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """A release. Without `parts` it is over: all of it was published, or it was `cancelled`."""
+
+    owner: str
+    name: str
     batch: int
     parts: tuple[tuple[str, int], ...] | None
     mark: int
     done: int
     position: int
+    cancelled: bool = False
+
+    @property
+    def producer(self) -> Producer:
+        return Producer(self.owner, self.name)
+
+    @property
+    def again(self) -> bool:
+        """May its number be released again?"""
+        return self.cancelled and not self.done
 
 
 class Staging:
@@ -63,7 +98,7 @@ class Staging:
         self.path = path
         self._connection = connect(path)
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version not in (0, _VERSION):
+        if not 0 <= version <= _VERSION:
             self._connection.close()
             problem = f"has version {version}, this antecede reads {_VERSION}"
             raise JournalError(str(path), problem, "use the antecede that wrote it, or a newer one")
@@ -71,14 +106,15 @@ class Staging:
             self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only takes before the first table
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
-        if version == 0:
-            self._connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version={_VERSION}; COMMIT;")
+        if version < _VERSION:
+            change = _FROM_1 if version else _TABLES
+            self._connection.executescript(f"BEGIN; {change} PRAGMA user_version={_VERSION}; COMMIT;")
         (self._bytes,) = self._connection.execute("SELECT coalesce(sum(length(block)), 0) FROM parts").fetchone()
 
     def close(self) -> None:
         self._connection.close()
 
-    def stage(self, part: str, index: int, rows: int, block: bytes, now_us: int) -> None:
+    def stage(self, owner: str, part: str, index: int, rows: int, block: bytes, now_us: int) -> None:
         """Keep a block of rows. The same again changes nothing."""
         if self._bytes + len(block) > STAGED_BYTES_MAX:
             self.forget(now_us)
@@ -86,20 +122,22 @@ class Staging:
             remedy = "write smaller batches, or fewer at a time"
             raise LimitError("staged rows in bytes", self._bytes + len(block), STAGED_BYTES_MAX, remedy)
         done = self._connection.execute(
-            "INSERT OR IGNORE INTO parts VALUES (?, ?, ?, ?, ?)", (part, index, now_us, rows, block)
+            "INSERT OR IGNORE INTO parts VALUES (?, ?, ?, ?, ?, ?)", (owner, part, index, now_us, rows, block)
         )
         if done.rowcount:
             self._bytes += len(block)
 
-    def discard(self, parts: Sequence[str]) -> None:
-        """Drop parts, unless they are being released."""
-        releasing = {name for batch in self.unfinished() for name, _ in batch.parts or ()}
+    def discard(self, owner: str, parts: Sequence[str]) -> None:
+        """Drop parts of `owner`, unless they are being released."""
+        releasing = self._releasing()
         with _transaction(self._connection):
-            self._drop([part for part in parts if part not in releasing])
+            self._drop([(owner, part) for part in parts if (owner, part) not in releasing])
 
-    def find(self, producer: str) -> Batch | None:
-        """A producer's last release."""
-        rows = self._connection.execute(f"SELECT {_COLUMNS} FROM releases WHERE producer = ?", (producer,))
+    def find(self, producer: Producer) -> Batch | None:
+        """A producer's last release: its own, else that of the same name that belongs to no client."""
+        rows = self._connection.execute(
+            f"SELECT {_COLUMNS} FROM releases WHERE owner IN (?, '') AND producer = ? ORDER BY owner DESC", producer
+        )
         return next(map(_batch, rows), None)
 
     def unfinished(self) -> list[Batch]:
@@ -107,14 +145,27 @@ class Staging:
             _batch(row) for row in self._connection.execute(f"SELECT {_COLUMNS} FROM releases WHERE parts IS NOT NULL")
         ]
 
+    def topics(self, owner: str, parts: Sequence[tuple[str, int]]) -> set[str]:
+        """The topics of all rows of these parts."""
+        found: set[str] = set()
+        for part, _ in parts:
+            for (block,) in self._connection.execute(
+                "SELECT block FROM parts WHERE owner = ? AND part = ?", (owner, part)
+            ):
+                found |= topics_of_rows(block)
+        return found
+
     def begin(
-        self, producer: str, number: int, parts: tuple[tuple[str, int], ...], position: int, now_us: int
+        self, producer: Producer, number: int, parts: tuple[tuple[str, int], ...], position: int, now_us: int
     ) -> Batch:
         """From here on the batch is published, whatever happens. `position`: nothing of it lies before."""
         before = self.find(producer)
-        assert before is None or (before.parts is None and before.batch < number), "asked for in the wrong order"
+        assert before is None or before.parts is None, "asked for while another is under way"
+        assert before is None or before.batch < number or before.again, "asked for in the wrong order"
         for part, stages in parts:
-            (count,) = self._connection.execute("SELECT count(*) FROM parts WHERE part = ?", (part,)).fetchone()
+            (count,) = self._connection.execute(
+                "SELECT count(*) FROM parts WHERE owner = ? AND part = ?", (producer.owner, part)
+            ).fetchone()
             if count != stages:
                 problem = f"has {count} of its {stages} blocks here: it was dropped, or written to another node"
                 raise UsageError("part", part, problem, "write the batch again")
@@ -123,10 +174,10 @@ class Staging:
             raise LimitError("remembered producers", known + 1, PRODUCERS_MAX, "use one name for what goes on")
         mark = secrets.randbits(62)
         self._connection.execute(
-            f"INSERT OR REPLACE INTO releases ({_COLUMNS}, time_us) VALUES (?, ?, ?, ?, 0, ?, ?)",
-            (producer, number, _encode(parts), mark, position, now_us),
+            f"INSERT OR REPLACE INTO releases ({_COLUMNS}, time_us) VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?)",
+            (*producer, number, _encode(parts), mark, position, now_us),
         )
-        return Batch(producer, number, parts, mark, 0, position)
+        return Batch(*producer, number, parts, mark, 0, position)
 
     def stages(self, batch: Batch) -> list[tuple[int, int, str, int]]:
         """Of a release, in order: the number of each block's first row, how many it has, its part and index."""
@@ -134,56 +185,66 @@ class Staging:
         number = 0
         for part, _ in batch.parts or ():
             for index, rows in self._connection.execute(
-                "SELECT number, rows FROM parts WHERE part = ? ORDER BY number", (part,)
+                "SELECT number, rows FROM parts WHERE owner = ? AND part = ? ORDER BY number", (batch.owner, part)
             ):
                 found.append((number, rows, part, index))
                 number += rows
         return found
 
-    def block(self, part: str, index: int) -> bytes:
-        rows = self._connection.execute("SELECT block FROM parts WHERE part = ? AND number = ?", (part, index))
+    def block(self, owner: str, part: str, index: int) -> bytes:
+        rows = self._connection.execute(
+            "SELECT block FROM parts WHERE owner = ? AND part = ? AND number = ?", (owner, part, index)
+        )
         block: bytes = rows.fetchone()[0]
         return block
 
-    def note(self, producer: str, done: int) -> None:
-        self._connection.execute("UPDATE releases SET done = ? WHERE producer = ?", (done, producer))
+    def note(self, producer: Producer, done: int) -> None:
+        """So many rows are in the journal."""
+        self._connection.execute("UPDATE releases SET done = ? WHERE owner = ? AND producer = ?", (done, *producer))
 
-    def finish(self, batch: Batch, done: int) -> None:
-        """All of it is in the journal."""
+    def finish(self, batch: Batch, done: int, *, cancelled: bool = False) -> None:
+        """Its first `done` rows are in the journal: all of them, unless it was cancelled."""
         with _transaction(self._connection):
             self._connection.execute(
-                "UPDATE releases SET parts = NULL, done = ? WHERE producer = ?", (done, batch.producer)
+                "UPDATE releases SET parts = NULL, done = ?, cancelled = ? WHERE owner = ? AND producer = ?",
+                (done, cancelled, *batch.producer),
             )
-            self._drop([part for part, _ in batch.parts or ()])
+            self._drop([(batch.owner, part) for part, _ in batch.parts or ()])
         self._connection.execute("PRAGMA incremental_vacuum(4000)").fetchall()
 
     def forget(self, now_us: int) -> None:
-        """Drop what nobody came back for."""
+        """Drop parts that were never released, and producers with random names, after `FORGET_US`."""
         old = now_us - FORGET_US
-        releasing = {name for batch in self.unfinished() for name, _ in batch.parts or ()}
+        releasing = self._releasing()
         with _transaction(self._connection):
-            stale = self._connection.execute("SELECT part FROM parts GROUP BY part HAVING max(time_us) < ?", (old,))
-            self._drop([part for (part,) in stale.fetchall() if part not in releasing])
+            stale = self._connection.execute(
+                "SELECT owner, part FROM parts GROUP BY owner, part HAVING max(time_us) < ?", (old,)
+            )
+            self._drop([found for found in stale.fetchall() if found not in releasing])
             self._connection.execute(
                 "DELETE FROM releases WHERE parts IS NULL AND time_us < ? AND substr(producer, 1, ?) = ?",
                 (old, len(UNNAMED), UNNAMED),
             )
 
-    def _drop(self, parts: Sequence[str]) -> None:
-        for part in parts:
+    def _releasing(self) -> set[tuple[str, str]]:
+        return {(batch.owner, part) for batch in self.unfinished() for part, _ in batch.parts or ()}
+
+    def _drop(self, parts: Sequence[tuple[str, str]]) -> None:
+        for found in parts:
             (size,) = self._connection.execute(
-                "SELECT coalesce(sum(length(block)), 0) FROM parts WHERE part = ?", (part,)
+                "SELECT coalesce(sum(length(block)), 0) FROM parts WHERE owner = ? AND part = ?", found
             ).fetchone()
-            self._connection.execute("DELETE FROM parts WHERE part = ?", (part,))
+            self._connection.execute("DELETE FROM parts WHERE owner = ? AND part = ?", found)
             self._bytes -= size
 
 
-_COLUMNS: Final = "producer, batch, parts, mark, done, position"
+_COLUMNS: Final = "owner, producer, batch, parts, mark, done, position, cancelled"
 
 
-def _batch(row: tuple[str, int, bytes | None, int, int, int]) -> Batch:
-    producer, number, parts, mark, done, position = row
-    return Batch(producer, number, None if parts is None else _decode_parts(parts), mark, done, position)
+def _batch(row: tuple[str, str, int, bytes | None, int, int, int, int]) -> Batch:
+    owner, name, number, parts, mark, done, position, cancelled = row
+    decoded = None if parts is None else _decode_parts(parts)
+    return Batch(owner, name, number, decoded, mark, done, position, bool(cancelled))
 
 
 class _transaction:

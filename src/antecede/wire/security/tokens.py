@@ -53,6 +53,11 @@ class Grants:
         self._publish = [TopicFilter(pattern).matches for pattern in publish]
         self._subscribe = [check_filter(pattern) for pattern in subscribe]
 
+    @property
+    def empty(self) -> bool:
+        """May it neither publish nor subscribe to anything?"""
+        return not self._publish and not self._subscribe
+
     def may_publish(self, topic: str) -> bool:
         return any(matches(topic) for matches in self._publish)
 
