@@ -34,7 +34,7 @@ def cpu_seconds() -> float:
 
 def spark(trace: Path) -> dict:
     began = time.monotonic()
-    from antecede.audit.vectorised.verdict import Question
+    from antecede.audit import Question
     from antecede.spark.audit import judge
     from antecede.spark.audit_targets import find_subjects
     from antecede.spark.session import spark_session

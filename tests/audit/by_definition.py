@@ -102,13 +102,13 @@ def total_offences(rows: list[Row]) -> set[tuple[int, int, Key, Key]]:
 
 
 def losses(rows: list[Row]) -> set[tuple[int, Key]]:
-    """(node, message) owed and never taken, of publishers that never crash. Topics without wildcards."""
-    crashed = {row.node for row in rows if row.event is Event.CRASH}
+    """(node, message) owed and never taken, of publishers that never go down. Topics without wildcards."""
+    went_down = {row.node for row in rows if row.event in (Event.CRASH, Event.STOP)}
     return {
         (node, key(rows[number]))
         for number in first_publications(rows)
         for node in steady_subscribers(rows, number)
-        if rows[number].node not in crashed and not took(rows, node, key(rows[number]))
+        if rows[number].node not in went_down and not took(rows, node, key(rows[number]))
     }
 
 
@@ -144,8 +144,8 @@ def steady_subscribers(rows: list[Row], publication: int) -> set[int]:
 
 
 def is_up(rows: list[Row], node: int) -> bool:
-    changes = [row.event for row in rows if row.node == node and row.event in (Event.CRASH, Event.RECOVER)]
-    return changes[-1:] != [Event.CRASH]
+    changes = [row.event for row in rows if row.node == node and row.event in (Event.CRASH, Event.STOP, Event.RECOVER)]
+    return changes[-1:] not in ([Event.CRASH], [Event.STOP])
 
 
 def took(rows: list[Row], node: int, message: Key) -> bool:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from antecede.audit import Report, audit
-from antecede.audit.vectorised.verdict import Outcome, Question
+from antecede.audit import Question, Report, audit
+from antecede.audit.vectorised.verdict import Outcome
 from antecede.core import UsageError
 from antecede.trace import Row
 

@@ -82,7 +82,7 @@ def with_crashes(random: Random, rows: list[Row], nodes: int) -> list[Row]:
     for row in rows:
         node = random.randrange(nodes)
         if random.random() < 0.1:
-            made.append(Row(0, Event.RECOVER if node in down else Event.CRASH, node))
+            made.append(Row(0, Event.RECOVER if node in down else random.choice((Event.CRASH, Event.STOP)), node))
             down ^= {node}
         if row.node not in down:
             made.append(row)

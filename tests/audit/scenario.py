@@ -87,6 +87,9 @@ class _Reader:
     def crashes(self, time: int, node: int) -> None:
         self.add(Row(time, Event.CRASH, node))
 
+    def stops(self, time: int, node: int) -> None:
+        self.add(Row(time, Event.STOP, node))
+
     def recovers(self, time: int, node: int) -> None:
         self.add(Row(time, Event.RECOVER, node))
 

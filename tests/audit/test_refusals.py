@@ -34,12 +34,13 @@ def test_malformed_row_is_named(row: Row, problem: str) -> None:
         audit([HELLO, other_node, row])
 
 
+@pytest.mark.parametrize("down", [Event.CRASH, Event.STOP])
 @pytest.mark.parametrize("event", [Event.PUBLISH, Event.DELIVER, Event.SEND, Event.RECEIVE, Event.SUBSCRIBE])
-def test_crashed_node_does_nothing(event: Event) -> None:
+def test_node_that_is_down_does_nothing(event: Event, down: Event) -> None:
     act = Row(20, event, 0, peer=1, topic="chat", source=0, seq=2)
-    problem = f"trace row 3: an? {event.name.lower()} row at node 0, which crashed at row 1;"
+    problem = f"trace row 3: an? {event.name.lower()} row at node 0, which went down at row 1;"
     with pytest.raises(UsageError, match=problem):
-        audit([HELLO, Row(15, Event.CRASH, 0), Row(16, Event.CRASH, 0), act])
+        audit([HELLO, Row(15, down, 0), Row(16, Event.CRASH, 0), act])
 
 
 def test_packets_lost_at_a_crashed_node_are_no_contradiction() -> None:

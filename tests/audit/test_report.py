@@ -2,6 +2,7 @@
 
 import ast
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -83,13 +84,26 @@ def test_filters(pattern: str, topic: str, expected: bool) -> None:
     assert matches(pattern, topic) is expected
 
 
-def test_the_judge_imports_nothing_it_judges() -> None:
+def test_the_judges_import_nothing_they_judge() -> None:
     allowed = ("antecede.audit", "antecede.trace", "antecede.core.errors")
-    for path in Path(antecede.audit.__file__).parent.glob("*.py"):
+    root = Path(antecede.audit.__file__).parent
+    for path in root.rglob("*.py"):
+        libraries = {*sys.stdlib_module_names}
+        if path.parent.name == "vectorised":
+            libraries |= {"numpy", "pyarrow", "msgspec"}
         for node in ast.walk(ast.parse(path.read_text())):
             names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for name in names:
-                ours = name.partition(".")[0] in ("antecede", "")
-                assert not ours or name in allowed or name.startswith("antecede.audit."), f"{path.name}: {name}"
-                assert ours or name.partition(".")[0] in sys.stdlib_module_names, f"{path.name}: {name}"
+                top = name.partition(".")[0]
+                known = name in allowed or name.startswith(("antecede.audit.", "antecede.trace."))
+                assert known if top == "antecede" else top in libraries, f"{path.relative_to(root)}: {name}"
+
+
+def test_the_reference_and_the_online_judge_need_no_numpy() -> None:
+    code = "import sys, antecede.audit, antecede.audit.online; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=60, check=True
+    ).stdout.split()
+    assert "antecede.audit.reference.judge" in loaded
+    assert not {"numpy", "pyarrow", "pandas", "pyspark", "antecede.audit.vectorised"} & set(loaded)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.audit import ALL_RULES
+from antecede.audit import ALL_RULES, Question
 from antecede.audit.vectorised import causal, graph, messages
 from antecede.audit.vectorised.messages import Messages, distinct
 from antecede.audit.vectorised.scc import points_of
 from antecede.audit.vectorised.source import DirectorySource, TableSource
 from antecede.audit.vectorised.thin import thin
-from antecede.audit.vectorised.verdict import Question, graph_to_add, judge_run, read_ledger, survey_bucket
+from antecede.audit.vectorised.verdict import graph_to_add, judge_run, read_ledger, survey_bucket
 from antecede.sim import RunSpec, simulate
 from antecede.trace import Event, Row
 from antecede.trace.directory import write_directory

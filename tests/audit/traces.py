@@ -147,5 +147,5 @@ def senseless(random: Random, rows: list[Row]) -> list[Row]:
         case 4:
             rows[place] = row._replace(deps=(("t", -1, 1),))
         case 5:
-            rows.insert(place, Row(row.time_us, Event.CRASH, row.node))
+            rows.insert(place, Row(row.time_us, random.choice((Event.CRASH, Event.STOP)), row.node))
     return rows

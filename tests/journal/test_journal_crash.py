@@ -82,3 +82,15 @@ def test_a_life_is_told_from_the_next_in_the_trace(tmp_path: Path) -> None:
     asyncio.run(read_all(tmp_path / "journal"))
     events = [row.event.name for row in export_rows([tmp_path / "journal"]) if row.source < 0]
     assert events == ["CRASH", "RECOVER"]
+
+
+async def stop_twice(path: Path) -> None:
+    for _ in range(2):
+        journal = await Journal.open(path, cluster="test", kept=Keeper.records)
+        await journal.set_node(3)
+        await journal.close()
+
+
+def test_a_clean_stop_is_no_crash_in_the_trace(tmp_path: Path) -> None:
+    asyncio.run(stop_twice(tmp_path / "journal"))
+    assert [row.event.name for row in export_rows([tmp_path / "journal"])] == ["STOP", "RECOVER", "STOP"]

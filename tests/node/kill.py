@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import antecede
-from antecede.audit import audit
+from antecede.audit import Question, audit
 from antecede.audit.report import Report
-from antecede.audit.vectorised.verdict import Question
 from antecede.journal import export_trace
 from antecede.node.local_cluster import LocalCluster
 from antecede.spark.audit import judge as judge_on_spark

@@ -73,7 +73,7 @@ def triangle(*, broken: bool = True) -> list[Row]:
 
 
 def eventful() -> list[Row]:
-    """One of everything: a bundle, a control packet, a loss, a crash with recovery, a message never given, a tag."""
+    """One of everything: a bundle, a control packet, a loss, a crash, recovery, stop, a message never given, a tag."""
     story = Story(4)
     story.publish(10, 0)
     story.publish(20, 1)
@@ -88,6 +88,7 @@ def eventful() -> list[Row]:
     story.send(80, 1, 0, (1, 1), arrive=95)
     story.add(110, Event.SUBSCRIBE, 3, topic="news")
     story.add(112, Event.UNSUBSCRIBE, 3, topic="news")
+    story.add(120, Event.STOP, 2)
     return story.done()
 
 

@@ -90,12 +90,19 @@ def test_everything_that_can_happen_has_its_sign() -> None:
     (control,) = shapes(root, "st-control")
     assert any("ACK" in words for words in tooltips(control) + [t.text or "" for t in control.iter(f"{SVG}title")])
     assert len(shapes(root, "st-lost")) == 2  # one nobody knows where, one at a node that was down
-    assert len(shapes(root, "st-down")) == len(shapes(root, "st-crash")) == len(shapes(root, "st-back")) == 1
+    assert len(shapes(root, "st-down")) == 2
+    assert len(shapes(root, "st-crash")) == len(shapes(root, "st-back")) == 1
     assert len(shapes(root, "st-tagged")) == 1
     assert len(shapes(root, "st-held-open")) == 1  # received by node 0, never delivered
     assert [change.text for change in shapes(root, "st-change")] == ["+", "−"]
     words = tooltips(root)
-    for part in ("crashed at 50 u.t., recovered at 100 u.t.", "which was down", "out of order", "subscribed to news"):
+    for part in (
+        "crashed at 50 u.t., recovered at 100 u.t.",
+        "stopped at 120 u.t. and stayed down",
+        "which was down",
+        "out of order",
+        "subscribed to news",
+    ):
         assert any(part in one for one in words), part
 
 
@@ -120,7 +127,9 @@ def test_the_legend_tells_what_occurs_and_nothing_else() -> None:
         "held, then delivered",
         "a colour for each source",
     }
-    assert {"control packet", "lost", "down", "received, never delivered"} <= legend(eventful())
+    assert {"control packet", "lost", "crashed, down", "stopped, down", "received, never delivered"} <= legend(
+        eventful()
+    )
 
 
 def test_every_mark_has_a_tooltip() -> None:

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.audit import ALL_RULES
-from antecede.audit.vectorised.verdict import Question
+from antecede.audit import ALL_RULES, Question
 from antecede.core import UsageError
 from antecede.spark.audit import AUDIT_SCHEMA, audit, judge, verdict_table
 from antecede.spark.audit_targets import find_subjects

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from antecede.audit.vectorised.verdict import Question
+from antecede.audit import Question
 from antecede.experiments import find
 from antecede.spark.audit import judge
 from antecede.spark.audit_targets import find_subjects

@@ -1,7 +1,6 @@
 """A sweep's runs are judged by what their protocol promises, unless something else was asked for."""
 
-from antecede.audit import DEFAULT_RULES
-from antecede.audit.vectorised.verdict import Question
+from antecede.audit import DEFAULT_RULES, Question
 from antecede.spark.audit import _question
 from antecede.spark.audit_targets import Subject
 

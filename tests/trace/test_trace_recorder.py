@@ -32,6 +32,7 @@ A_CONVERSATION = [
     Row(111, Event.SEND, 1, peer=0, packet=2, bundle=0, bytes=20, note="ack"),
     Row(112, Event.DROP, 0, peer=1, packet=2, note="lost"),
     Row(113, Event.CRASH, 0),
+    Row(113, Event.STOP, 2),
     Row(999, Event.RECOVER, 0),
     Row(1000, Event.UNSUBSCRIBE, 1, topic="rooms/42"),
 ]

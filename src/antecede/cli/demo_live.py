@@ -10,7 +10,7 @@ from typing import Final
 
 from rich.console import Console
 
-from antecede.audit.vectorised.verdict import Question
+from antecede.audit import Question
 from antecede.cli.progress import start_spark
 from antecede.client.connect import connect
 from antecede.core import AntecedeError, UsageError

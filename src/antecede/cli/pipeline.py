@@ -113,14 +113,13 @@ def audit_command(
 
         antecede audit run.parquet --rule total --rule causal
     """
-    from antecede.audit.vectorised.verdict import Question  # noqa: PLC0415
+    from antecede.audit import Question  # noqa: PLC0415
     from antecede.cli.progress import AuditProgress, start_spark  # noqa: PLC0415
     from antecede.spark.audit import judge, verdict_table  # noqa: PLC0415
     from antecede.spark.audit_targets import find_subjects  # noqa: PLC0415
     from antecede.spark.sweep_directory import is_sweep, write_bytes, write_table  # noqa: PLC0415
 
     asked = Question(across_topics=within_topics is not True, rules=tuple(rule) if rule else DEFAULT_RULES)
-    asked.check()
     subjects = find_subjects(paths)
     session = start_spark(master, short=True, quiet=as_json)
     with AuditProgress(len(subjects), quiet=as_json) as progress:

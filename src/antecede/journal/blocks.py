@@ -82,7 +82,7 @@ class SkimmedBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class StoredChange(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A change: after how many deliveries of its batch, what, where. `crash` and `recover` are the journal's own."""
+    """A change of a batch: after how many deliveries, kind, topic. The journal itself adds crash, stop and recover."""
 
     after: _Count
     what: str

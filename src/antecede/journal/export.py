@@ -27,6 +27,7 @@ _EVENTS = {
     "subscribe": Event.SUBSCRIBE,
     "unsubscribe": Event.UNSUBSCRIBE,
     "crash": Event.CRASH,
+    "stop": Event.STOP,
     "recover": Event.RECOVER,
 }
 

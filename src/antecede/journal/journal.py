@@ -347,7 +347,7 @@ def _begin_life(connection: sqlite3.Connection, path: Path, cluster: str) -> Ide
 
 
 def _end_life(connection: sqlite3.Connection, position: int, time_us: int) -> None:
-    _insert_changes(connection, position, time_us, [StoredChange(0, "crash", "")])
+    _insert_changes(connection, position, time_us, [StoredChange(0, "stop", "")])
     connection.execute("UPDATE facts SET value = 1 WHERE name = 'clean'")
 
 

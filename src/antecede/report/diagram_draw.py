@@ -109,11 +109,12 @@ class Drawing:
             begin = max(layout.left, layout.x(outage.since_us))
             end = layout.x(outage.until_us) if outage.back else layout.right
             name, back = self.names[outage.node], f", recovered at {clock.say(outage.until_us)}"
-            said = f"{name} crashed at {clock.say(outage.since_us)}{back if outage.back else ' and stayed down'}"
+            verb = "stopped" if outage.stopped else "crashed"
+            said = f"{name} {verb} at {clock.say(outage.since_us)}{back if outage.back else ' and stayed down'}"
             inside = [
                 tag("title", text(said)),
                 tag("rect", x=begin, y=y - 7, width=max(2.0, end - begin), height=14, class_="st-down"),
-                cross(begin, y, 5, "st-crash"),
+                *([] if outage.stopped else [cross(begin, y, 5, "st-crash")]),
             ]
             if outage.back:
                 inside.append(tag("circle", cx=end, cy=y, r=4.5, class_="st-back"))

@@ -51,12 +51,13 @@ class Delivery(NamedTuple):
 
 
 class Outage(NamedTuple):
-    """A node was down; at the end too if it did not come back."""
+    """A node was down, until the end if it did not come back. `stopped`: it stopped cleanly and did not crash."""
 
     node: int
     since_us: int
     until_us: int
     back: bool
+    stopped: bool
 
 
 class Change(NamedTuple):
@@ -128,7 +129,8 @@ class _Reader:
         self.received: dict[tuple[int, Key], tuple[int, int]] = {}
         self.taken: set[tuple[int, Key]] = set()
         self.subscriptions: dict[int, set[str]] = {}
-        self.down: dict[int, int] = {}
+        #: By node that is down: since when, and whether it stopped cleanly.
+        self.down: dict[int, tuple[int, bool]] = {}
         self.first_us: int | None = None
         self.last_us = 0
 
@@ -156,11 +158,12 @@ class _Reader:
                 self.scene.deliveries.append(given)
             case Event.SUBSCRIBE | Event.UNSUBSCRIBE:
                 self._change(row)
-            case Event.CRASH:
-                self.down.setdefault(row.node, row.time_us)
+            case Event.CRASH | Event.STOP:
+                self.down.setdefault(row.node, (row.time_us, row.event is Event.STOP))
                 self._give_up({row.node}, row.time_us)
             case Event.RECOVER:
-                self.scene.outages.append(Outage(row.node, self.down.pop(row.node, row.time_us), row.time_us, True))
+                since_us, stopped = self.down.pop(row.node, (row.time_us, False))
+                self.scene.outages.append(Outage(row.node, since_us, row.time_us, True, stopped))
 
     def _packet(self, row: Row, key: Key) -> None:
         sender, receiver = (row.node, row.peer) if row.event is Event.SEND else (row.peer, row.node)
@@ -195,7 +198,9 @@ class _Reader:
     def finish(self) -> Scene:
         scene, choice = self.scene, self.choice
         self._give_up(self.nodes, self.last_us)
-        scene.outages += [Outage(node, since, self.last_us, False) for node, since in self.down.items()]
+        scene.outages += [
+            Outage(node, since_us, self.last_us, False, stopped) for node, (since_us, stopped) in self.down.items()
+        ]
         scene.nodes = sorted(choice.nodes & self.nodes if choice.nodes else self.nodes)
         first = self.first_us if self.first_us is not None else self.last_us
         scene.start_us = first if choice.from_us is None else choice.from_us

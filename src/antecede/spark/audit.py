@@ -7,6 +7,7 @@ what buckets cannot know of each other comes back to the driver (`judging.verdic
 `antecede.audit`, which is the oracle the tests hold this to.
 """
 
+import dataclasses
 import pickle
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,11 +17,11 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from antecede.audit import DEFAULT_RULES
+from antecede.audit import DEFAULT_RULES, Question
 from antecede.audit.vectorised.source import DirectorySource
 from antecede.audit.vectorised.survey import Survey
 from antecede.audit.vectorised.tally import Tally
-from antecede.audit.vectorised.verdict import Outcome, Question, conclude, full_graph, graph_to_add, read_ledger
+from antecede.audit.vectorised.verdict import Outcome, conclude, full_graph, graph_to_add, read_ledger
 from antecede.spark.audit_targets import Subject, find_subjects
 from antecede.spark.audit_task import Assignment, Trouble, causal_with, judge_assignment
 from antecede.spark.jobs import run_tasks
@@ -98,7 +99,6 @@ def judge(
     on_done: Callable[[int], None] = lambda runs: None,
 ) -> list[RunVerdict]:
     """Judge `subjects`, in their order. `on_done` is told how many more were finished."""
-    asked.check()
     questions = [_question(subject, asked, across_topics) for subject in subjects]
     tasks = _tasks(subjects, questions)
     outcomes: dict[int, Outcome] = {}
@@ -160,9 +160,9 @@ def verdict_table(verdicts: Sequence[RunVerdict]) -> pa.Table:
 def _question(subject: Subject, asked: Question, across_topics: bool | None) -> Question:
     """What is asked of one run: what it promises, unless more or less was asked for."""
     if across_topics is None and subject.across_topics is not None:
-        asked = msgspec.structs.replace(asked, across_topics=subject.across_topics)
+        asked = dataclasses.replace(asked, across_topics=subject.across_topics)
     if subject.promises is not None and asked.rules == DEFAULT_RULES:
-        asked = msgspec.structs.replace(asked, rules=subject.promises)
+        asked = dataclasses.replace(asked, rules=subject.promises)
     return asked
 
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from antecede.audit import Question
 from antecede.audit.vectorised.graph import Graph
 from antecede.audit.vectorised.ledger import Ledger
 from antecede.audit.vectorised.source import DirectorySource, Source, TableSource
@@ -14,7 +15,6 @@ from antecede.audit.vectorised.survey import CausalSoFar
 from antecede.audit.vectorised.tally import Tally
 from antecede.audit.vectorised.verdict import (
     Extra,
-    Question,
     causal_of_bucket,
     full_graph,
     judge_run,

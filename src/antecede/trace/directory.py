@@ -1,7 +1,7 @@
 """Writes and reads trace directories: one run's trace, split into Parquet files that are judged one by one.
 
     KEY/
-      events.parquet                  publish, subscribe, unsubscribe, crash and recover rows
+      events.parquet                  publish, subscribe, unsubscribe, crash, stop and recover rows
       deliveries-00.parquet, -01, …   deliver rows, in buckets by receiver: node modulo the number of buckets
       packets-00.parquet, -01, …      send, receive and drop rows, in buckets by node
 
@@ -50,6 +50,7 @@ _PART_OF: Final[dict[Event, str]] = {
     Event.UNSUBSCRIBE: "events",
     Event.CRASH: "events",
     Event.RECOVER: "events",
+    Event.STOP: "events",
     Event.DELIVER: "deliveries",
     Event.SEND: "packets",
     Event.RECEIVE: "packets",

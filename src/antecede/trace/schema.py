@@ -27,6 +27,8 @@ class Event(enum.IntEnum):
     UNSUBSCRIBE = 6
     CRASH = 7
     RECOVER = 8
+    #: A clean stop; after it, as after a crash, the node is down until it recovers.
+    STOP = 9
 
 
 class Row(NamedTuple):

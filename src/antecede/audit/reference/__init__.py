@@ -1,1 +1,4 @@
-"""The judge in plain Python: one rule a file, short enough to be believed. The vectorised judge is held to it."""
+"""The reference judge: plain Python, one file for each kind of rule, short enough to be checked by reading.
+
+Tests hold it to the bare definitions, and hold the vectorised and the online judge to it.
+"""

@@ -1,13 +1,14 @@
-"""Rule `causal`: no node takes m′ before m when m came before m′ and it takes both (DESIGN, guarantee 1).
+"""Rule `causal`: a node that takes both m and m′ takes m first if m came before m′.
 
-At each take of m′ at a node, nothing that came before m′ may be among what the node has yet to take. Publishing counts
-as the publisher's own delivery. Deliveries tagged out of order are not judged, neither as m nor as m′ (guarantee 5:
-the reader was told); they count as seen by the node all the same, so what it publishes later comes after them.
+At each take of m′ the judge looks at what the node has yet to take: nothing in it may have come before m′. Deliveries
+tagged out of order are not judged, neither as m nor as m′, because the protocol told the reader so. They still count as
+seen by the node: what it publishes later comes after them.
 """
 
 from functools import partial
 
-from antecede.audit.reference.chain import chain_in_words
+from antecede.audit import wording
+from antecede.audit.reference.chain import links_between
 from antecede.audit.reference.happened_before import pasts
 from antecede.audit.reference.history import History, Take
 from antecede.audit.reference.takes import Marks, find_take, first_takes
@@ -16,7 +17,7 @@ from antecede.audit.report import Example, RuleResult
 
 
 def judge_causal(history: History, *, across_topics: bool) -> RuleResult:
-    """Checked: first takes not tagged. Violations: those of them that came before something they come after."""
+    """Checked: first takes without a tag. Violations: those that happened before a take of something earlier."""
     tally = Tally("causal")
     past = pasts(history, across_topics=across_topics)
     in_order = Marks(history)
@@ -32,8 +33,8 @@ def judge_causal(history: History, *, across_topics: bool) -> RuleResult:
         rest = to_come[take.node] = to_come[take.node] ^ 1 << take.message
         overtaken = past[take.message] & rest
         if overtaken:
-            tally.offence(partial(_example, history, take, _lowest_bit(overtaken), across_topics))
-    return tally.result(if_nothing="nothing was published or delivered")
+            tally.violation(partial(_example, history, take, _lowest_bit(overtaken), across_topics))
+    return tally.result()
 
 
 def _lowest_bit(bits: int) -> int:
@@ -42,13 +43,5 @@ def _lowest_bit(bits: int) -> int:
 
 def _example(history: History, early: Take, overtaken: int, across_topics: bool) -> Example:
     late = find_take(first_takes(history), early.node, overtaken)
-    first, then = history.name(overtaken), history.name(early.message)
-    why = chain_in_words(history, overtaken, early.message, across_topics=across_topics)
-    verb = "published" if early.published else "delivered"
-    return Example(
-        words=f"node {early.node} {verb} {then} ({early.when}) before {first} ({late.when}), "
-        f"but {first} came before {then}: {why}",
-        nodes=(early.node,),
-        messages=(history.keys[overtaken], history.keys[early.message]),
-        rows=(early.row, late.row),
-    )
+    links = links_between(history, overtaken, early.message, across_topics=across_topics)
+    return wording.overtaking(history.at(early), history.at(late), wording.chain(links))

@@ -1,38 +1,31 @@
-"""Why one message came before another, told as the shortest chain of things nodes did.
+"""Explains why one message came before another, by the shortest chain of publish and deliver rows.
 
-Only asked for the one example a report shows, so it walks the whole trace once rather than keep anything for it.
+A report shows one example for each rule, so this file walks the whole trace once and keeps nothing for it beforehand.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from antecede.audit import wording
 from antecede.audit.reference.history import History, Take
-
-#: Links shown of a chain; a longer one is cut in the middle. Nobody reads more, and the ends matter most.
-LINKS_SHOWN_MAX: Final = 6
 
 
 class _Link(NamedTuple):
-    """`message` came after `before`: its publisher took that in `taken`, or (None) the message's deps say so."""
+    """`message` came after `before`: its publisher took `before` in `taken`, or (None) its deps name `before`."""
 
     before: int
     message: int
     taken: Take | None
 
 
-def chain_in_words(history: History, first: int, last: int, *, across_topics: bool) -> str:
-    links = [_in_words(history, link) for link in _chain(history, first, last, across_topics)]
-    if not links:
-        return "by way of messages that were known before they were published"
-    if len(links) > LINKS_SHOWN_MAX:
-        half = LINKS_SHOWN_MAX // 2
-        links[half:-half] = [f"(then {len(links) - 2 * half} more)"]
-    return "; ".join(links)
+def links_between(history: History, first: int, last: int, *, across_topics: bool) -> list[str]:
+    """The chain from `first` to `last`, one sentence per link."""
+    return [_in_words(history, link) for link in _chain(history, first, last, across_topics)]
 
 
 def _chain(history: History, first: int, last: int, across_topics: bool) -> list[_Link]:
-    """The links from `first` to `last`; none when they lead through a delivery that precedes its publication.
+    """The links from `first` to `last`; none if they lead through a delivery that precedes its publication.
 
-    In row order a message's distance from `first` is final when it is published, so that the nearest message a node
+    In row order a message's distance from `first` is final when it is published. So the nearest message that a node
     has taken so far is all there is to remember of the node.
     """
     distance = {first: 0}
@@ -63,8 +56,6 @@ def _chain(history: History, first: int, last: int, across_topics: bool) -> list
 def _in_words(history: History, link: _Link) -> str:
     published = history.publication[link.message]
     assert published is not None  # links end in publish rows
-    before, message = history.name(link.before), history.name(link.message)
     if link.taken is None:
-        return f"{message} ({published.when}) names {before} as a dependency"
-    verb = "published" if link.taken.published else "delivered"
-    return f"node {link.taken.node} {verb} {before} ({link.taken.when}) and then published {message} ({published.when})"
+        return f"{history.at(published)} names {wording.name(history.keys[link.before])} as a dependency"
+    return f"{history.at(link.taken).act} and then published {history.at(published)}"

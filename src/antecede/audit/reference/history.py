@@ -1,7 +1,8 @@
 """Reads a trace once, row by row, into what the rules need. It judges nothing.
 
-Messages get small numbers in the order in which the trace first mentions them, normally that of publication. What a
-node *took* is one column-wise list of its publish and deliver rows: about 34 bytes a row, no object a row.
+A node *takes* a message when it publishes or delivers it. All takes are kept in columns, about 34 bytes each, without
+an object per row. Messages are numbered in the order in which the trace first mentions them, normally that of
+publication.
 """
 
 from array import array
@@ -11,20 +12,19 @@ from typing import Final, NamedTuple
 
 from antecede.audit.reference.well_formed import WellFormed, names_a_message_sent
 from antecede.audit.report import MessageKey
+from antecede.audit.rules import GOES_DOWN, OUT_OF_ORDER
+from antecede.audit.wording import At, Moment
 from antecede.core.errors import LimitError
 from antecede.trace import Event, Row
 
-#: The causal rule keeps, for each of M messages, the set of those before it as one bit each: at most M²/8 bytes, and
-#: half of that when messages are numbered as published. 60,000 messages are then some 240 MB, 450 MB at worst; beyond
-#: that a judge in one process is the wrong tool.
+#: The causal rule keeps, for each of M messages, one bit for each message before it: at most M²/8 bytes, and half of
+#: that if messages are numbered as published. 60,000 messages take some 240 MB, 450 MB at worst. Longer runs need the
+#: vectorised judge.
 MESSAGES_MAX: Final = 60_000
-
-#: The note by which a protocol says of a delivery that it could not be given in order (DESIGN, guarantee 5).
-OUT_OF_ORDER: Final = "out_of_order"
 
 
 class Take(NamedTuple):
-    """A node took a message: it published it, or was given it."""
+    """A publish or deliver row: the node takes the message."""
 
     row: int
     time_us: int
@@ -34,12 +34,12 @@ class Take(NamedTuple):
     tagged: bool
 
     @property
-    def when(self) -> str:
-        return f"row {self.row}, time_us {self.time_us}"
+    def moment(self) -> Moment:
+        return Moment(self.row, self.time_us)
 
 
 class Send(NamedTuple):
-    """A message left `node` for `peer`."""
+    """A send row that names a message."""
 
     row: int
     time_us: int
@@ -52,8 +52,8 @@ class Send(NamedTuple):
         return self.message, self.node, self.peer
 
     @property
-    def when(self) -> str:
-        return f"row {self.row}, time_us {self.time_us}"
+    def moment(self) -> Moment:
+        return Moment(self.row, self.time_us)
 
 
 class History:
@@ -66,8 +66,8 @@ class History:
         self.publication: list[Take | None] = []
         self.deps: list[tuple[int, ...]] = []
         self.nodes: set[int] = set()
-        #: Nodes that crashed at any time, and those down when the trace ends.
-        self.crashed: set[int] = set()
+        #: Nodes that crashed or stopped at any time, and those down when the trace ends.
+        self.went_down: set[int] = set()
         self.down: set[int] = set()
         #: Subscriptions open when the trace ends, by node: filter, and the row since which it has been open.
         self.subscriptions: dict[int, dict[str, int]] = {}
@@ -95,11 +95,11 @@ class History:
                 self.subscriptions.setdefault(row.node, {}).setdefault(row.topic, self.rows)
             case Event.UNSUBSCRIBE:
                 self.subscriptions.get(row.node, {}).pop(row.topic, None)
-            case Event.CRASH:
-                self.crashed.add(row.node)
+            case event if event in GOES_DOWN:
+                self.went_down.add(row.node)
                 self.down.add(row.node)
             case Event.RECOVER:
-                self.crashed.add(row.node)  # a trace may begin after the crash
+                self.went_down.add(row.node)  # a trace may begin while the node is down
                 self.down.discard(row.node)
         self.rows += 1
 
@@ -111,9 +111,9 @@ class History:
         """Every send row that names a message, in order."""
         return starmap(Send, zip(*self._sends, strict=True))
 
-    def name(self, message: int) -> str:
-        topic, source, seq = self.keys[message]
-        return f"{topic}/{source}.{seq}"
+    def at(self, take: Take) -> At:
+        """The take as examples word it."""
+        return At(take.node, self.keys[take.message], take.moment, take.published)
 
     def topic(self, message: int) -> str:
         return self.keys[message][0]
@@ -138,7 +138,7 @@ class History:
                     "the number of messages in the trace",
                     number + 1,
                     self._messages_max,
-                    "use the Spark audit (`antecede audit`), or judge a shorter run",
+                    "use the vectorised judge (`antecede audit`), or judge a shorter run",
                 )
             self.keys.append(key)
             self.publication.append(None)

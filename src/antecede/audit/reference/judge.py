@@ -1,7 +1,7 @@
-"""The one entrance: rows in, report out."""
+"""Judges one run by its rows: rows in, report out."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from antecede.audit.reference.causal import judge_causal
 from antecede.audit.reference.edges import judge_tree_edges_once
@@ -11,19 +11,10 @@ from antecede.audit.reference.loss import judge_agreement, judge_complete
 from antecede.audit.reference.per_source import judge_exactly_once, judge_fifo
 from antecede.audit.reference.total import judge_total
 from antecede.audit.report import Report, RuleResult
-from antecede.core.errors import UsageError
+from antecede.audit.rules import ALL_RULES, DEFAULT_RULES, Question
 from antecede.trace import Row
 
-
-class _Question(NamedTuple):
-    """What is asked of a trace, beside the trace."""
-
-    across_topics: bool
-    broadcast_to: frozenset[int]
-
-
-#: In the order in which a report lists them.
-_JUDGES: Final[dict[str, Callable[[History, _Question], RuleResult]]] = {
+_JUDGES: Final[dict[str, Callable[[History, Question], RuleResult]]] = {
     "causal": lambda history, asked: judge_causal(history, across_topics=asked.across_topics),
     "fifo": lambda history, asked: judge_fifo(history),
     "exactly-once": lambda history, asked: judge_exactly_once(history),
@@ -34,10 +25,6 @@ _JUDGES: Final[dict[str, Callable[[History, _Question], RuleResult]]] = {
     "total": lambda history, asked: judge_total(history),
 }
 
-ALL_RULES: Final = tuple(_JUDGES)
-#: Without `total`, which is only for protocols that promise it.
-DEFAULT_RULES: Final = tuple(name for name in ALL_RULES if name != "total")
-
 
 def audit(
     rows: Iterable[Row],
@@ -46,22 +33,15 @@ def audit(
     rules: Collection[str] = DEFAULT_RULES,
     broadcast_to: Collection[int] = (),
 ) -> Report:
-    """Judge one run by its rows, in the order in which things happened.
+    """Judge one run by its rows, in the order in which things happened. The arguments are those of `Question`.
 
-    `across_topics`: causal order holds over all topics; false where a protocol promises it within each topic only.
-    `rules`: which to judge, of `ALL_RULES`.
-    `broadcast_to`: the nodes owed every message from the start, for broadcasts, which have no subscribe rows.
-
-    Memory: M²/8 bytes at most for M messages, for the causal rule. More than `MESSAGES_MAX` raise `LimitError`; a
-    trace that contradicts itself raises `UsageError`.
+    A trace of more than `MESSAGES_MAX` messages raises `LimitError`: the causal rule needs up to M²/8 bytes for M
+    messages. A trace that contradicts itself raises `UsageError`.
     """
-    for name in rules:
-        if name not in _JUDGES:
-            raise UsageError("rules", name, "there is no such rule", f"choose from {', '.join(ALL_RULES)}")
+    asked = Question(across_topics=across_topics, rules=tuple(rules), broadcast_to=tuple(broadcast_to))
     history = read_history(rows)
-    asked = _Question(across_topics, frozenset(broadcast_to))
     return Report(
-        rules=tuple(judge(history, asked) for name, judge in _JUDGES.items() if name in rules),
+        rules=tuple(_JUDGES[rule](history, asked) for rule in ALL_RULES if rule in asked.rules),
         rows=history.rows,
         nodes=len(history.nodes),
         messages=sum(published is not None for published in history.publication),

@@ -1,45 +1,48 @@
-"""Rules `complete` and `agreement`: nobody who is owed a message goes without it.
+"""Rules `complete` and `agreement`: every node that is owed a message takes it.
 
-A message is owed to every *steady* subscriber: subscribed to its topic before it was published and until the trace
-ends, and up at the end. A node that crashed and came back is still owed everything.
+A message is owed to every *steady* subscriber: a node that subscribed to its topic before it was published, keeps the
+subscription until the trace ends, and is up at the end. A node that went down and came back is still owed everything.
 
-Two things are not in a trace. Whether the publisher already knew of a subscription: it counts from its own row. And
-what was still on its way when the trace ends: it counts as lost, so let a run come to rest before it is judged.
+A trace leaves two things open. It does not say when the publisher learned of a subscription: the subscription counts
+from its own row. And it does not say what was still in flight at its end: that counts as lost, so let a run come to
+rest before it is judged.
 """
 
 from collections.abc import Collection, Iterator
 from functools import partial
 
+from antecede.audit import wording
 from antecede.audit.filters import matches
 from antecede.audit.reference.history import History, Take
 from antecede.audit.reference.takes import Marks
 from antecede.audit.reference.tally import Tally
 from antecede.audit.report import Example, RuleResult
+from antecede.audit.rules import NO_SUBSCRIPTIONS
 
 
 def judge_complete(history: History, *, broadcast_to: Collection[int]) -> RuleResult:
-    """Every steady subscriber took it. Speaks of publishers that never crashed: others may take a message with them.
+    """Every steady subscriber takes every message of a publisher that never went down: others may lose a message.
 
-    Checked: what was owed, message by node. Violations: what never came.
+    Checked: pairs of a message and a node that is owed it. Violations: pairs without a take.
     """
     tally = Tally("complete")
     took = _taken(history)
     for published, owed in _owed(history, broadcast_to):
-        if published.node in history.crashed:
+        if published.node in history.went_down:
             continue
         tally.checked += len(owed)
         for node in owed:
             if not took.has(node, published.message):
-                tally.offence(partial(_loss, history, published, node, None))
-    return tally.result(if_nothing=_why_nothing(history, broadcast_to))
+                tally.violation(partial(_loss, history, published, node, None))
+    return tally.result(_why_nothing(history, broadcast_to))
 
 
 def judge_agreement(history: History, *, broadcast_to: Collection[int]) -> RuleResult:
-    """If a subscriber that is up at the end has it, every steady subscriber has, whatever became of its publisher.
+    """If a subscriber that is up at the end has a message, so has every steady subscriber, whatever its publisher did.
 
-    Whoever delivered a message takes its topic and is a witness. A publisher delivers to itself whether it subscribes
-    or not, so it is one only if it is a steady subscriber too.
-    Checked: what was owed because somebody has it. Violations: what never came.
+    A node that delivered the message is the witness. The publisher delivers to itself whether it subscribes or not, so
+    it is a witness only if it is a steady subscriber.
+    Checked: pairs of a message with a witness and a node that is owed it. Violations: pairs without a take.
     """
     tally = Tally("agreement")
     took = _taken(history)
@@ -51,8 +54,8 @@ def judge_agreement(history: History, *, broadcast_to: Collection[int]) -> RuleR
         tally.checked += len(owed)
         for node in owed:
             if not took.has(node, published.message):
-                tally.offence(partial(_loss, history, published, node, witness))
-    return tally.result(if_nothing=_why_nothing(history, broadcast_to))
+                tally.violation(partial(_loss, history, published, node, witness))
+    return tally.result(_why_nothing(history, broadcast_to))
 
 
 def _taken(history: History) -> Marks:
@@ -74,7 +77,7 @@ def _delivered_elsewhere(history: History) -> dict[int, Take]:
 
 
 def _owed(history: History, broadcast_to: Collection[int]) -> Iterator[tuple[Take, list[int]]]:
-    """Every message's publication with the nodes it is owed to, in order of publication."""
+    """Every message's first publish row with the nodes that are owed it, in order of publication."""
     steady: dict[str, list[tuple[int, int]]] = {}
     for take in history.takes():
         if take != history.publication[take.message]:  # a delivery, or published once more
@@ -86,7 +89,7 @@ def _owed(history: History, broadcast_to: Collection[int]) -> Iterator[tuple[Tak
 
 
 def _steady_subscribers(history: History, broadcast_to: Collection[int], topic: str) -> list[tuple[int, int]]:
-    """Nodes up at the end that take the topic to the end, and the row since which they do (−1: from the start)."""
+    """Nodes up at the end that subscribe to the topic until the end, and the row since which they do (−1: always)."""
     found = []
     for node in sorted({*history.subscriptions, *broadcast_to} - history.down):
         since = [row for pattern, row in history.subscriptions.get(node, {}).items() if matches(pattern, topic)]
@@ -98,23 +101,18 @@ def _steady_subscribers(history: History, broadcast_to: Collection[int], topic: 
 
 
 def _loss(history: History, published: Take, node: int, witness: Take | None) -> Example:
-    message = published.message
-    topic = history.topic(message)
+    key = history.keys[published.message]
     open_rows = history.subscriptions.get(node, {}).items()
-    since = [row for pattern, row in open_rows if row < published.row and matches(pattern, topic)]
-    had_it = f", which node {witness.node} has (since {witness.when})" if witness else ""
-    steady = f"has subscribed to {topic} since row {min(since)}" if since else "takes every message"
-    back = ", crashed and came back," if node in history.crashed else ""
-    return Example(
-        words=f"node {node} never delivered {history.name(message)} (published at {published.when}){had_it}, "
-        f"though node {node} {steady}{back} and is up at the end",
-        nodes=(node, witness.node) if witness else (node,),
-        messages=(history.keys[message],),
-        rows=(published.row, witness.row) if witness else (published.row,),
+    since = [row for pattern, row in open_rows if row < published.row and matches(pattern, key[0])]
+    return wording.loss(
+        node,
+        key,
+        published.moment,
+        (witness.node, witness.moment) if witness else None,
+        min(since, default=-1),
+        back=node in history.went_down,
     )
 
 
 def _why_nothing(history: History, broadcast_to: Collection[int]) -> str:
-    if history.subscribe_rows or broadcast_to:
-        return "nothing was owed to anyone"
-    return "there are no subscribe rows, so nothing says who was owed what"
+    return "" if history.subscribe_rows or broadcast_to else NO_SUBSCRIPTIONS

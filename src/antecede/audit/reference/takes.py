@@ -1,4 +1,4 @@
-"""Who took what for the first time: the order rules judge first takes only, repetition is `exactly-once`'s."""
+"""Finds each node's first take of each message. The order rules judge only those; `exactly-once` judges repetitions."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ from antecede.audit.reference.history import History, Take
 
 
 class Marks:
-    """A set of (node, message), one bit each: it must hold every delivery of a trace."""
+    """A set of pairs (node, message), one bit each, because it holds every delivery of a trace."""
 
     def __init__(self, history: History) -> None:
         self._bytes = len(history.keys) // 8 + 1
         self._bits: dict[int, bytearray] = {}
 
     def add(self, node: int, message: int) -> bool:
-        """Add; true when it was new."""
+        """Add a pair; true if it was new."""
         bits = self._bits.get(node)
         if bits is None:
             bits = self._bits[node] = bytearray(self._bytes)
@@ -27,12 +27,12 @@ class Marks:
         return bits is not None and bool(bits[message >> 3] & 1 << (message & 7))
 
     def bitsets(self) -> dict[int, int]:
-        """By node: its messages as the bits of one integer."""
+        """By node: its messages, as the bits of one integer."""
         return {node: int.from_bytes(bits, "little") for node, bits in self._bits.items()}
 
 
 def first_takes(history: History) -> Iterator[Take]:
-    """Each node's first take of each message. Publishing is taking: the publisher has its message from then on."""
+    """Each node's first publish or deliver row of each message: a publisher has its message from then on."""
     seen = Marks(history)
     return (take for take in history.takes() if seen.add(take.node, take.message))
 
@@ -44,5 +44,5 @@ def first_deliveries(history: History) -> Iterator[Take]:
 
 
 def find_take(takes: Iterator[Take], node: int, message: int) -> Take:
-    """The first of `takes` by which `node` took `message`, which it is known to have done."""
+    """The first of `takes` by `node` of `message`; the caller knows that there is one."""
     return next(take for take in takes if take.node == node and take.message == message)

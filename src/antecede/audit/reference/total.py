@@ -1,13 +1,14 @@
-"""Rule `total`, for protocols that promise it: no two nodes deliver two messages both took in different orders.
+"""Rule `total`, for protocols that promise it: two nodes deliver the messages that both deliver in one order.
 
-For two nodes, write the messages both took in the one's order and look up where the other has them. The orders agree
-exactly if those places rise from each message to the next: rising is transitive. So a pair of nodes costs a walk over
-their deliveries, and a trace one walk for every pair of nodes. Meant for small traces.
+For two nodes, list the messages that both delivered in the order of the first node, with the rows of the second. The
+orders agree exactly if each row is higher than the one before it. So a pair of nodes costs one walk over their
+deliveries, and a trace one walk for every pair of nodes. This is meant for small traces.
 """
 
 from functools import partial
 from itertools import combinations, pairwise
 
+from antecede.audit import wording
 from antecede.audit.reference.history import History, Take
 from antecede.audit.reference.takes import first_deliveries
 from antecede.audit.reference.tally import Tally
@@ -15,9 +16,9 @@ from antecede.audit.report import Example, RuleResult
 
 
 def judge_total(history: History) -> RuleResult:
-    """Checked: pairs of nodes with two messages in common, not tagged. Violations: pairs that disagree.
+    """Checked: pairs of nodes with two deliveries in common, without a tag. Violations: pairs that disagree.
 
-    The example is of the first such pair by node number.
+    The example is about the first such pair by node number.
     """
     tally = Tally("total")
     took: dict[int, dict[int, Take]] = {}
@@ -32,18 +33,12 @@ def judge_total(history: History) -> RuleResult:
         there = took[other]
         turned = next(((m, n) for m, n in pairwise(common) if there[m].row > there[n].row), None)
         if turned is not None:
-            tally.offence(partial(_example, history, took[one], there, turned))
-    return tally.result(if_nothing="no two nodes delivered two messages in common")
+            tally.violation(partial(_example, history, took[one], there, turned))
+    return tally.result()
 
 
 def _example(history: History, here: dict[int, Take], there: dict[int, Take], turned: tuple[int, int]) -> Example:
     first, then = turned
-    takes = (here[first], here[then], there[then], there[first])
-    words = [f"{history.name(take.message)} ({take.when})" for take in takes]
-    return Example(
-        words=f"node {takes[0].node} delivered {words[0]} before {words[1]}, "
-        f"node {takes[2].node} delivered {words[2]} before {words[3]}",
-        nodes=(takes[0].node, takes[2].node),
-        messages=(history.keys[first], history.keys[then]),
-        rows=tuple(take.row for take in takes),
+    return wording.disagreement(
+        (history.at(here[first]), history.at(here[then])), (history.at(there[then]), history.at(there[first]))
     )

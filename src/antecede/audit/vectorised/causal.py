@@ -21,7 +21,7 @@ from antecede.audit.vectorised.columns import Ints
 from antecede.audit.vectorised.graph import Graph
 from antecede.audit.vectorised.ledger import NEVER, Ledger
 from antecede.audit.vectorised.nodes import Cover, Node, uncovered
-from antecede.audit.vectorised.tally import Offence, Tally
+from antecede.audit.vectorised.tally import Tally
 
 if TYPE_CHECKING:
     from antecede.audit.vectorised.survey import Bucket
@@ -151,4 +151,4 @@ class CausalJudge:
         row = int(rows[message])
         if self._tally.comes_first(row):
             unexplained = Example(words="", nodes=(node,), messages=(), rows=(row,))
-            self._tally.offence(Offence(order=(row, node, message), example=unexplained))
+            self._tally.violation(unexplained, row, node, message)

@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antecede.audit import OUT_OF_ORDER
+from antecede.audit.rules import OUT_OF_ORDER
+from antecede.audit.wording import Moment
 from antecede.trace import Event
 
 #: Arrays of whole numbers and of truth values; how wide the numbers are is a matter of memory, not of meaning.
@@ -64,6 +65,9 @@ class Columns(NamedTuple):
 
     def take(self, which: Ints | Bools | slice) -> "Columns":
         return Columns(*[column[which] for column in self])
+
+    def moment(self, index: int) -> Moment:
+        return Moment(int(self.row[index]), int(self.time[index]))
 
 
 def columns(table: pa.Table, topics: Topics) -> Columns:

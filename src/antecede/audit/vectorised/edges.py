@@ -1,13 +1,14 @@
-"""Rule `tree-edges-once` in a bucket: a message crosses an edge, from one node to another, at most once."""
+"""Judges `tree-edges-once` in a bucket: a message crosses an edge, from one node to another, at most once."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from antecede.audit.report import Example, MessageKey
+from antecede.audit import wording
+from antecede.audit.report import MessageKey
 from antecede.audit.vectorised.columns import Bools, Columns, Ints
 from antecede.audit.vectorised.ledger import NEVER
-from antecede.audit.vectorised.tally import Offence, Tally
+from antecede.audit.vectorised.tally import Tally
 from antecede.trace import Event
 
 if TYPE_CHECKING:
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def names_a_message_sent(packets: Columns) -> Bools:
-    """Send rows of a message, as opposed to control packets, and to what arrives: nobody checks its name."""
+    """Which rows are send rows of a message, as opposed to control packets and to receive rows."""
     return np.asarray((packets.event == int(Event.SEND)) & (packets.source != -1))
 
 
 def judge_edges(tally: Tally | None, mentions: dict[MessageKey, int], bucket: "Bucket", published_at: Ints) -> None:
-    """Count crossings, and note messages that were sent before they were published."""
+    """Count crossings, and add to `mentions` the messages that were sent before they were published."""
     packets = bucket.packets
     sends = packets.take(names_a_message_sent(packets))
     if not sends.size:
@@ -28,37 +29,27 @@ def judge_edges(tally: Tally | None, mentions: dict[MessageKey, int], bucket: "B
     message = bucket.messages.find(sends.topic, sends.source, sends.seq)
     at = published_at[message]
     early = np.flatnonzero((at == NEVER) | (at > sends.row))
-    for place in early.tolist():
-        key = bucket.key(int(message[place]))
-        mentions[key] = min(int(sends.row[place]), mentions.get(key, int(sends.row[place])))
+    for index in early.tolist():
+        key = bucket.key(int(message[index]))
+        mentions[key] = min(int(sends.row[index]), mentions.get(key, int(sends.row[index])))
     if tally is None:
         return
     tally.checked += sends.size
     first, again = _crossings(sends, message)
     tally.violations += len(again)
     if len(again):
-        place = int(np.argmin(sends.row[again]))
-        tally.offence(_offence(bucket, sends, int(message[again[place]]), int(first[place]), int(again[place])))
+        index = int(np.argmin(sends.row[again]))
+        before, after = (sends.moment(int(rows[index])) for rows in (first, again))
+        node, peer = int(sends.node[again[index]]), int(sends.peer[again[index]])
+        key = bucket.key(int(message[again[index]]))
+        tally.violation(wording.crossed_twice(key, node, peer, before, after), after.row)
 
 
 def _crossings(sends: Columns, message: Ints) -> tuple[Ints, Ints]:
-    """The rows (by place) that repeat a crossing, and for each the row that made it first."""
+    """For each row that repeats a crossing: the index of the row that made it first, and its own index."""
     order = np.lexsort((sends.row, message, sends.peer, sends.node))
     names = np.stack([sends.node[order], sends.peer[order], message[order]])
     new = np.ones(len(order), bool)
     new[1:] = (names[:, 1:] != names[:, :-1]).any(axis=0)
     begin = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
     return order[begin[~new]], order[~new]
-
-
-def _offence(bucket: "Bucket", sends: Columns, message: int, first: int, again: int) -> Offence:
-    node, peer = int(sends.node[again]), int(sends.peer[again])
-    rows = int(sends.row[first]), int(sends.row[again])
-    example = Example(
-        words=f"{bucket.name(message)} crossed the edge from node {node} to node {peer} twice, "
-        f"first at row {rows[0]}, time_us {sends.time[first]}, again at row {rows[1]}, time_us {sends.time[again]}",
-        nodes=(node, peer),
-        messages=(bucket.key(message),),
-        rows=rows,
-    )
-    return Offence(order=(rows[1],), example=example)

@@ -1,14 +1,16 @@
-"""Rule `no-invention` for publish rows: numbers count 1, 2, 3, …, in one's own name, after what was there.
+"""Judges `no-invention` on publish rows: numbers count 1, 2, 3, …, in the node's own name, after their dependencies.
 
-Publish rows are few beside deliveries, so they are judged once a run, and one by one where anything is wrong.
+Publish rows are few beside deliver rows, so they are judged once per run. Deliver rows are judged in `survey`.
 """
 
 import numpy as np
 
-from antecede.audit.report import Example, MessageKey
+from antecede.audit import wording
+from antecede.audit.report import Example
 from antecede.audit.vectorised.columns import Ints
 from antecede.audit.vectorised.ledger import NEVER, Ledger
-from antecede.audit.vectorised.tally import Offence, Tally
+from antecede.audit.vectorised.tally import Tally
+from antecede.audit.wording import At
 
 
 def judge_publications(tally: Tally, ledger: Ledger) -> None:
@@ -27,8 +29,9 @@ def judge_publications(tally: Tally, ledger: Ledger) -> None:
     rows = [every.row[foreign | again | skips], ledger.first.row[ledger.dependent[early]]]
     wrong = np.concatenate(rows)
     if len(wrong) and tally.comes_first(int(wrong.min()), 0):
-        place = int(np.searchsorted(every.row, wrong.min()))
-        _describe(tally, ledger, place, due, bool(foreign[place]), bool(again[place]), bool(skips[place]))
+        index = int(np.searchsorted(every.row, wrong.min()))
+        which = {"foreign": bool(foreign[index]), "again": bool(again[index]), "skips": bool(skips[index])}
+        tally.violation(_example(ledger, index, due, **which), int(wrong.min()), 0)
 
 
 def _due(ledger: Ledger) -> Ints:
@@ -55,45 +58,23 @@ def _due_slowly(stream: Ints, seq: Ints) -> Ints:
     return np.array(due, np.int64)
 
 
-def _describe(tally: Tally, ledger: Ledger, place: int, due: Ints, foreign: bool, again: bool, skips: bool) -> None:
-    """The first thing that is wrong with a publish row, as `audit` would say it."""
+def _example(ledger: Ledger, index: int, due: Ints, *, foreign: bool, again: bool, skips: bool) -> Example:
+    """The first problem of one publish row, as the reference judge words it."""
     every = ledger.publications
-    message, row, node = int(every.message[place]), int(every.row[place]), int(every.node[place])
+    message = int(every.message[index])
     key = ledger.messages.key(message, ledger.topics)
-    topic, source, _ = key
-    about: tuple[MessageKey, ...] = (key,)
+    taken = At(int(every.node[index]), key, every.moment(index), True)
     if foreign:
-        how = f"in the name of node {source}"
-    elif again:
-        first = ledger.first
-        when = f"row {first.row[message]}, time_us {first.time[message]}"
-        how = f"which was already published by node {first.node[message]} ({when})"
-    elif skips:
-        how = f"where {topic}/{source}.{due[message]} was due: numbers count from 1 without holes"
-    else:
-        how, dependency = _early_dependency(ledger, message)
-        about = (ledger.messages.key(dependency, ledger.topics), key)
-    example = Example(
-        words=f"node {node} published {_name(key)} (row {row}, time_us {every.time[place]}), {how}",
-        nodes=(node,),
-        messages=about,
-        rows=(row,),
-    )
-    tally.offence(Offence(order=(row, 0), example=example))
-
-
-def _early_dependency(ledger: Ledger, message: int) -> tuple[str, int]:
-    row = ledger.first.row[message]
-    for dependency in ledger.dependency[ledger.dependent == message].tolist():
-        there = ledger.published_at[dependency]
-        if there == NEVER or there >= row:
-            state = "was never published"
-            if there != NEVER:
-                when = f"row {there}, time_us {ledger.first.time[dependency]}"
-                state = f"was not published before ({when})"
-            return f"depending on {_name(ledger.messages.key(dependency, ledger.topics))}, which {state}", dependency
+        return wording.invention(taken, wording.in_another_name(key[1]))
+    if again:
+        already = wording.published_already(int(ledger.first.node[message]), ledger.first.moment(message))
+        return wording.invention(taken, already)
+    if skips:
+        return wording.invention(taken, wording.skipped_number((key[0], key[1], int(due[message]))))
+    for number in ledger.dependency[ledger.dependent == message].tolist():
+        row = int(ledger.published_at[number])
+        if row == NEVER or row >= taken.moment.row:
+            dependency = ledger.messages.key(number, ledger.topics)
+            published = None if row == NEVER else ledger.first.moment(number)
+            return wording.invention(taken, wording.early_dependency(dependency, published), dependency)
     raise AssertionError(f"message {message} depends on nothing wrong")
-
-
-def _name(key: MessageKey) -> str:
-    return f"{key[0]}/{key[1]}.{key[2]}"

@@ -12,9 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from antecede.audit.filters import matches
+from antecede.audit.rules import GOES_DOWN
 from antecede.audit.vectorised.columns import Dependencies, Ints, Topics, columns, dependencies
 from antecede.audit.vectorised.messages import Messages, distinct
 from antecede.audit.vectorised.refusals import first_refusal
+from antecede.audit.wording import Moment
 from antecede.trace import Event
 
 #: A row that never was, and one later than all.
@@ -29,6 +31,9 @@ class Publications(NamedTuple):
     time: Ints
     node: Ints
     message: Ints
+
+    def moment(self, index: int) -> Moment:
+        return Moment(int(self.row[index]), int(self.time[index]))
 
 
 class Ledger:
@@ -45,8 +50,8 @@ class Ledger:
         self.seen: set[int] = set(np.unique(self.events.node).tolist())
         #: Made from this ledger, and kept with it (`verdict.recorded_graph`).
         self.graphs: dict[bool, Any] = {}
-        #: Nodes that crashed at any time, and those down when the trace ends.
-        self.crashed: set[int] = set()
+        #: Nodes that crashed or stopped at any time, and those down when the trace ends.
+        self.went_down: set[int] = set()
         self.down: set[int] = set()
         #: Subscriptions open when the trace ends, by node: filter, and the row since which it has been open.
         self.subscriptions: dict[int, dict[str, int]] = {}
@@ -111,11 +116,11 @@ class Ledger:
                     self.subscriptions.setdefault(node, {}).setdefault(topic, row)
                 case Event.UNSUBSCRIBE:
                     self.subscriptions.get(node, {}).pop(self.topics.names[int(events.topic[at])], None)
-                case Event.CRASH:
-                    self.crashed.add(node)
+                case event if event in GOES_DOWN:
+                    self.went_down.add(node)
                     self.down.add(node)
                 case Event.RECOVER:
-                    self.crashed.add(node)  # a trace may begin after the crash
+                    self.went_down.add(node)  # a trace may begin while the node is down
                     self.down.discard(node)
         for node, opened in self.subscriptions.items():
             self._wild[node] = [pattern for pattern in opened if "+" in pattern or "#" in pattern]

@@ -13,7 +13,7 @@ from antecede.audit.report import Example
 from antecede.audit.vectorised.columns import Bools, Ints
 from antecede.audit.vectorised.ledger import LATE, Ledger, steady_since
 from antecede.audit.vectorised.survey import Survey
-from antecede.audit.vectorised.tally import Offence, Tally
+from antecede.audit.vectorised.tally import Tally
 
 
 class Losses(NamedTuple):
@@ -21,8 +21,6 @@ class Losses(NamedTuple):
 
     complete: Tally
     agreement: Tally
-    #: What to say if nothing was owed to anyone.
-    why_nothing: str
 
 
 def judge_losses(ledger: Ledger, surveys: Sequence[Survey]) -> Losses:
@@ -36,11 +34,8 @@ def judge_losses(ledger: Ledger, surveys: Sequence[Survey]) -> Losses:
             missing += found.missing
             lowest = np.minimum(lowest, found.missing_node)
         has_witness |= found.witness != LATE
-    stayed = ~np.isin(ledger.first.node, list(ledger.crashed))
-    why = "nothing was owed to anyone"
-    if not ledger.subscribe_rows and not ledger.broadcast_to:
-        why = "there are no subscribe rows, so nothing says who was owed what"
-    return Losses(_tally(owed, missing, lowest, stayed), _tally(owed, missing, lowest, has_witness), why)
+    stayed = ~np.isin(ledger.first.node, list(ledger.went_down))
+    return Losses(_tally(owed, missing, lowest, stayed), _tally(owed, missing, lowest, has_witness))
 
 
 def owed_to(ledger: Ledger) -> Ints:
@@ -70,5 +65,5 @@ def _tally(owed: Ints, missing: Ints, lowest: Ints, counts: Bools) -> Tally:
     if tally.violations:
         message = int(np.argmax(counts & (missing > 0)))
         node = int(lowest[message])
-        tally.first = Offence(order=(message, node), example=Example(words="", nodes=(node,), messages=(), rows=()))
+        tally.violation(Example(words="", nodes=(node,), messages=(), rows=()), message, node)
     return tally

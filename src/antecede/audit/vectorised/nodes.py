@@ -11,6 +11,7 @@ import numpy as np
 
 from antecede.audit.vectorised.columns import Bools, Ints
 from antecede.audit.vectorised.ledger import NEVER, Ledger
+from antecede.audit.wording import Moment
 
 
 class Node(NamedTuple):
@@ -25,6 +26,9 @@ class Node(NamedTuple):
     delivered: Ints
     taken: Ints
     in_order: Ints
+
+    def moment(self, index: int) -> Moment:
+        return Moment(int(self.row[index]), int(self.time[index]))
 
     @property
     def again(self) -> Bools:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from antecede.audit.report import Example, MessageKey
+from antecede.audit import wording
+from antecede.audit.report import MessageKey
 from antecede.audit.vectorised.causal import CausalJudge
 from antecede.audit.vectorised.columns import Columns, Ints, Topics
 from antecede.audit.vectorised.edges import judge_edges, names_a_message_sent
@@ -19,7 +20,8 @@ from antecede.audit.vectorised.ledger import LATE, NEVER, Ledger, steady_since
 from antecede.audit.vectorised.messages import Messages, distinct
 from antecede.audit.vectorised.nodes import Node, Streams, make_node, out_of_turn
 from antecede.audit.vectorised.refusals import Refusal, first_refusal, plainly_fine
-from antecede.audit.vectorised.tally import Offence, Tally
+from antecede.audit.vectorised.tally import Tally
+from antecede.audit.wording import At
 
 
 class Survey(msgspec.Struct, kw_only=True):
@@ -84,10 +86,6 @@ class Bucket(NamedTuple):
 
     def key(self, message: int) -> MessageKey:
         return self.messages.key(message, self.topics)
-
-    def name(self, message: int) -> str:
-        topic, source, seq = self.key(message)
-        return f"{topic}/{source}.{seq}"
 
 
 def make_bucket(ledger: Ledger, deliveries: Columns, packets: Columns, topics: Topics, nodes: list[int]) -> Bucket:
@@ -171,17 +169,11 @@ def _exactly_once(tally: Tally, bucket: Bucket, node: Node) -> None:
         return
     tally.violations += int(again.sum())
     at = int(np.argmax(again))
-    row, time = int(node.row[at]), int(node.time[at])
+    row = int(node.row[at])
     if tally.comes_first(row):
         message = int(node.message[at])
         first = int(np.argmax(node.message == message))
-        first_row, first_time = int(node.row[first]), int(node.time[first])
-        words = (
-            f"node {node.node} delivered {bucket.name(message)} twice, "
-            f"first at row {first_row}, time_us {first_time}, again at row {row}, time_us {time}"
-        )
-        example = Example(words=words, nodes=(node.node,), messages=(bucket.key(message),), rows=(first_row, row))
-        tally.offence(Offence(order=(row,), example=example))
+        tally.violation(wording.repeated(node.node, bucket.key(message), node.moment(first), node.moment(at)), row)
 
 
 def _fifo(tally: Tally, bucket: Bucket, node: Node, streams: Streams) -> None:
@@ -197,17 +189,8 @@ def _fifo(tally: Tally, bucket: Bucket, node: Node, streams: Streams) -> None:
         messages = bucket.messages
         earlier = np.flatnonzero((messages.stream == messages.stream[message]) & (rows != NEVER) & (rows < row))
         before = int(earlier[np.argmax(messages.seq[earlier])])
-        words = (
-            f"node {node.node} delivered {bucket.name(before)} ({_when(node, int(rows[before]))}) "
-            f"before {bucket.name(message)} ({_when(node, row)}) of the same source"
-        )
-        example = Example(
-            words=words,
-            nodes=(node.node,),
-            messages=(bucket.key(message), bucket.key(before)),
-            rows=(int(rows[before]), row),
-        )
-        tally.offence(Offence(order=(row,), example=example))
+        example = wording.out_of_turn(_at(bucket, node, before, int(rows[before])), _at(bucket, node, message, row))
+        tally.violation(example, row)
 
 
 def _invented(found: Survey, bucket: Bucket, node: Node, published_at: Ints, ledger: Ledger) -> None:
@@ -224,13 +207,10 @@ def _invented(found: Survey, bucket: Bucket, node: Node, published_at: Ints, led
     place = int(np.argmax(wrong))
     row, message = int(node.row[place]), int(node.message[place])
     if tally.comes_first(row, 0):
-        how = "which was never published"
+        problem = wording.never_published()
         if published_at[message] != NEVER:
-            when = f"row {ledger.first.row[message]}, time_us {ledger.first.time[message]}"
-            how = f"which was published only later ({when})"
-        words = f"node {node.node} delivered {bucket.name(message)} ({_when(node, row)}), {how}"
-        example = Example(words=words, nodes=(node.node,), messages=(bucket.key(message),), rows=(row,))
-        tally.offence(Offence(order=(row, 0), example=example))
+            problem = wording.published_later(ledger.first.moment(message))
+        tally.violation(wording.invention(_at(bucket, node, message, row), problem), row, 0)
 
 
 def _missing(found: Survey, ledger: Ledger, node: Node) -> None:
@@ -251,8 +231,8 @@ def _missing(found: Survey, ledger: Ledger, node: Node) -> None:
     found.missing_node[lacks] = np.minimum(found.missing_node[lacks], node.node)
 
 
-def _when(node: Node, row: int) -> str:
-    return f"row {row}, time_us {int(node.time[np.searchsorted(node.row, row)])}"
+def _at(bucket: Bucket, node: Node, message: int, row: int) -> At:
+    return At(node.node, bucket.key(message), node.moment(int(np.searchsorted(node.row, row))))
 
 
 def _streams(messages: Messages) -> Streams:

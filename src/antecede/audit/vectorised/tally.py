@@ -1,35 +1,30 @@
-"""Counts of a rule over a part of a run, which add up; the offence that came first stays."""
+"""Counts a rule over a part of a run. Counts of several parts add up; the first violation is kept as the example."""
 
 import msgspec
 
 from antecede.audit.report import Example
 
 
-class Offence(msgspec.Struct, frozen=True, kw_only=True):
-    """What was wrong. Offences of one rule are compared by `order`: normally the row."""
-
-    order: tuple[int, ...]
-    example: Example
-
-
 class Tally(msgspec.Struct, kw_only=True):
-    """What a rule looked at, and what was wrong."""
+    """What a rule checked, and what violated it."""
 
     checked: int = 0
     violations: int = 0
-    first: Offence | None = None
+    #: The first violation found so far. Violations of one rule are compared by `order`, normally the row.
+    order: tuple[int, ...] = ()
+    example: Example | None = None
 
     def add(self, other: "Tally") -> None:
         self.checked += other.checked
         self.violations += other.violations
-        if other.first is not None:
-            self.offence(other.first)
+        if other.example is not None:
+            self.violation(other.example, *other.order)
 
-    def offence(self, offence: Offence) -> None:
-        """Keep it if it came before what is kept. Counting is the caller's."""
-        if self.first is None or offence.order < self.first.order:
-            self.first = offence
+    def violation(self, example: Example, *order: int) -> None:
+        """Keep the example if it comes before the one that is kept. The caller counts."""
+        if self.comes_first(*order):
+            self.order, self.example = order, example
 
     def comes_first(self, *order: int) -> bool:
-        """Would an offence of this order be kept? Asked before the trouble of describing it."""
-        return self.first is None or order < self.first.order
+        """Tell whether a violation of this order would be kept, before the caller describes it."""
+        return self.example is None or order < self.order

@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from antecede.audit import wording
 from antecede.audit.report import Example, MessageKey
 from antecede.audit.vectorised.columns import Ints
 from antecede.audit.vectorised.ledger import NEVER, Ledger
 from antecede.audit.vectorised.scc import points_of
 from antecede.audit.vectorised.survey import Bucket
-from antecede.audit.vectorised.tally import Offence, Tally
+from antecede.audit.vectorised.tally import Tally
+from antecede.audit.wording import At, Moment
 
 
 class _Orders(NamedTuple):
@@ -42,9 +44,10 @@ def judge_total(buckets: Sequence[Bucket], ledger: Ledger) -> Tally:
         turned[:, 1:] = there[:, 1:] & (places[:, 1:] < highest[:, :-1])
         disagree = np.flatnonzero(turned.any(axis=1))
         tally.violations += len(disagree)
-        if len(disagree) and tally.first is None:
+        if len(disagree) and tally.example is None:
             other = int(disagree[0])
-            tally.first = _offence(orders, one, one + 1 + other, places[other], ledger)
+            pair = orders.nodes[one], orders.nodes[one + 1 + other]
+            tally.violation(_example(orders, one, one + 1 + other, places[other]), *pair)
     return tally
 
 
@@ -95,23 +98,14 @@ def _one_order_fits(orders: _Orders) -> bool:
     return bool(len(np.unique(points)) == count)
 
 
-def _offence(orders: _Orders, one: int, other: int, places: Ints, ledger: Ledger) -> Offence:
-    """Two messages in a row of what both took that the other has the other way round."""
-    common = np.flatnonzero(places != NEVER)
-    turn = int(np.argmax(np.diff(places[common]) < 0))
-    first, then = (int(orders.sequences[one][common[place]]) for place in (turn, turn + 1))
-    takes = ((one, first), (one, then), (other, then), (other, first))
-    rows = tuple(int(orders.rows[node, message]) for node, message in takes)
-    words = []
-    for (node, message), row in zip(takes, rows, strict=True):
-        topic, source, seq = orders.keys[message]
-        words.append(f"{topic}/{source}.{seq} (row {row}, time_us {orders.times[orders.nodes[node], row]})")
-    nodes = orders.nodes[one], orders.nodes[other]
-    example = Example(
-        words=f"node {nodes[0]} delivered {words[0]} before {words[1]}, "
-        f"node {nodes[1]} delivered {words[2]} before {words[3]}",
-        nodes=nodes,
-        messages=(orders.keys[first], orders.keys[then]),
-        rows=rows,
-    )
-    return Offence(order=nodes, example=example)
+def _example(orders: _Orders, one: int, other: int, rows: Ints) -> Example:
+    """Two messages that follow each other at node `one`, of those both delivered, and not at node `other`."""
+    common = np.flatnonzero(rows != NEVER)
+    turn = int(np.argmax(np.diff(rows[common]) < 0))
+    first, then = (int(orders.sequences[one][common[index]]) for index in (turn, turn + 1))
+
+    def at(node: int, message: int) -> At:
+        number, row = orders.nodes[node], int(orders.rows[node, message])
+        return At(number, orders.keys[message], Moment(row, orders.times[number, row]))
+
+    return wording.disagreement((at(one, first), at(one, then)), (at(other, then), at(other, first)))

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from antecede.audit import ALL_RULES, DEFAULT_RULES, Report
-from antecede.audit.report import MessageKey, RuleResult
+from antecede.audit.report import MessageKey, Report, RuleResult
+from antecede.audit.rules import ALL_RULES, NO_SUBSCRIPTIONS, NOTHING_TO_CHECK, Question
 from antecede.audit.vectorised.causal import CausalJudge, Changed
 from antecede.audit.vectorised.columns import Columns, Ints, Topics, columns, is_among, run_values
 from antecede.audit.vectorised.explain import explain_causal, explain_loss
@@ -28,20 +28,6 @@ from antecede.audit.vectorised.source import Source
 from antecede.audit.vectorised.survey import Bucket, CausalSoFar, Survey, make_bucket, refuse, survey
 from antecede.audit.vectorised.tally import Tally
 from antecede.audit.vectorised.total import judge_total
-from antecede.core.errors import UsageError
-
-
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked of a trace, beside the trace; as in `antecede.audit.audit`."""
-
-    across_topics: bool = True
-    rules: tuple[str, ...] = DEFAULT_RULES
-    broadcast_to: tuple[int, ...] = ()
-
-    def check(self) -> None:
-        for name in self.rules:
-            if name not in ALL_RULES:
-                raise UsageError("rules", name, "there is no such rule", f"choose from {', '.join(ALL_RULES)}")
 
 
 class Extra(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +46,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def judge_run(source: Source, asked: Question) -> Outcome:
     """Judge a run in this process, one bucket in memory at a time."""
-    asked.check()
     ledger = read_ledger(source, asked)
     surveys = [survey_bucket(source, ledger, asked, bucket) for bucket in range(source.buckets)]
     extra = graph_to_add(ledger, surveys)
@@ -186,9 +171,9 @@ def conclude(
             explain_loss(its, rule, source, ledger, surveys)
     if "total" in tallies:
         tallies["total"] = judge_total(loaded_buckets(source, ledger), ledger)
-    if "causal" in tallies and tallies["causal"].first is not None:
+    if "causal" in tallies and tallies["causal"].example is not None:
         graph = graph or recorded_graph(ledger, asked)[0]
-        node = tallies["causal"].first.order[1]
+        node = tallies["causal"].order[1]
         bucket = node % source.buckets
         loaded = _bucket(ledger, *_read(source, ledger, bucket, packets=False), bucket, source.buckets)
         mentions: dict[MessageKey, int] = {}
@@ -196,7 +181,7 @@ def conclude(
             for key, row in found.mentions.items():
                 mentions[key] = min(row, mentions.get(key, row))
         explain_causal(tallies["causal"], loaded, ledger, graph, mentions)
-    return Outcome(report=_report(ledger, surveys, tallies, source, losses))
+    return Outcome(report=_report(ledger, surveys, tallies, source))
 
 
 def loaded_buckets(source: Source, ledger: Ledger) -> "list[Bucket]":
@@ -206,26 +191,17 @@ def loaded_buckets(source: Source, ledger: Ledger) -> "list[Bucket]":
     ]
 
 
-def _report(
-    ledger: Ledger, surveys: Sequence[Survey], tallies: dict[str, Tally], source: Source, losses: Losses
-) -> Report:
-    nothing = {
-        "causal": "nothing was published or delivered",
-        "fifo": "nothing was delivered",
-        "exactly-once": "nothing was delivered",
-        "no-invention": "nothing was published or delivered",
-        "complete": losses.why_nothing,
-        "agreement": losses.why_nothing,
-        "tree-edges-once": "there are no send rows that name a message",
-        "total": "no two nodes delivered two messages in common",
-    }
+def _report(ledger: Ledger, surveys: Sequence[Survey], tallies: dict[str, Tally], source: Source) -> Report:
+    nothing = dict(NOTHING_TO_CHECK)
+    if not ledger.subscribe_rows and not ledger.broadcast_to:
+        nothing["complete"] = nothing["agreement"] = NO_SUBSCRIPTIONS
     return Report(
         rules=tuple(
             RuleResult(
                 name=rule,
                 checked=tally.checked,
                 violations=tally.violations,
-                example=tally.first.example if tally.first else None,
+                example=tally.example,
                 reason="" if tally.checked else nothing[rule],
             )
             for rule in ALL_RULES
