@@ -111,6 +111,8 @@ def wrong_arrows(code: str, module: str) -> list[str]:
                 wrong.append(f"{module} imports {top}: {package} is pure, time, chance and files are its driver's")
             continue
         imported = inner.split(".")[0]
+        if imported == "__version__":
+            continue
         allowed = MAY_IMPORT[package]
         if imported == package or imported in allowed:
             continue

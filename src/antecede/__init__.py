@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from antecede.loading import lazy_names
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from antecede.client.bus import Bus
     from antecede.client.connect import connect

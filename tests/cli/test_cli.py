@@ -3,12 +3,11 @@
 import json
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from antecede import cli
+from antecede import __version__, cli
 from antecede.cli.commands import COMMANDS, make_app
 
 
@@ -32,7 +31,7 @@ def test_simulate_prints_metrics_and_a_clean_verdict() -> None:
 def test_an_odd_number_of_nodes_works_and_says_so() -> None:
     done = antecede("simulate", "causal-aggregation", "--nodes", "24", "--no-aggregate")
     assert done.returncode == 0, done.stderr
-    assert "24 nodes in a cube of 32 places: 8 stay empty" in done.stdout
+    assert "24 nodes in a cube of 32 slots: 8 stay empty" in done.stdout
 
 
 def test_a_lossy_network_under_a_protocol_that_assumes_none_is_found_out() -> None:
@@ -89,16 +88,67 @@ def test_experiments_list_names_every_figure_of_chapter_4() -> None:
         assert f"thesis-{item}" in done.stdout
 
 
-def test_it_says_its_version() -> None:
-    assert antecede("--version").stdout == f"antecede {metadata.version('antecede')}\n"
+def test_it_says_its_version_without_importing_a_library() -> None:
+    code = (
+        "import sys; from antecede.cli import main; sys.argv = ['antecede', '--version']; main(); print(*sys.modules)"
+    )
+    said, loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    ).stdout.splitlines()
+    assert said == f"antecede {__version__}"
+    assert not {"typer", "rich", "msgspec", "numpy", "pyarrow", "pyspark"} & set(loaded.split())
 
 
-def test_every_command_is_found_alone_as_among_all() -> None:
-    everything = make_app()
-    assert len(everything.registered_commands) + len(everything.registered_groups) == len(COMMANDS)
-    for name in COMMANDS:
-        alone = make_app(name)
-        assert [one.name for one in (*alone.registered_commands, *alone.registered_groups)] == [name]
+def test_help_lists_every_command_and_imports_none() -> None:
+    code = (
+        "import atexit, sys; from antecede.cli import main; sys.argv = ['antecede', '--help']; "
+        "atexit.register(lambda: print(*sys.modules)); main()"
+    )
+    *said, loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    ).stdout.splitlines()
+    for name, command in COMMANDS.items():
+        assert any(name in line and command.summary in line for line in said)
+    modules = set(loaded.split())
+    assert not {f"antecede.cli.{command.module}" for command in COMMANDS.values()} & modules
+    assert not {"asyncio", "numpy", "pyarrow", "pyspark", "cryptography"} & modules
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_found_and_its_help_has_an_example(name: str) -> None:
+    alone = make_app(name)
+    assert [one.name for one in (*alone.registered_commands, *alone.registered_groups)] == [name]
+    callbacks = [one.callback for one in alone.registered_commands]
+    callbacks += [one.callback for group in alone.registered_groups for one in group.typer_instance.registered_commands]
+    for callback in callbacks:
+        assert f"    antecede {name}" in (callback.__doc__ or ""), callback
+
+
+@pytest.mark.parametrize(("library", "extra"), [("numpy", "lab"), ("pyspark", "spark"), ("nats", "nats")])
+def test_a_command_without_its_extra_is_one_line(
+    library: str, extra: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    names = [name for name, command in COMMANDS.items() if command.extra == extra]
+    assert names
+    for name in names:
+        monkeypatch.setattr(sys, "argv", ["antecede", name, "--help"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == 2
+        assert (
+            capsys.readouterr().err
+            == f"error: antecede {name} needs the extra {extra}; pip install 'antecede[{extra}]'\n"
+        )
+
+
+def test_commands_of_the_lab_need_no_spark() -> None:
+    modules = [f"antecede.cli.{command.module}" for command in COMMANDS.values() if command.extra == "lab"]
+    code = (
+        "import importlib, sys; sys.modules.update(dict.fromkeys(['pyspark', 'pandas']))\n"
+        "for name in sys.argv[1:]: importlib.import_module(name)"
+    )
+    subprocess.run([sys.executable, "-c", code, *modules], timeout=60, check=True)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +158,7 @@ def test_every_command_is_found_alone_as_among_all() -> None:
         (OSError(28, "No space left on device", "/n0"), 1, "error: /n0: No space left on device\n"),
     ],
 )
-def test_what_nobody_foresaw_is_one_line(
+def test_an_unforeseen_error_is_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, said: str
 ) -> None:
     def fail(only: str) -> None:

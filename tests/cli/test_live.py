@@ -73,6 +73,12 @@ def test_pub_sub_and_status(node: str) -> None:
     assert json.loads(antecede("status", "--json", "-u", node))["position"] == 3
 
 
+def test_sub_cannot_be_made_to_control_the_terminal(node: str) -> None:
+    antecede("pub", "hostile/1", "\x1b]0;owned\x07\x1b[2J", "-u", node)
+    said = antecede("sub", "hostile/#", "--since", "0", "-n", "1", "-u", node)
+    assert said == "hostile/1\t\\x1b]0;owned\\x07\\x1b[2J\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from antecede.cli.live_tables import cluster_table
+from antecede.cli.tables import cluster_table
 
 STATUS = {
     "members": [{"state": "here"}, {"state": "up"}, {"state": "down"}],

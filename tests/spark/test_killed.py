@@ -87,7 +87,7 @@ def test_ctrl_c(tmp_path: Path) -> None:
     driver.send_signal(signal.SIGINT)
     _, said = driver.communicate(timeout=120)
     assert driver.returncode == 130
-    assert said.startswith("stopped; to go on: antecede experiments run slow")
+    assert said.startswith("stopped; continue with: antecede experiments run slow")
     assert said.endswith("--resume\n")
     assert len(load_runs(out)) >= 5
     assert load_summary(out)

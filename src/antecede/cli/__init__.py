@@ -1,14 +1,15 @@
 """The command line: `antecede --help`.
 
-Every command is a thin shell around a function of the package. Mistakes are answered in one line on standard error and
-with exit code 2; what went wrong while running (a failed run, a violated order) with exit code 1.
+Each command calls a function of the package and prints what it returns. Exit code 2: the user made a mistake (an
+option, a file, a missing extra), told in one line on standard error. Exit code 1: something failed while the command
+ran (a run, a rule of the audit, the disk). Exit code 130: Ctrl-C.
 """
 
 import sys
 
 
 def main() -> None:
-    """Run the command line and turn our own errors into one line."""
+    """Run the command line; print antecede's own errors as one line."""
     try:
         _run(sys.argv[1] if len(sys.argv) > 1 else "")
     except KeyboardInterrupt:  # also while Python still imports
@@ -17,20 +18,29 @@ def main() -> None:
 
 
 def _run(command: str) -> None:
+    if command == "--version":  # scripts ask often: answer before anything is imported
+        from antecede import __version__  # noqa: PLC0415
+
+        sys.stdout.write(f"antecede {__version__}\n")
+        return
+
     from antecede.cli.commands import make_app  # noqa: PLC0415 - inside, so that Ctrl-C has an answer from the start
     from antecede.core import AntecedeError  # noqa: PLC0415
 
     try:
         make_app(command)()
     except AntecedeError as error:
-        _complain(str(error))
+        _print_error(str(error))
         sys.exit(2)
-    except OSError as error:  # a disk that is full, a file that may not be read: what was not foreseen more closely
-        _complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except OSError as error:  # a full disk, a file without permission: whatever no command handles by itself
+        _print_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         sys.exit(1)
 
 
-def _complain(words: str) -> None:
+def _print_error(text: str) -> None:
     from rich.console import Console  # noqa: PLC0415
 
-    Console(stderr=True, soft_wrap=True).print(f"error: {words}", style="bold red", markup=False, highlight=False)
+    from antecede.cli.printing import printable  # noqa: PLC0415 - a refusal is text from another machine
+
+    text = f"error: {printable(text)}"
+    Console(stderr=True, soft_wrap=True).print(text, style="bold red", markup=False, highlight=False)

@@ -1,75 +1,114 @@
-"""Which commands there are. Each is imported when it is asked for: most run for less long than importing all takes."""
+"""Lists the commands and builds the command line from them.
 
-from importlib import import_module, metadata
+A command's module is imported when the command is run, since importing all of them takes longer than most commands
+do. `antecede --help` is written from the table below and imports none of them.
+"""
+
+from importlib import import_module
 from typing import Annotated, Final, NamedTuple
 
 import typer
 
+from antecede import __version__
+from antecede.loading import need_extra
+
 _USE: Final = "Run nodes and use them"
-_COMPARE: Final = "Compare protocols"
-_JUDGE: Final = "Judge and show what happened"
+_COMPARE: Final = "Compare protocols (extras: lab, spark)"
+_JUDGE: Final = "Judge and show what happened (extras: lab, spark)"
 
 
-class _Place(NamedTuple):
-    """Where a command, or a group of them, is found; and under what heading the help lists it."""
+class Command(NamedTuple):
+    """A command or a group of commands: the heading and line of its help, where it is found, the extra it needs."""
 
+    panel: str
+    summary: str
     module: str
     attribute: str
-    panel: str
+    extra: str | None = None
 
 
 COMMANDS: Final = {
-    "cluster": _Place("live_cluster", "cluster_command", _USE),
-    "node": _Place("live", "node_command", _USE),
-    "pub": _Place("live", "pub_command", _USE),
-    "sub": _Place("live", "sub_command", _USE),
-    "status": _Place("live", "status_command", _USE),
-    "watch": _Place("watch", "watch_command", _USE),
-    "token": _Place("live_security", "token_command", _USE),
-    "cert": _Place("live_security", "app", _USE),
-    "manager": _Place("gateway", "manager_command", _USE),
-    "simulate": _Place("simulate", "simulate_command", _COMPARE),
-    "experiments": _Place("experiments", "app", _COMPARE),
-    "search": _Place("search", "search_command", _COMPARE),
-    "explain": _Place("explain", "app", _COMPARE),
-    "audit": _Place("pipeline", "audit_command", _JUDGE),
-    "metrics": _Place("pipeline", "metrics_command", _JUDGE),
-    "report": _Place("report", "report_command", _JUDGE),
-    "diagram": _Place("report", "diagram_command", _JUDGE),
-    "demo": _Place("demo", "demo_command", _JUDGE),
+    "node": Command(_USE, "Run one node.", "node", "node_command"),
+    "cluster": Command(_USE, "Run several nodes on this machine.", "cluster", "cluster_command"),
+    "pub": Command(_USE, "Publish messages.", "client", "pub_command"),
+    "sub": Command(_USE, "Print messages in causal order.", "client", "sub_command"),
+    "status": Command(_USE, "Show the state of a node and its cluster.", "client", "status_command"),
+    "token": Command(_USE, "Make a token for a client.", "security", "token_command"),
+    "cert": Command(_USE, "Make certificates for a cluster.", "security", "app"),
+    "watch": Command(_USE, "Audit running nodes. Needs the extra spark.", "watch", "watch_command", "spark"),
+    "manager": Command(
+        _USE, "Run a manager for total order over NATS. Needs the extra nats.", "gateway", "manager_command", "nats"
+    ),
+    "simulate": Command(_COMPARE, "Simulate one run and audit it.", "simulate", "simulate_command", "lab"),
+    "experiments": Command(_COMPARE, "Reproduce the papers' tables and figures.", "experiments", "app", "lab"),
+    "search": Command(
+        _COMPARE, "Search random schedules for one that breaks a protocol.", "search", "search_command", "spark"
+    ),
+    "explain": Command(_COMPARE, "Draw the tree that a node's messages take.", "explain", "app"),
+    "audit": Command(_JUDGE, "Check traces for order, loss and duplicates.", "pipeline", "audit_command", "spark"),
+    "metrics": Command(_JUDGE, "Compute figures from traces.", "pipeline", "metrics_command", "spark"),
+    "report": Command(_JUDGE, "Write the results of experiments as an HTML page.", "report", "report_command", "lab"),
+    "diagram": Command(_JUDGE, "Draw a small run as a space-time diagram.", "report", "diagram_command", "lab"),
+    "demo": Command(_JUDGE, "Show a live cluster, an audit and a published table.", "demo", "demo_command", "spark"),
 }
+
+_EPILOG: Final = """
+Begin with: antecede cluster --nodes 4
+
+In a second terminal: antecede sub 'rooms/#'
+
+In a third: antecede pub rooms/1 hello
+
+`antecede COMMAND --help` has examples for each command.
+"""
 
 
 def make_app(only: str = "") -> typer.Typer:
-    """The command line, with one command if `only` names one, else with all."""
+    """Return the command line with the one command that `only` names; otherwise a list of all, for the help text.
+
+    Raises `MissingExtraError` if that command needs an extra that is not installed.
+    """
     app = typer.Typer(
         name="antecede",
-        help="Publish/subscribe whose messages arrive after what they depend on.",
+        help="Publish/subscribe in which a message arrives after every message it depends on.",
+        epilog=_EPILOG,
         no_args_is_help=True,
         add_completion=False,
-        rich_markup_mode="markdown",
+        rich_markup_mode="markdown" if only in COMMANDS else "rich",  # loading Markdown takes a while
         pretty_exceptions_enable=False,
     )
-    app.callback()(_every_command)
-    for name in [only] if only in COMMANDS else COMMANDS:
-        place = COMMANDS[name]
-        found = getattr(import_module(f"antecede.cli.{place.module}"), place.attribute)
-        if isinstance(found, typer.Typer):
-            app.add_typer(found, name=name, rich_help_panel=place.panel)
-        else:
-            app.command(name, rich_help_panel=place.panel)(found)
+    app.callback()(_common_options)
+    if only in COMMANDS:
+        _add(app, only, COMMANDS[only])
+        return app
+    for name, command in COMMANDS.items():
+        app.command(name, help=command.summary, rich_help_panel=command.panel)(_listed_only)
     return app
 
 
-def _say_version(asked: bool) -> None:
+def _add(app: typer.Typer, name: str, command: Command) -> None:
+    if command.extra is not None:
+        need_extra(command.extra, f"antecede {name}")
+    found = getattr(import_module(f"antecede.cli.{command.module}"), command.attribute)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name, rich_help_panel=command.panel)
+    else:
+        app.command(name, rich_help_panel=command.panel)(found)
+
+
+def _listed_only() -> None:
+    """Stands for a command in the list of all commands. `make_app` loads the command that is to run."""
+
+
+def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"antecede {metadata.version('antecede')}")
+        typer.echo(f"antecede {__version__}")
         raise typer.Exit
 
 
-def _every_command(
+def _common_options(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_say_version, help="Say which version this is.")
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")
     ] = False,
 ) -> None:
-    """What can be said without a command."""
+    """Takes the options that need no command."""

@@ -1,4 +1,4 @@
-"""`antecede demo`: what the idea is worth, side by side, then a published table redone, audited and reported."""
+"""`antecede demo`: runs a live cluster, compares two protocols in the simulator, and reproduces a published table."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +13,17 @@ from antecede.sim import RunSpec, simulate
 
 
 def demo_command(
-    out: Annotated[Path, typer.Option(help="Where journals, results and reports go.")] = Path("out/demo"),
-    quick: Annotated[bool, typer.Option("--quick", help="Only the comparison in the simulator, in seconds.")] = False,
+    out: Annotated[Path, typer.Option(help="Directory for journals, results and reports.")] = Path("out/demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Run only the comparison in the simulator: some seconds.")
+    ] = False,
 ) -> None:
-    """The whole story in under two minutes: a live cluster with an accident, audited; then a published table redone."""
+    """Run a live cluster with a crash, audit it, then reproduce a published table: under two minutes.
+
+    Example:
+
+        antecede demo --out out/demo
+    """
     console = Console()
     if quick:
         _side_by_side(console)
@@ -24,13 +31,13 @@ def demo_command(
     from antecede.cli.demo_live import live_story  # noqa: PLC0415 - Spark and the live system take a second to import
     from antecede.spark.java import check_java  # noqa: PLC0415
 
-    check_java()  # not half a minute later
+    check_java()  # before the live cluster, which takes half a minute
     out.mkdir(parents=True, exist_ok=True)
     console.rule("1. A live cluster", align="left")
     clean = live_story(console, out)
-    console.rule("2. The idea, in the simulator", align="left")
+    console.rule("2. Bundling messages, in the simulator", align="left")
     _side_by_side(console)
-    console.rule("3. The thesis's Table 4.1 on Spark, ours beside theirs", align="left")
+    console.rule("3. Table 4.1 of the thesis on Spark, beside the published values", align="left")
     table = out / "table-4.1"
     pipeline.run_command(["thesis-table-4.1"], out=table, seeds=1, resume=table.exists(), trace=True)
     pipeline.audit_command([table])
@@ -52,7 +59,7 @@ def _side_by_side(console: Console) -> None:
         assert isinstance(latency, dict)
         for name, value in (
             ("packets", f"{metrics['packets']:,}"),
-            ("of which bundle several messages", f"{metrics['aggregated_packets']:,}"),
+            ("of which carry several messages", f"{metrics['aggregated_packets']:,}"),
             ("bytes", f"{metrics['bytes']:,}"),
             ("mean time to delivery (u.t.)", f"{latency['mean']:.1f}"),
             ("deliveries that had to wait", f"{metrics['delayed_deliveries']:,}"),

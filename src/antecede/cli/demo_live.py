@@ -1,4 +1,4 @@
-"""The live half of `antecede demo`: a cluster of processes, a discussion, a node killed and restarted, the verdict."""
+"""The live half of `antecede demo`: runs a cluster, kills and restarts a node, audits the journals and draws them."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ from antecede.spark.audit_targets import find_subjects
 from antecede.trace import Row
 
 NODES: Final = 8
-#: Where the speakers sit, who is killed, and what is talked about.
+#: The nodes that the three clients use, the node that is killed, and the topics.
 SPEAKERS: Final = (0, 3, 5)
 KILLED: Final = 2
 ROOMS: Final = ("rooms/kitchen", "rooms/garden", "rooms/attic")
@@ -33,16 +33,16 @@ _AGREE_S: Final = 60.0
 
 
 def live_story(console: Console, out: Path) -> bool:
-    """Play the story with everything it leaves in `out`. Whether order held."""
+    """Run the cluster with all its files in `out`. Return whether the audit found every delivery in order."""
     cluster, trace, target = out / "cluster", out / "live.parquet", out / "live.html"
     shutil.rmtree(cluster, ignore_errors=True)
     trace.unlink(missing_ok=True)
     console.print(
-        f"{NODES} nodes, a process each; three people talk in {len(ROOMS)} rooms; node {KILLED} is killed (-9)."
+        f"{NODES} nodes, a process each; three clients publish in {len(ROOMS)} topics; node {KILLED} is killed (-9)."
     )
     acknowledged, rows = asyncio.run(_play(console, cluster, trace))
     console.print(
-        f"{acknowledged} messages acknowledged; {len(rows)} rows in {NODES} journals. Judging them on Spark …"
+        f"{acknowledged} messages acknowledged; {len(rows)} rows in {NODES} journals. Auditing them on Spark …"
     )
     (verdict,) = judge(start_spark(None, short=True), find_subjects([trace]), Question())
     _write_page(target, rows, verdict, acknowledged)
@@ -50,33 +50,33 @@ def live_story(console: Console, out: Path) -> bool:
     delivered = 0 if report is None else report.deliveries
     complete = delivered == acknowledged * NODES
     clean = verdict.ok and complete
-    said = "order held, nothing lost, nothing twice" if clean else f"VIOLATED: see {target}"
+    said = "all in causal order, none lost, none twice" if clean else f"VIOLATED: see {target}"
     console.print(f"{delivered} deliveries: {said}", style="bold green" if clean else "bold red")
     console.print(f"report: {target}", highlight=False)
     return clean
 
 
 async def _play(console: Console, directory: Path, trace: Path) -> tuple[int, list[Row]]:
-    """The discussion and the accident. How many messages were acknowledged, and what the journals say."""
+    """Publish while a node is killed and restarted. Return how many messages were acknowledged, and all rows."""
     rng = random.Random(1)
     async with LocalCluster(directory, nodes=NODES, round_s=1.0, timeout_s=0.8) as cluster:
         talking = [asyncio.create_task(_talk(cluster.url(node), random.Random(node))) for node in SPEAKERS]
         await asyncio.sleep(rng.uniform(0.3, 0.6))
         await cluster.kill(KILLED)
-        console.print(f"  node {KILLED} is down, the others go on")
+        console.print(f"  node {KILLED} is down; the others continue")
         await asyncio.sleep(1.0)
         await cluster.start(KILLED)
-        console.print(f"  node {KILLED} is back and fetches what it missed")
+        console.print(f"  node {KILLED} is back and fetches the messages it missed")
         acknowledged = sum(await asyncio.gather(*talking))
         await _until_all_have(cluster, acknowledged)
-        # Read while all are up: what is owed is owed to the living.
+        # Read the journals while all nodes are up: the audit expects every message at every node that is up.
         journals = [cluster.journal(node) for node in range(NODES)]
         export_trace(journals, trace, run="live")
         return acknowledged, list(export_rows(journals))
 
 
 async def _talk(url: str, rng: random.Random) -> int:
-    """Say something, listen, answer: reading before writing is what makes the next message depend on the last."""
+    """Publish, read, publish again: each message then depends on the ones read before it. Return how many."""
     said = 0
     async with connect(url) as bus, bus.subscribe("rooms/#") as feed:
         for _ in range(_WORDS):
@@ -87,7 +87,7 @@ async def _talk(url: str, rng: random.Random) -> int:
                 async with asyncio.timeout(0.5):
                     await anext(feed)
             except TimeoutError:
-                continue  # nobody spoke: speak again
+                continue  # no message came: publish the next one
     return said
 
 
@@ -100,7 +100,7 @@ async def _until_all_have(cluster: LocalCluster, messages: int) -> None:
                     if sum((await bus.status())["delivered"].values()) >= messages:
                         break
             except AntecedeError:
-                pass  # it is just coming up
+                pass  # the node is still starting
             await asyncio.sleep(0.2)
         else:
             raise UsageError("node", node, f"did not deliver everything within {_AGREE_S:.0f} s", "see its log")
@@ -122,8 +122,8 @@ def _write_page(target: Path, rows: Sequence[Row], verdict: RunVerdict, acknowle
         for rule in (report.rules if report else ())
     ]
     caption = (
-        f"{acknowledged} messages of three speakers, from publication to arrival. Shaded: received before something it "
-        f"depends on, and held. Node {KILLED} was killed, missed what was said, and fetched it when it came back."
+        f"{acknowledged} messages of three clients, from publication to delivery. Shaded: a message that was received "
+        f"before one it depends on, and held. Node {KILLED} was killed and fetched the messages it missed afterwards."
     )
     contents = Contents(
         title="A live cluster, audited",

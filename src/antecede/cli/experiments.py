@@ -1,4 +1,4 @@
-"""`antecede experiments`: the papers' tables and figures."""
+"""`antecede experiments`: reproduces the papers' tables and figures."""
 
 import typer
 from rich.console import Console
@@ -7,13 +7,18 @@ from rich.table import Table
 from antecede.cli import pipeline
 from antecede.experiments import EXPERIMENTS
 
-app = typer.Typer(help="The papers' tables and figures, ours beside theirs.", no_args_is_help=True)
+app = typer.Typer(help="Reproduce the papers' tables and figures.", no_args_is_help=True)
 app.command("run")(pipeline.run_command)
 
 
 @app.command("list")
 def list_command() -> None:
-    """List every experiment with its sizes and settings."""
+    """List every experiment with its sizes and settings.
+
+    Example:
+
+        antecede experiments list
+    """
     table = Table(box=None, pad_edge=False)
     for column in ("name", "nodes", "settings", "what it shows"):
         table.add_column(column, no_wrap=column == "name")

@@ -1,4 +1,4 @@
-"""`antecede explain`: look at the structures the protocols compute."""
+"""`antecede explain`: draws the trees that messages take."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ import typer
 from antecede.core import UsageError
 from antecede.overlay.vcube import VCube
 
-app = typer.Typer(help="Look at the structures the protocols compute.", no_args_is_help=True)
+app = typer.Typer(help="Draw the tree that a node's messages take.", no_args_is_help=True)
 
 
 @app.callback()
@@ -18,22 +18,24 @@ def _explain() -> None:
 @app.command("tree")
 def tree_command(
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many nodes.")] = 8,
-    root: Annotated[int, typer.Option(help="Whose tree.")] = 0,
-    down: Annotated[str, typer.Option(help="Nodes that take no part, for instance 2,4,6.")] = "",
+    root: Annotated[int, typer.Option(help="The node whose tree is drawn.")] = 0,
+    down: Annotated[str, typer.Option(help="Nodes that are down, for example 2,4,6.")] = "",
 ) -> None:
-    """Draw the spanning tree a node's messages travel (thesis Figure 2.8).
+    """Draw the spanning tree of VCube that a node's messages take (thesis, Figure 2.8).
 
-    Example: antecede explain tree --nodes 8 --root 0 --down 2,4,6
+    Example:
+
+        antecede explain tree --nodes 8 --root 0 --down 2,4,6
     """
     cube = VCube(nodes, _numbers(down))
-    places = 1 << cube.dimension
-    if places != nodes:
-        typer.echo(f"{nodes} nodes in a cube of {places} places: {places - nodes} stay empty")
+    slots = 1 << cube.dimension
+    if slots != nodes:
+        typer.echo(f"{nodes} nodes in a cube of {slots} slots: {slots - nodes} stay empty")
     typer.echo("\n".join(draw(cube, root)))
 
 
 def draw(cube: VCube, root: int) -> list[str]:
-    """The tree as lines of text."""
+    """Return the tree as lines of text."""
     tree = cube.tree(root)
     lines = [str(root)]
 

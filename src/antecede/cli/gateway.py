@@ -1,4 +1,4 @@
-"""`antecede manager`: a manager of topics for total order over a broker."""
+"""`antecede manager`: runs a manager of topics, for total order over a NATS server."""
 
 import asyncio
 import contextlib
@@ -11,23 +11,29 @@ from rich.console import Console
 
 
 def manager_command(
-    number: Annotated[int, typer.Option(help="This manager's number, 0 … managers − 1; nobody else's.")],
-    managers: Annotated[int, typer.Option(help="How many managers there are, the same for all participants.")] = 1,
-    replicas: Annotated[int, typer.Option(help="How many of them know each topic; fewer than half may die.")] = 1,
-    nats: Annotated[str, typer.Option(help="The NATS server.")] = "nats://127.0.0.1:4222",
-    system: Annotated[str, typer.Option(help="Name of the system; several may share a server.")] = "antecede",
+    number: Annotated[int, typer.Option(help="Number of this manager, 0 … managers − 1, used by no other.")],
+    managers: Annotated[int, typer.Option(help="How many managers there are, equal for all participants.")] = 1,
+    replicas: Annotated[
+        int, typer.Option(help="How many managers keep each topic; fewer than half of them may be down.")
+    ] = 1,
+    nats: Annotated[str, typer.Option(help="Address of the NATS server.")] = "nats://127.0.0.1:4222",
+    system: Annotated[str, typer.Option(help="Name of the system; several systems may share a server.")] = "antecede",
     journal: Annotated[
         Path | None,
-        typer.Option(help="A file for what this manager knows. With it, one that was killed may be started again."),
+        typer.Option(
+            help="File for the state of this manager. With it a manager that was killed may be started again."
+        ),
     ] = None,
-    power: Annotated[bool, typer.Option("--power", help="The journal survives a loss of power too; slower.")] = False,
+    power: Annotated[
+        bool, typer.Option("--power", help="Write the journal so that it survives a loss of power; slower.")
+    ] = False,
 ) -> None:
-    """Manage topics for programs that read them in one order over a NATS server (`antecede.gateway.OrderedBus`).
+    """Run a manager of topics, so that all programs read the messages of a NATS server in one total order.
 
-    Run one for each number and leave them running; Ctrl-C stops. Without a journal what a manager knows is in its
-    memory: do not start one again under the number of one that ended while the others, or programs, go on.
+    The programs use `antecede.gateway.OrderedBus`. Run one manager for each number until Ctrl-C. A manager without
+    `--journal` loses its state when it ends: do not start it again while the other managers or programs run.
 
-    Example, three of which any one may die:
+    Example, the first of three managers of which one may be down:
 
         antecede manager --number 0 --managers 3 --replicas 3 --journal manager0.db
     """
@@ -42,10 +48,10 @@ async def _manage(
 
     if number >= managers:
         raise UsageError("--number", number, f"there are {managers} managers", f"choose 0 … {managers - 1}")
-    asked = asyncio.Event()
+    stopping = asyncio.Event()
     for kind in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):  # Windows
-            asyncio.get_running_loop().add_signal_handler(kind, asked.set)
+            asyncio.get_running_loop().add_signal_handler(kind, stopping.set)
     bus = OrderedBus(
         NatsService(nats),
         number=number,
@@ -58,8 +64,8 @@ async def _manage(
     async with bus:
         Console().print(f"manager {number} of {managers} at {nats}", highlight=False)
         trouble = asyncio.ensure_future(anext(bus))
-        stop = asyncio.ensure_future(asked.wait())
+        stop = asyncio.ensure_future(stopping.wait())
         await asyncio.wait([trouble, stop], return_when=asyncio.FIRST_COMPLETED)
         if trouble.done():
-            trouble.result()  # it takes no topic: all that can come is an error
+            trouble.result()  # this bus reads no topic: all that can come is an error
         trouble.cancel()

@@ -1,6 +1,6 @@
-"""`antecede experiments run`, `antecede audit`, `antecede metrics`: the pipeline's commands.
+"""`antecede experiments run`, `antecede audit` and `antecede metrics`: run sweeps, audit and measure traces on Spark.
 
-Spark is imported by the commands that need it, not by `--help`.
+A command imports Spark when it runs, not for `--help`.
 """
 
 import json
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 MASTER = Annotated[
     str | None,
-    typer.Option(help="Spark master. Default: an active session, $SPARK_MASTER, or all cores of this machine."),
+    typer.Option(help="Spark master. Default: the active session, $SPARK_MASTER, or all cores of this machine."),
 ]
-AS_JSON = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
-_PATHS = Annotated[list[Path], typer.Argument(help="A sweep's directory, trace directories, or trace files.")]
+AS_JSON = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+_PATHS = Annotated[list[Path], typer.Argument(help="Directories of sweeps, trace directories or trace files.")]
 
 
 def run_command(
-    names: Annotated[list[str], typer.Argument(help="Experiments (see `antecede experiments list`), or all.")],
-    out: Annotated[Path, typer.Option(help="Directory for results.")] = Path("out"),
-    seeds: Annotated[int, typer.Option(min=1, help="Repeat every run with so many seeds.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue what is in the directory.")] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Keep every run's trace.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="The largest sizes too: hours instead of minutes.")] = False,
+    names: Annotated[list[str], typer.Argument(help="Names of experiments (see `antecede experiments list`), or all.")],
+    out: Annotated[Path, typer.Option(help="Directory for the results.")] = Path("out"),
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds to run each setting with.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the sweep that is in the directory.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Keep the trace of every run.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run the largest sizes too: hours instead of minutes.")] = False,
     master: MASTER = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Run experiments and put what they measure beside what was published.
+    """Run experiments and print their figures beside the published ones.
 
-    Every run is one task; a run that fails is reported with the command that repeats it, and the others go on. Exit
-    code 1 says that some did.
+    Each run is one Spark task. A run that fails does not stop the others: it is printed with the command that repeats
+    it, and the exit code is then 1.
 
     Examples:
 
@@ -75,7 +75,7 @@ def run_command(
             )
     except KeyboardInterrupt:
         Console(stderr=True, soft_wrap=True).print(
-            f"stopped; to go on: {command} --resume", markup=False, highlight=False
+            f"stopped; continue with: {command} --resume", markup=False, highlight=False
         )
         raise typer.Exit(130) from None
     if as_json:
@@ -90,22 +90,22 @@ def run_command(
 def audit_command(
     paths: _PATHS,
     rule: Annotated[
-        list[str] | None, typer.Option(help=f"Judge by this rule; may be repeated. Of {', '.join(ALL_RULES)}.")
+        list[str] | None, typer.Option(help=f"Check this rule only; may be repeated. One of {', '.join(ALL_RULES)}.")
     ] = None,
     within_topics: Annotated[
         bool | None,
         typer.Option(
             "--within-topics/--across-topics",
-            help="Whether causal order stops at the topic. Default: as a sweep's runs promise; else across.",
+            help="Check causal order within each topic or across topics. Default: as the sweep says; else across.",
         ),
     ] = None,
     master: MASTER = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Judge traces: causal order, per-source order, loss, agreement, duplicates, invention, each with an example.
+    """Check traces for causal order, per-source order, loss, duplicates and messages that were never published.
 
-    Runs of a sweep that kept no trace are simulated again, which gives the same. Exit code 1 says that a rule was
-    violated or a trace could not be judged.
+    Each violated rule is printed with an example. Runs of a sweep without a trace are simulated again, with the same
+    result. Exit code 1: a rule was violated, or a trace could not be read.
 
     Examples:
 
@@ -140,12 +140,12 @@ def audit_command(
 def metrics_command(
     paths: _PATHS,
     metric: Annotated[
-        str, typer.Option(help="Which figures; a wrong name is answered with all there are.")
+        str, typer.Option(help="Which figures to compute; an unknown name prints the list.")
     ] = "overview",
     master: MASTER = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Measure traces: packets, bytes, latencies, buffers, hops, relays, barriers, load.
+    """Compute figures from traces: packets, bytes, latencies, buffers, hops, relays, barriers, load.
 
     Examples:
 
@@ -191,7 +191,7 @@ def _command(names: list[str], out: Path, seeds: int, *, trace: bool, full: bool
 
 
 def _console() -> Console:
-    """Tables keep their columns when they go to a file or a pipe."""
+    """Return a console that is wide enough for tables where the output is a file or a pipe."""
     console = Console()
     return console if console.is_terminal else Console(width=160)
 
@@ -233,7 +233,7 @@ def _show_failures(result: "SweepResult") -> None:
     console.print(f"{done}{before}, {len(result.failed)} failed. Results: {result.out}", highlight=False)
     for row in result.failed:
         console.print(f"failed: {row.error}", style="red", markup=False, highlight=False, soft_wrap=True)
-        console.print(f"  again: {row.command}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"  repeat: {row.command}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
@@ -266,10 +266,10 @@ def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
                 words = f"{where}: {rule.name} violated: {rule.example.words}"
                 console.print(words, style="red", markup=False, highlight=False, soft_wrap=True)
                 if verdict.subject.command:
-                    console.print(f"  again: {verdict.subject.command}", markup=False, highlight=False, soft_wrap=True)
+                    console.print(f"  repeat: {verdict.subject.command}", markup=False, highlight=False, soft_wrap=True)
     bad = sum(not verdict.ok for verdict in verdicts)
     again = sum(verdict.subject.spec is not None for verdict in verdicts)
-    replayed = f" ({again} simulated again, they kept no trace)" if again else ""
+    replayed = f" ({again} simulated again because they kept no trace)" if again else ""
     said = f"{bad} of {len(verdicts)} runs violate a rule" if bad else f"no violation in {len(verdicts)} runs"
     console.print(f"{said}{replayed}", style="bold red" if bad else "green", highlight=False)
 

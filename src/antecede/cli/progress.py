@@ -1,4 +1,4 @@
-"""Progress on a terminal: how many are done, how many failed, how fast, how long still. Silent elsewhere."""
+"""Shows progress on a terminal: runs done and failed, rate, time left. Prints nothing where there is no terminal."""
 
 import contextlib
 from collections.abc import Iterator
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def waiting(words: str, *, quiet: bool = False) -> Iterator[None]:
-    """Something of unknown length goes on: what, and for how long already."""
+def waiting(text: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show `text` and the time elapsed while the block runs."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
-        progress.add_task(words, total=None)
+        progress.add_task(text, total=None)
         yield
 
 
 def start_spark(master: str | None, *, short: bool = False, quiet: bool = False) -> "SparkSession":
-    """A session, whose start takes some seconds and says so."""
+    """Start a Spark session, which takes some seconds, and show that."""
     from antecede.spark.session import spark_session  # noqa: PLC0415 - PySpark is slow to load
 
     with waiting("starting Spark", quiet=quiet):
@@ -45,7 +45,7 @@ def start_spark(master: str | None, *, short: bool = False, quiet: bool = False)
 
 
 class _Rate(ProgressColumn):
-    """Runs a second since the first."""
+    """The column for runs per second since the start."""
 
     def render(self, task: Task) -> Text:
         elapsed = task.elapsed or 0.0
@@ -77,7 +77,7 @@ class _Bar:
 
 
 class SweepProgress(_Bar):
-    """The bar of a sweep. Its length is the work done, not the runs: the longest come first."""
+    """The bar of a sweep. Its length is the share of work done, not of runs: the longest runs come first."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         super().__init__(quiet=quiet)

@@ -1,4 +1,4 @@
-"""`antecede report` and `antecede diagram`: results and runs to look at."""
+"""`antecede report` and `antecede diagram`: writes results as an HTML page and runs as SVG pictures."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,12 +16,16 @@ from antecede.trace.files import read_trace, table_rows
 
 
 def report_command(
-    directory: Annotated[Path, typer.Argument(help="What `antecede experiments run --out DIR` wrote.")],
-    out: Annotated[Path | None, typer.Option(help="The page; DIR/report.html unless said otherwise.")] = None,
+    directory: Annotated[Path, typer.Argument(help="The directory given to `antecede experiments run --out`.")],
+    out: Annotated[Path | None, typer.Option(help="File for the page. Default DIRECTORY/report.html.")] = None,
 ) -> None:
-    """Write one HTML page that opens offline: every experiment beside its paper, the audit, runs to look at.
+    """Write one HTML page with every experiment beside the published values, the audit and pictures of runs.
 
-    Example: antecede report results
+    The page needs no network and no other file.
+
+    Example:
+
+        antecede report results
     """
     target = out or directory / "report.html"
     if directory.is_dir() or out is not None:
@@ -32,16 +36,19 @@ def report_command(
 
 def diagram_command(
     trace: Annotated[Path, typer.Argument(help="A trace: a Parquet file, or a trace directory of a sweep.")],
-    out: Annotated[Path | None, typer.Option(help="The SVG file; TRACE.svg unless said otherwise.")] = None,
-    begin: Annotated[float | None, typer.Option("--from", help="Show only what happens from this time on.")] = None,
-    end: Annotated[float | None, typer.Option("--until", help="Show only what happens up to this time.")] = None,
-    nodes: Annotated[str, typer.Option(help="Show only these nodes, for instance 0-7,12.")] = "",
-    topics: Annotated[str, typer.Option(help="Show only these topics, for instance rooms/#,news.")] = "",
+    out: Annotated[Path | None, typer.Option(help="File for the picture. Default TRACE.svg.")] = None,
+    begin: Annotated[float | None, typer.Option("--from", help="Show only events from this time on.")] = None,
+    end: Annotated[float | None, typer.Option("--until", help="Show only events up to this time.")] = None,
+    nodes: Annotated[str, typer.Option(help="Show only these nodes, for example 0-7,12.")] = "",
+    topics: Annotated[str, typer.Option(help="Show only these topics, for example rooms/#,news.")] = "",
     within_topics: Annotated[
-        bool, typer.Option("--within-topics", help="Order was promised within each topic only; judge by that.")
+        bool, typer.Option("--within-topics", help="Audit causal order within each topic only.")
     ] = False,
     violation: Annotated[
-        str, typer.Option(help="Show only what explains the first violation of this rule, in a run of any size.")
+        str,
+        typer.Option(
+            help="Show only the events that explain the first violation of this rule; the run may have any size."
+        ),
     ] = "",
 ) -> None:
     """Draw a small run as a space-time diagram: nodes as lines, messages as arrows, violations in red.
@@ -86,7 +93,7 @@ def _violations(rows: list[Row], trace: Path, *, across_topics: bool) -> list[Vi
 
 
 def _numbers(text: str) -> list[int]:
-    """`0-3,7` as 0, 1, 2, 3, 7."""
+    """Read `0-3,7` as 0, 1, 2, 3, 7."""
     found: list[int] = []
     for word in text.split(","):
         first, dash, last = word.strip().partition("-")

@@ -1,4 +1,4 @@
-"""`antecede search`: look for schedules in which a protocol goes wrong."""
+"""`antecede search`: searches random schedules for one that breaks a protocol."""
 
 from typing import Annotated
 
@@ -11,21 +11,23 @@ from antecede.cli.pipeline import AS_JSON, MASTER
 
 
 def search_command(
-    name: Annotated[str | None, typer.Argument(help="Which search; left out: list them.")] = None,
-    runs: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 1000,
+    name: Annotated[str | None, typer.Argument(help="Name of the search. Without it: list all searches.")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="How many seeds to try.")] = 1000,
     first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Only this one, here and without Spark: replays a finding.")
+        int | None, typer.Option(min=0, help="Run this seed only, in this process: replays a failure.")
     ] = None,
     master: MASTER = None,
     as_json: AS_JSON = False,
 ) -> None:
-    """Run a protocol under thousands of random schedules and have each judged by the audit.
+    """Run a protocol under thousands of random schedules and audit each run.
 
-    A schedule is drawn from its seed alone: who publishes, joins, leaves, crashes and is suspected when, and what the
-    links do. Exit code 1 says that something was found; each finding is shown with the command that brings it back.
+    The seed alone decides a schedule: when nodes publish, join, leave, crash and are suspected, and which packets the
+    links lose, delay or duplicate. Each failure is printed with the command that replays it; the exit code is then 1.
 
     Examples:
+
+        antecede search
 
         antecede search vcube-ps --runs 10000
 
@@ -38,7 +40,7 @@ def search_command(
     if name is None:
         table = Table(box=None, pad_edge=False)
         table.add_column("search", no_wrap=True)
-        table.add_column("what it tries")
+        table.add_column("what it varies")
         for known, search in SEARCHES.items():
             table.add_row(known, search.summary)
         Console().print(table)
@@ -64,6 +66,6 @@ def search_command(
                 f"seed {failure.seed}: {failure.words}\n  antecede search {name} --seed {failure.seed}",
                 markup=False,
             )
-        console.print(f"[bold red]{result.failed:,} went wrong" if result.failed else "[bold green]none went wrong")
+        console.print(f"[bold red]{result.failed:,} runs failed" if result.failed else "[bold green]no run failed")
     if result.failed:
         raise typer.Exit(1)

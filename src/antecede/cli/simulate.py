@@ -1,4 +1,4 @@
-"""`antecede simulate`: one run, its metrics, and the audit's verdict."""
+"""`antecede simulate`: simulates one run, prints its metrics and audits it."""
 
 import json
 from pathlib import Path
@@ -23,27 +23,35 @@ from antecede.trace.files import write_trace
 
 _PROTOCOL_HELP = "One of " + ", ".join(PROTOCOLS) + "."
 _NETWORK_HELP = "Network model, `name:key=value,…`. One of " + ", ".join(NETWORKS) + "."
-_WORKLOAD_HELP = "Who publishes when, `name:key=value,…`. One of " + ", ".join(WORKLOADS) + "."
-_FAULT_HELP = "Something that goes wrong; may be repeated. One of " + ", ".join(FAULTS) + "."
+_WORKLOAD_HELP = "Workload: which node publishes when, `name:key=value,…`. One of " + ", ".join(WORKLOADS) + "."
+_FAULT_HELP = "A fault, `name:key=value,…`; may be repeated. One of " + ", ".join(FAULTS) + "."
 
 
 def simulate_command(
     protocol: Annotated[str, typer.Argument(help=_PROTOCOL_HELP)],
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many nodes.")] = 64,
-    seed: Annotated[int, typer.Option(help="Same seed, same run, to the byte.")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="Seed of all random draws. The same seed gives the same run, to the byte.")
+    ] = 1,
     network: Annotated[str, typer.Option(help=_NETWORK_HELP)] = "normal",
     workload: Annotated[str, typer.Option(help=_WORKLOAD_HELP)] = "uniform",
     fault: Annotated[list[str] | None, typer.Option(help=_FAULT_HELP)] = None,
     option: Annotated[
-        list[str] | None, typer.Option(help="An option of the protocol, `key=value` or `key=@FILE`; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="An option of the protocol, `key=value`; `key=@FILE` reads the value from a file; may be repeated."
+        ),
     ] = None,
     aggregate: Annotated[
-        bool | None, typer.Option("--aggregate/--no-aggregate", help="Bundle messages (causal-aggregation, vcube-ps).")
+        bool | None,
+        typer.Option(
+            "--aggregate/--no-aggregate", help="Bundle several messages in a packet (causal-aggregation, vcube-ps)."
+        ),
     ] = None,
-    trace: Annotated[Path | None, typer.Option(help="Write what happened to this Parquet file.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write the trace of the run to this Parquet file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Simulate one run, print what it measured and whether order held.
+    """Simulate one run, print its metrics and the verdict of the audit. Exit code 1: a rule was violated.
 
     Examples:
 
@@ -69,7 +77,7 @@ def simulate_command(
     with waiting(f"simulating {nodes} nodes", quiet=as_json):
         result = simulate(spec, trace=True)
     assert result.trace is not None
-    with waiting("judging", quiet=as_json):
+    with waiting("auditing", quiet=as_json):
         report = audit(result.trace.rows(), across_topics=promises_across_topics(spec), rules=promised_rules(spec))
     if trace is not None:
         write_trace(result.trace.table(spec.key()), trace)
@@ -101,18 +109,18 @@ def _options(pairs: list[str], aggregate: bool | None) -> dict[str, object]:
 
 
 def _read(pair: str, path: Path) -> str:
-    """What a file says, for options too long to type. The run keeps the text, and can be replayed without the file."""
+    """Return the text of a file, for options too long to type. The run keeps the text and replays without the file."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("--option", pair, f"cannot be read ({error})", "check the path behind @") from None
+        raise UsageError("--option", pair, f"cannot be read ({error})", "check the path after @") from None
 
 
 def _show(spec: RunSpec, metrics: dict[str, object]) -> None:
     console = Console()
-    places = 1 << VCube(spec.nodes).dimension
-    if places != spec.nodes:
-        console.print(f"{spec.nodes} nodes in a cube of {places} places: {places - spec.nodes} stay empty", style="dim")
+    slots = 1 << VCube(spec.nodes).dimension
+    if slots != spec.nodes:
+        console.print(f"{spec.nodes} nodes in a cube of {slots} slots: {slots - spec.nodes} stay empty", style="dim")
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(justify="right")

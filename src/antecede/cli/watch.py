@@ -1,4 +1,4 @@
-"""`antecede watch`: nodes judged while they run."""
+"""`antecede watch`: audits nodes while they run."""
 
 import contextlib
 import json
@@ -17,48 +17,58 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
+from antecede.cli.printing import printable
+from antecede.cli.tables import cell
 from antecede.core import UsageError
 
 if TYPE_CHECKING:
     from antecede.spark.watching.view import View
 
-#: Rows of the table at most: a terminal is no place for a thousand topics.
+#: The most rows of the table: a terminal cannot show a thousand topics.
 _SHOWN_MAX = 20
 
 
 def watch_command(
-    url: Annotated[list[str] | None, typer.Option("--url", "-u", help="A node: antecede://host:port; repeat.")] = None,
+    url: Annotated[
+        list[str] | None, typer.Option("--url", "-u", help="Address of a node, antecede://host:port; may be repeated.")
+    ] = None,
     journal: Annotated[
-        list[Path] | None, typer.Option("--journal", "-j", help="A node's directory, running or not; repeat.")
+        list[Path] | None,
+        typer.Option("--journal", "-j", help="Directory of a node, running or stopped; may be repeated."),
     ] = None,
     topics: Annotated[
-        str, typer.Option("--topics", "-t", help="Filters, apart by commas. Losses show only with everything: #.")
+        str, typer.Option("--topics", "-t", help="Topic filters, separated by commas. Losses are found only with #.")
     ] = "#",
     since: Annotated[
         str | None,
-        typer.Option(help="Begin at: earliest, latest, a position, a time. Default: latest; with --once earliest."),
+        typer.Option(help="Start at: earliest, latest, a position or a time. Default: latest; with --once earliest."),
     ] = None,
     patience: Annotated[
-        float, typer.Option(help="Seconds in which a node delivers what others have; then it is told.")
+        float,
+        typer.Option(help="Seconds a node may take to deliver what others have delivered; then it counts as lost."),
     ] = 10.0,
-    interval: Annotated[float, typer.Option(help="Seconds from one look to the next.")] = 1.0,
-    seconds: Annotated[float, typer.Option(help="Stop after this long; 0: at Ctrl-C.")] = 0.0,
-    once: Annotated[bool, typer.Option("--once", help="Judge what is there, and stop.")] = False,
+    interval: Annotated[float, typer.Option(help="Seconds between two updates.")] = 1.0,
+    seconds: Annotated[float, typer.Option(help="Stop after this many seconds; 0: at Ctrl-C.")] = 0.0,
+    once: Annotated[bool, typer.Option("--once", help="Audit the messages that are there now, then stop.")] = False,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="A directory: watch on later where this one stops. Default: none.")
+        Path | None, typer.Option(help="Directory for a checkpoint, from which a later watch continues. Default: none.")
     ] = None,
-    token: Annotated[str, typer.Option(envvar="ANTECEDE_TOKEN", help="What this client may read, of nodes.")] = "",
-    tls: Annotated[Path | None, typer.Option(envvar="ANTECEDE_TLS", help="A directory made by `cert init`.")] = None,
-    cluster: Annotated[str, typer.Option(envvar="ANTECEDE_CLUSTER", help="The cluster's name.")] = "antecede",
+    token: Annotated[
+        str, typer.Option(envvar="ANTECEDE_TOKEN", help="Token of this client, if the nodes ask for one.")
+    ] = "",
+    tls: Annotated[
+        Path | None, typer.Option(envvar="ANTECEDE_TLS", help="Use TLS with the certificates in this directory.")
+    ] = None,
+    cluster: Annotated[str, typer.Option(envvar="ANTECEDE_CLUSTER", help="Name of the cluster.")] = "antecede",
     master: Annotated[str | None, typer.Option(help="Spark master, as for `antecede audit`.")] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a line: violations, topics, sources.")
+        bool, typer.Option("--json", help="Print one JSON object a line: violations, topics, sources.")
     ] = False,
 ) -> None:
-    """Watch nodes: violations of order, losses, copies, lag and hold times as they happen. A Spark streaming job.
+    """Audit running nodes with a Spark streaming job: violations of order, losses, duplicates, lag and hold times.
 
-    Judged as messages come, by what they name as their predecessors; `antecede audit` judges whole runs. Exit code 1
-    says that a violation was seen, also after Ctrl-C.
+    Each message is checked when it is delivered, against the predecessors it names; `antecede audit` checks whole
+    runs. Exit code 1: a violation was seen, also after Ctrl-C.
 
     Examples:
 
@@ -109,7 +119,7 @@ def watch_command(
 
 @contextlib.contextmanager
 def _until_stopped() -> Iterator[threading.Event]:
-    """Set by Ctrl-C, which is how a watch is meant to end. In the middle of a call to Spark an exception is a mess."""
+    """Give an event that Ctrl-C sets. An exception in the middle of a call to Spark would leave the session broken."""
     stopped = threading.Event()
     before = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -120,7 +130,7 @@ def _until_stopped() -> Iterator[threading.Event]:
 
 
 class _Lines:
-    """JSON, an object a line."""
+    """Prints JSON, an object a line."""
 
     def started(self, view: "View", places: dict[str, dict[str, str]]) -> "_Lines":
         return self
@@ -140,7 +150,7 @@ class _Lines:
 
 
 class _Screen:
-    """A table that is kept up to date, and a line for each violation. Without a terminal: the lines, then the table."""
+    """Prints a line for each violation and keeps a table up to date; without a terminal the table comes at the end."""
 
     def __init__(self) -> None:
         self._console = Console()
@@ -165,7 +175,7 @@ class _Screen:
 
     def tell(self, rows: list[dict[str, Any]], told: list[dict[str, Any]]) -> None:
         for row in told:
-            line = f"{time.strftime('%H:%M:%S')} {row['rule']} violated: {row['words']}"
+            line = f"{time.strftime('%H:%M:%S')} {row['rule']} violated: {printable(row['words'])}"
             self._console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
         if self._live is not None and self._view is not None:
             self._live.update(_tables(self._view), refresh=True)
@@ -179,14 +189,14 @@ def _tables(view: "View") -> Group:
     for title in ("node", "delivered", "behind"):
         nodes.add_column(title, justify="left" if title == "node" else "right")
     for node in view.nodes:
-        nodes.add_row(node, f"{view.delivered[node]:,}", f"{view.behind(node):,}")
+        nodes.add_row(cell(node), f"{view.delivered[node]:,}", f"{view.behind(node):,}")
     topics = Table(box=None, pad_edge=False)
     for title in ("node", "topic", "messages", "lag ms: median", "99 %", "most", "held", "longest ms"):
         topics.add_column(title, justify="left" if title in ("node", "topic") else "right")
     latest = sorted([*view.topics.items()][-_SHOWN_MAX:])
     for (node, topic), one in latest:
         times = (f"{value:,.1f}" for value in (one.lag_ms_median, one.lag_ms_p99, one.lag_ms_max))
-        topics.add_row(node, topic, f"{one.messages:,}", *times, f"{one.held:,}", f"{one.hold_ms_max:,.1f}")
+        topics.add_row(cell(node), cell(topic), f"{one.messages:,}", *times, f"{one.held:,}", f"{one.hold_ms_max:,.1f}")
     said = ", ".join(f"{rule} {count:,}" for rule, count in view.violations.items())
     verdict = f"[bold red]violations: {said}[/]" if said else "[green]no violation[/]"
     return Group(nodes, topics, verdict)

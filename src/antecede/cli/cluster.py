@@ -1,4 +1,4 @@
-"""`antecede cluster`: a cluster of processes on this machine, with a live table."""
+"""`antecede cluster`: runs several nodes on this machine, a process each, and shows a table of their state."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from antecede.cli.live_tables import cluster_table
+from antecede.cli.tables import cluster_table
 from antecede.client.connect import connect
 from antecede.core import AntecedeError, UsageError
 from antecede.node.config import make_config
@@ -21,19 +21,26 @@ from antecede.wire.address import PORT_DEFAULT
 
 
 def cluster_command(
-    nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many.")] = 8,
+    nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many nodes.")] = 8,
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", help="Where to keep journals and logs; the same again continues. Default: a new one."),
+        typer.Option(
+            "--dir",
+            help="Directory for journals and logs. A directory used before continues its cluster. Default: a new one.",
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(help="Port of the first node, the others behind it, where free.")] = PORT_DEFAULT,
-    seconds: Annotated[float, typer.Option(help="Stop after this long; 0: at Ctrl-C.")] = 0.0,
-    overlay: Annotated[str, typer.Option(help="vcube, locamu, gossip or total (one order for all readers).")] = "vcube",
+    port: Annotated[
+        int, typer.Option(help="Port of the first node; the others take the next free ports.")
+    ] = PORT_DEFAULT,
+    seconds: Annotated[float, typer.Option(help="Stop after this many seconds; 0: at Ctrl-C.")] = 0.0,
+    overlay: Annotated[
+        str, typer.Option("--protocol", "--overlay", help="How messages spread: vcube, locamu, gossip or total.")
+    ] = "vcube",
     managers: Annotated[
-        int, typer.Option(help="Of total: so many nodes number the messages; a minority may be down.")
+        int, typer.Option(help="For total: how many nodes number the messages together; a minority may be down.")
     ] = 1,
 ) -> None:
-    """Run a cluster of processes on this machine until Ctrl-C, and show how it is.
+    """Run several nodes on this machine, a process each, until Ctrl-C, and show a table of their state.
 
     Example, in three terminals:
 
@@ -43,43 +50,43 @@ def cluster_command(
 
         antecede pub rooms/1 hello --url antecede://127.0.0.1:7402
 
-    The first node listens where `pub` and `sub` look first, the others on the ports behind it. Kill a node
-    (`kill -9 <pid>`) and see the others notice.
+    The first node listens at the default address of `pub` and `sub`, the others on the next ports. Kill a node
+    (`kill -9 <pid>`): the table shows when the others detect it, and `sub` reconnects to another node.
     """
     if not 1 <= nodes <= NODES_MAX:
         raise UsageError("--nodes", nodes, "is out of range", f"use 1 … {NODES_MAX}")
     settings = {"overlay": overlay, "managers": managers}
-    # Says what is wrong with them before anything starts.
+    # Refuse wrong settings before anything starts.
     make_config(settings | {"slots": nodes, "port": port})
     asyncio.run(_run(directory or Path(tempfile.mkdtemp(prefix="antecede-")), nodes, port, seconds, settings))
 
 
 async def _run(directory: Path, nodes: int, port: int, seconds: float, settings: dict[str, Any]) -> None:
     console = Console()
-    asked = asyncio.Event()
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, asked.set)
+        loop.add_signal_handler(number, stopping.set)
     local = LocalCluster(directory, nodes=nodes, first_port=port, http=True, **settings)
     starting = f"starting {nodes} node{'s' if nodes > 1 else ''}, journals and logs in {directory}"
     console.print(starting, highlight=False, soft_wrap=True)
     async with local as cluster:
         for node in range(nodes):
             console.print(f"  n{node}  pid {cluster.processes[node].pid}  {cluster.url(node)}", highlight=False)
-        console.print(f"look at n0: {cluster.page}", highlight=False)
+        console.print(f"status page of n0: {cluster.page}", highlight=False)
         deadline = loop.time() + seconds if seconds else None
         table = _Table(cluster)
         with Live(console=console, auto_refresh=False, transient=not console.is_terminal) as live:
-            while not asked.is_set() and (deadline is None or loop.time() < deadline):
+            while not stopping.is_set() and (deadline is None or loop.time() < deadline):
                 live.update(await table.look(console.width), refresh=True)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asked.wait(), 1.0)
+                    await asyncio.wait_for(stopping.wait(), 1.0)
         console.print("stopping")
     console.print(f"stopped; journals are in {directory}", highlight=False, soft_wrap=True)
 
 
 class _Table:
-    """Asks every node how it is, and reckons rates."""
+    """Asks every node for its status and computes rates between two answers."""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster

@@ -1,0 +1,219 @@
+"""`antecede pub`, `sub` and `status`: a client of a running node."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from antecede.cli.printing import printable
+from antecede.client.bus import Bus, parse_durability
+from antecede.client.connect import connect
+from antecede.client.message import Message, MessageId
+from antecede.core import UsageError
+from antecede.wire.address import PORT_DEFAULT
+from antecede.wire.topics import check_topic
+
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        "-u",
+        envvar="ANTECEDE_URL",
+        help="Address of a node, antecede://host:port. Several, separated by commas, are tried in turn.",
+    ),
+]
+Token = Annotated[
+    str,
+    typer.Option(envvar="ANTECEDE_TOKEN", help="Token of this client, if the nodes ask for one.", show_default=False),
+]
+Tls = Annotated[
+    Path | None,
+    typer.Option(
+        envvar="ANTECEDE_TLS", help="Use TLS with the certificates in this directory (see `antecede cert init`)."
+    ),
+]
+Cluster = Annotated[str, typer.Option(envvar="ANTECEDE_CLUSTER", help="Name of the cluster.")]
+
+DEFAULT_URL = f"antecede://127.0.0.1:{PORT_DEFAULT}"
+
+
+def pub_command(
+    topic: Annotated[str, typer.Argument(help="Topic to publish on, for example rooms/42/chat.")],
+    message: Annotated[
+        str, typer.Argument(help="The message; - publishes each line of standard input as a message.")
+    ] = "-",
+    url: Url = DEFAULT_URL,
+    header: Annotated[
+        list[str] | None, typer.Option("--header", "-H", help="A header, name=value; may be repeated.")
+    ] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(help="Id of a message that must be delivered before this one, e.g. 3.17; may be repeated."),
+    ] = None,
+    durability: Annotated[
+        str | None,
+        typer.Option(
+            help="When to acknowledge: memory, disk, or replicated(k) for k other nodes. Default: disk if the node has "
+            "a journal."
+        ),
+    ] = None,
+    token: Token = "",
+    tls: Tls = None,
+    cluster: Cluster = "antecede",
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the ids.")] = False,
+) -> None:
+    """Publish a message, or each line of standard input, and print the id of each once it is acknowledged.
+
+    Examples:
+
+        antecede pub rooms/42/chat "hello"
+
+        antecede pub rooms/42/chat "hello to you" --after 0.1
+
+        tail -f log | antecede pub logs/web -
+    """
+    check_topic(topic)
+    parse_durability(durability)
+    headers = dict(_pair(text) for text in header or [])
+    follows = [MessageId.parse(text) for text in after or []] or None
+
+    async def publish(bus: Bus) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            line = message.encode() if message != "-" else await loop.run_in_executor(None, sys.stdin.buffer.readline)
+            if message == "-":
+                if not line:
+                    return
+                line = line.rstrip(b"\r\n")
+            identity = await bus.publish(topic, line, headers=headers, after=follows, durability=durability)
+            if not quiet:
+                typer.echo(str(identity))
+            if message != "-":
+                return
+
+    asyncio.run(_connected(url, token, tls, cluster, publish))
+
+
+def sub_command(
+    filters: Annotated[list[str], typer.Argument(help="Topic filters: + stands for one level, # for all that follow.")],
+    url: Url = DEFAULT_URL,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            help="Start behind this cursor (see --json), or with 0 at the oldest message the node has. Default: with "
+            "the next message that is published."
+        ),
+    ] = None,
+    count: Annotated[int, typer.Option("--count", "-n", help="Stop after this many messages; 0: never.")] = 0,
+    order: Annotated[
+        str, typer.Option(help="causal, total (on clusters that run this protocol), fifo or none.")
+    ] = "causal",
+    policy: Annotated[
+        str, typer.Option(help="What the node does if this reader is too slow: block, drop_oldest or disconnect.")
+    ] = "block",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each message as a JSON object with its id, cursor and headers.")
+    ] = False,
+    token: Token = "",
+    tls: Tls = None,
+    cluster: Cluster = "antecede",
+) -> None:
+    """Print the messages of some topics, each after the messages it depends on, as topic, tab, payload.
+
+    Control characters in a payload are printed as escapes, for example `\\x1b`; `--json` keeps the payload exact.
+
+    Examples:
+
+        antecede sub 'questions/#' 'answers/#'
+
+        antecede sub '#' --since 0 --json | jq .topic
+    """
+
+    async def read(bus: Bus) -> None:
+        left = count
+        async with bus.subscribe(*filters, since=since, order=order, policy=policy) as feed:  # type: ignore[arg-type]
+            async for message in feed:
+                typer.echo(_as_json(message) if as_json else _as_line(message))
+                sys.stdout.flush()
+                left -= 1
+                if left == 0:
+                    return
+
+    try:
+        asyncio.run(_connected(url, token, tls, cluster, read))
+    except BrokenPipeError:  # `| head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def status_command(
+    url: Url = DEFAULT_URL,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as one JSON object.")] = False,
+    token: Token = "",
+    tls: Tls = None,
+    cluster: Cluster = "antecede",
+) -> None:
+    """Show a node's members, what it has delivered, which messages it holds back and how far readers lag.
+
+    Examples:
+
+        antecede status
+
+        antecede status --url antecede://127.0.0.1:7402 --json | jq .members
+    """
+    from rich.console import Console  # noqa: PLC0415 - JSON needs no tables
+
+    from antecede.cli.tables import status_tables  # noqa: PLC0415
+
+    async def ask(bus: Bus) -> None:
+        status = await bus.status()
+        if as_json:
+            typer.echo(json.dumps(status, indent=2))
+        else:
+            console = Console()
+            for table in status_tables(status):
+                console.print(table)
+
+    asyncio.run(_connected(url, token, tls, cluster, ask))
+
+
+async def _connected(
+    url: str, token: str, tls: Path | None, cluster: str, use: Callable[[Bus], Awaitable[None]]
+) -> None:
+    async with connect(url, name="command line", token=token, tls=tls, cluster=cluster) as bus:
+        await use(bus)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError("--header", text, "is not name=value", "write for example --header lang=en")
+    return name, value
+
+
+def _as_line(message: Message) -> str:
+    return f"{printable(message.topic)}\t{printable(message.payload.decode(errors='backslashreplace'))}"
+
+
+def _as_json(message: Message) -> str:
+    try:
+        body: dict[str, str] = {"payload": message.payload.decode()}
+    except UnicodeDecodeError:
+        body = {"payload_hex": message.payload.hex()}
+    return json.dumps(
+        {
+            "id": str(message.id),
+            "topic": message.topic,
+            **body,
+            "headers": message.headers,
+            "cursor": message.cursor,
+            "time_us": message.time_us,
+            "held_ms": message.held_ms,
+            "after": [str(one) for one in message.after],
+            "out_of_order": message.out_of_order,
+        }
+    )

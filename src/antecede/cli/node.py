@@ -1,0 +1,109 @@
+"""`antecede node`: runs one node."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from antecede.wire.address import PORT_DEFAULT
+
+
+def node_command(
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="A TOML file with settings; the options below override it.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the node, unique in its cluster. Default: host:port.")
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(help="Address to listen on. An address other than loopback needs --tokens. Default 127.0.0.1."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help=f"Port to listen on; 0: any free one. Default {PORT_DEFAULT}.")
+    ] = None,
+    seed: Annotated[
+        list[str] | None, typer.Option(help="host:port of a node to join the cluster through; may be repeated.")
+    ] = None,
+    slots: Annotated[
+        int | None, typer.Option(help="The most nodes the cluster can have, equal at all nodes. Default 16.")
+    ] = None,
+    overlay: Annotated[
+        str | None,
+        typer.Option(
+            "--protocol",
+            "--overlay",
+            help="How messages spread: vcube, locamu, gossip or total; equal at all nodes. Default vcube.",
+        ),
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="Directory for the journal. Without it the node keeps all in memory.")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option(help="Name of the cluster. Default antecede.")] = None,
+    tls: Annotated[
+        Path | None, typer.Option(help="Use TLS with the certificates in this directory (see `antecede cert init`).")
+    ] = None,
+    certificate: Annotated[
+        str | None, typer.Option(help="Name of this node's certificate in that directory. Default node.")
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="File with the clients and their grants (see `antecede token`).")
+    ] = None,
+    http_port: Annotated[
+        int | None, typer.Option(help="Serve a status page, /health and /metrics on this port. Default: none.")
+    ] = None,
+    leave: Annotated[
+        bool, typer.Option(help="When it stops, the node leaves the cluster for good and frees its slot.")
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log informational messages too.")] = False,
+) -> None:
+    """Run one node until Ctrl-C.
+
+    Examples:
+
+        antecede node                                              (alone, in memory, on port 7400)
+
+        antecede node --dir n0 --http-port 9400                    (with a journal and a status page)
+
+        antecede node --dir n1 --port 7401 --seed 127.0.0.1:7400   (joins the node above)
+
+        antecede node --config node.toml
+
+    A config file has the settings by name: `port = 7401`, `seeds = ["127.0.0.1:7400"]`, `directory = "n1"`.
+    """
+    from antecede.node.config import load_config, make_config  # noqa: PLC0415 - a node takes a while to import
+    from antecede.node.run import run_node  # noqa: PLC0415
+
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    options: dict[str, Any] = {
+        "name": name,
+        "host": host,
+        "port": port,
+        "seeds": seed or None,
+        "slots": slots,
+        "overlay": overlay,
+        "directory": None if directory is None else directory.absolute(),
+        "cluster": cluster,
+        "tls": None if tls is None else tls.absolute(),
+        "certificate": certificate,
+        "tokens": None if tokens is None else tokens.absolute(),
+        "http_port": http_port,
+    }
+    if config is not None:
+        settings = load_config(config, **options)
+    else:
+        settings = make_config({key: value for key, value in options.items() if value is not None})
+    asyncio.run(run_node(settings, _print_address, leave=leave))
+
+
+def _print_address(node: Any) -> None:
+    """Tell the user, once the node is ready, where to reach it."""
+    typer.echo(f"node {node.slot} ({node.name}) of cluster {node.config.cluster} at {node.url}")
+    if node.http is not None:
+        typer.echo(f"status page, /health and /metrics at http://{node.config.host}:{node.http.port}/")
+    if node.journal is None:
+        typer.echo("no journal: its messages are lost when it stops; --dir keeps them")
