@@ -1,5 +1,6 @@
 # What a person wants, by name: demo, test, check, bench, docs.
-# Every target makes its own .venv the first time and works offline from then on.
+# Every target makes its own .venv the first time and works offline from then on: $(VENV)/wheels has what the test of a
+# bare install (tests/test_bare_install.py) installs.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -24,6 +25,7 @@ $(READY): pyproject.toml
 	@echo "installing into $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --wheel-dir $(VENV)/wheels . 'setuptools>=68'
 	@touch $@
 
 demo: $(READY)
