@@ -77,7 +77,7 @@ def test_failed_runs_are_told_and_counted(antecede: Antecede, tmp_path: Path) ->
     assert ran.code == 1
     assert "2 failed" in ran.out
     assert "failed: ValueError: no luck" in ran.out
-    assert "again: antecede simulate causal-aggregation --nodes 8 --seed 2" in ran.out
+    assert "repeat: antecede simulate causal-aggregation --nodes 8 --seed 2" in ran.out
 
 
 def test_a_violation_is_told_and_counted(antecede: Antecede, tmp_path: Path) -> None:
