@@ -9,7 +9,7 @@ from antecede.core import Message
 from antecede.node.compact import compact
 from antecede.node.config import NodeConfig
 from antecede.node.protocol import OVERLAYS, diagnosed
-from antecede.protocols.vcube_diagnosis import Life
+from antecede.protocols.diagnosis.records import Life
 from antecede.protocols.vcube_ps import VCubePs
 from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
 from tests.client.running import awaited, take

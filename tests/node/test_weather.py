@@ -13,7 +13,7 @@ from antecede.audit import audit
 from antecede.core import Packet, UsageError
 from antecede.journal import export_rows
 from antecede.node.fault_injection import Clear, Cut, Weather, WeatheredTransport, in_weather
-from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.sim.faults import duplicating, losing
 from antecede.sim.network import Network
 from antecede.wire.transport import Handler, Transport

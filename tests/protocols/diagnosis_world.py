@@ -4,7 +4,7 @@ from collections.abc import Collection
 from math import ceil
 from typing import NamedTuple
 
-from antecede.protocols.vcube_diagnosis import Diagnosis
+from antecede.protocols.diagnosis.process import Diagnosis
 from antecede.sim.engine import Simulation
 from antecede.sim.network import Network, PacketSwitched, constant
 from antecede.sim.units import TICKS

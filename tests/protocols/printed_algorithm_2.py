@@ -5,7 +5,8 @@ It is the oracle the fast protocol is compared with, and the place where each er
 """
 
 from antecede.core import Message, Packet, Process
-from antecede.protocols.causal_broadcast import Bundle, ByteModel
+from antecede.protocols.aggregation.packets import Bundle
+from antecede.protocols.sizes import ByteModel
 
 MISTAKES = {
     "children-from-cluster-2": "Algorithm 1, line 3: 1 < s instead of 1 ≤ s",

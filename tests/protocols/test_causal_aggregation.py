@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from antecede.core import Message, Process, ProtocolError
 from antecede.core.packet import Packet
-from antecede.protocols.causal_broadcast import Bundle, ByteModel
+from antecede.protocols.aggregation.packets import Bundle
+from antecede.protocols.sizes import ByteModel
 from antecede.sim import RunSpec, simulate
 from antecede.sim.network import PacketSwitched, fixed_per_link
 from antecede.sim.units import TICKS
@@ -153,11 +154,11 @@ def test_bundles_respect_the_mtu_and_keep_everything_in_order(payloads: list[int
     sizes = ByteModel(mtu=mtu)
     messages = [Message("t", 0, seq, (), bytes(size)) for seq, size in enumerate(payloads, start=1)]
     bundles = sizes.split(messages)
-    assert [message for bundle in bundles for message in bundle.messages] == messages
+    assert [message for bundle in bundles for message in bundle] == messages
     for bundle in bundles:
-        assert sizes.packet(bundle.messages) <= mtu or len(bundle.messages) == 1
+        assert sizes.packet(bundle) <= mtu or len(bundle) == 1
     for first, second in pairwise(bundles):
-        assert sizes.packet([*first.messages, second.messages[0]]) > mtu  # none could have held one more
+        assert sizes.packet([*first, second[0]]) > mtu  # none could have held one more
 
 
 def test_a_foreign_packet_is_refused_and_changes_nothing() -> None:

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from antecede.audit import DEFAULT_RULES, audit
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
 from antecede.overlay.vcube import VCube
-from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Life, Probe, Reply
+from antecede.protocols.diagnosis.diagnosed import Diagnosed
+from antecede.protocols.diagnosis.packets import Probe, Reply
+from antecede.protocols.diagnosis.process import Diagnosis
+from antecede.protocols.diagnosis.records import Life
 from antecede.sim import RunSpec, simulate
 from antecede.sim.engine import Simulation
 from antecede.sim.faults import losing, partitioned

@@ -7,8 +7,9 @@ from antecede.audit import Report, audit
 from antecede.core import Process
 from antecede.overlay.trees import PerSourceTrees
 from antecede.overlay.vcube import VCube
-from antecede.protocols.causal_aggregation import CausalAggregation
-from antecede.protocols.causal_broadcast import ByteModel, CausalBroadcast
+from antecede.protocols.aggregation.broadcast import CausalBroadcast
+from antecede.protocols.aggregation.process import CausalAggregation
+from antecede.protocols.sizes import ByteModel
 from antecede.sim.engine import Simulation
 from antecede.sim.network import Network, PacketSwitched, heavy_tailed
 from antecede.sim.tracing import Tracer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.testing import MemoryWorld, Scenario, SimWorld, Subject, TcpWorld, check_transport, fair_pairs, play
 from antecede.wire.codec import PacketCodec
 from antecede.wire.memory import MemoryNetwork

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antecede.core import Message, Packet, Process
-from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.testing import (
     SCENARIOS,
     SUBJECTS,

@@ -9,7 +9,7 @@ import msgspec
 from antecede.core import Message, Packet, Process
 from antecede.journal.batch import Batch
 from antecede.node.driver import Driver
-from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.wire.codec import PacketCodec
 from antecede.wire.tcp import TcpLimits, TcpTransport
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from antecede.core import LimitError, Message, Packet, ProtocolError, UsageError
 from antecede.core.limits import DEPENDENCIES_MAX
-from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.wire.codec import (
     FRAME_BYTES_FULL,
     HANDSHAKE,

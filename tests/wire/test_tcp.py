@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.core import UsageError
-from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.wire.codec import PacketCodec
 from antecede.wire.tcp import TcpTransport
 

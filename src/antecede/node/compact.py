@@ -8,7 +8,7 @@ replaced by the counts it led to (`Began`), this node's memberships, and its own
 from collections.abc import Iterable
 
 from antecede.core import Message
-from antecede.protocols.vcube_diagnosis import Life
+from antecede.protocols.diagnosis.records import Life
 from antecede.protocols.vcube_ps.records import Began, Held, OfMessages, Published, PublishedRun, Registered, Stable
 
 

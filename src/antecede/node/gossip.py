@@ -12,9 +12,9 @@ from typing import Final
 
 from antecede.core.clocks import DomainFrontier
 from antecede.node.config import NodeConfig
+from antecede.protocols.diagnosis.records import Life
 from antecede.protocols.gossip import Broker, GossipConfig, groups_of
 from antecede.protocols.gossip.records import Delivered, Kept, Published, Reached
-from antecede.protocols.vcube_diagnosis import Life
 
 log = logging.getLogger("antecede.node")
 

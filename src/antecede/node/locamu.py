@@ -14,9 +14,9 @@ from antecede.core import Message, UsageError
 from antecede.core.message import Seq, Source
 from antecede.node.config import NodeConfig
 from antecede.overlay.extended import Extended
+from antecede.protocols.diagnosis.records import Life
 from antecede.protocols.locamu import Kept, LoCaMu, Timing
 from antecede.protocols.locamu.records import Logged, Member, Record, Took
-from antecede.protocols.vcube_diagnosis import Life
 
 
 class Reached(Record, frozen=True, gc=False, tag="lcm.reached"):

@@ -10,12 +10,15 @@ from antecede.core import Process
 from antecede.node import gossip, locamu, total
 from antecede.node.compact import compact
 from antecede.node.config import NodeConfig
+from antecede.protocols.diagnosis.diagnosed import Diagnosed
+from antecede.protocols.diagnosis.packets import Probe as DiagnosisProbe
+from antecede.protocols.diagnosis.packets import Reply
+from antecede.protocols.diagnosis.process import Diagnosis
+from antecede.protocols.diagnosis.records import Life
 from antecede.protocols.gossip import BROKER_PACKETS
 from antecede.protocols.gossip.records import KEPT as GOSSIP_KEPT
 from antecede.protocols.locamu import PACKETS as LOCAMU_PACKETS
 from antecede.protocols.tno import PACKETS as TOTAL_PACKETS
-from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Life, Reply
-from antecede.protocols.vcube_diagnosis import Probe as DiagnosisProbe
 from antecede.protocols.vcube_ps import PACKETS, Timing, TopicOrder, VCubePs
 from antecede.protocols.vcube_ps.records import Kept
 from antecede.wire.codec import PacketCodec

@@ -7,14 +7,18 @@ from typing import NamedTuple
 
 from antecede.core import UsageError
 from antecede.core.choices import convert
+from antecede.protocols.aggregation.options import AggregationOptions, TimerOptions
+from antecede.protocols.diagnosis.options import DiagnosisOptions
 from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
 from antecede.protocols.gossip.rival_options import LpbcastOptions, PbcastOptions
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.rivals.options import BarriersOptions, CbcastOptions, DeltaOptions
-from antecede.protocols.tno.options import SequencerOptions, TnoOptions
-from antecede.protocols.tree_options import AggregationOptions, BrokerOptions, ScribeOptions, SrptOptions, TimerOptions
-from antecede.protocols.vcube_options import DiagnosisOptions, VCubePsOptions
+from antecede.protocols.scribe.options import ScribeOptions
+from antecede.protocols.sequencer.options import SequencerOptions
+from antecede.protocols.srpt.options import BrokerOptions, SrptOptions
+from antecede.protocols.tno.options import TnoOptions
+from antecede.protocols.vcube_ps.options import VCubePsOptions
 
 
 class Protocol(NamedTuple):

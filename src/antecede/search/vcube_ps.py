@@ -23,7 +23,7 @@ import msgspec
 from antecede.audit import audit
 from antecede.core import Message, Process, TopicMessageId
 from antecede.protocols.options import MakeProcess
-from antecede.protocols.vcube_options import VCubePsOptions
+from antecede.protocols.vcube_ps.options import VCubePsOptions
 from antecede.search.harness import Verdict, offences, run_to_rest
 from antecede.search.rough_links import rough_links
 from antecede.sim.engine import Simulation

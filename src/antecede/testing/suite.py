@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, get_args
 
 from antecede.audit import Report, audit
-from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.protocols.gossip import BROKER_PACKETS as GOSSIP_PACKETS
 from antecede.protocols.gossip.records import KEPT as GOSSIP_KEPT
 from antecede.protocols.locamu import PACKETS as LOCAMU_PACKETS

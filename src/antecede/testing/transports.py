@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from antecede.core import Message, Packet, ProtocolError
-from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.testing.world import ConformanceError
 from antecede.wire.transport import Transport
 

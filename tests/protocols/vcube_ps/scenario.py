@@ -26,7 +26,7 @@ from antecede.audit import audit
 from antecede.core import Message, Packet
 from antecede.protocols.options import GroupOptions
 from antecede.protocols.registry import options
-from antecede.protocols.vcube_options import VCubePsOptions
+from antecede.protocols.vcube_ps.options import VCubePsOptions
 from antecede.protocols.vcube_ps.packets import (
     Ack,
     ActAck,

@@ -7,8 +7,8 @@ import pytest
 from antecede.audit import audit
 from antecede.core import ProtocolError, UsageError
 from antecede.protocols.registry import options
-from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.protocols.vcube_ps import FaithfulVCubePs, TopicOrder
+from antecede.protocols.vcube_ps.options import VCubePsOptions
 from antecede.protocols.vcube_ps.packets import Ack, Probe
 from antecede.sim import RunSpec, simulate
 from antecede.sim.engine import Simulation

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from antecede.protocols import vcube_options
 from antecede.protocols.vcube_ps import FaithfulVCubePs, VCubePs
+from antecede.protocols.vcube_ps import options as vcube_options
 from antecede.search.harness import Verdict
 from antecede.search.vcube_ps import Trial, search
 from tests.protocols.vcube_ps import mutations as printed

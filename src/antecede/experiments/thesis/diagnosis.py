@@ -12,7 +12,7 @@ from math import log2
 
 from antecede.experiments.base import Experiment, Metrics, Value
 from antecede.experiments.published import PublishedValue
-from antecede.protocols.vcube_diagnosis import Diagnosis
+from antecede.protocols.diagnosis.process import Diagnosis
 from antecede.sim import RunSpec
 from antecede.sim.engine import Simulation
 from antecede.sim.network import PacketSwitched, constant

@@ -5,11 +5,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from antecede.overlay.extended import Extended
-from antecede.protocols.graph_options import GraphOptions
 from antecede.protocols.locamu.conversations import Timing
 from antecede.protocols.locamu.node import LoCaMu
 from antecede.protocols.locamu.sizes import Sizes
-from antecede.protocols.options import TICKS, Founders, MakeProcess
+from antecede.protocols.options import TICKS, Founders, GraphOptions, MakeProcess
 
 
 class LoCaMuOptions(GraphOptions, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """Options of what LoCaMu is compared with."""
 
-from antecede.protocols.graph_options import GraphOptions
-from antecede.protocols.options import PROMISES, Founders, MakeProcess
+from antecede.protocols.options import PROMISES, Founders, GraphOptions, MakeProcess
 from antecede.protocols.rivals.causal_barriers import CausalBarriers
 from antecede.protocols.rivals.cbcast import Cbcast
 from antecede.protocols.rivals.delta_neighbourhood import DeltaNeighbourhood

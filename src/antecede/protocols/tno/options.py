@@ -7,13 +7,14 @@ from zlib import crc32
 from msgspec import Meta
 
 from antecede.core import Process, UsageError
-from antecede.protocols.options import PROMISES, TICKS, TOTAL, Founders, GroupOptions, MakeProcess
-from antecede.protocols.sequencer import Sequencer
+from antecede.protocols.diagnosis.options import diagnosed
+from antecede.protocols.options import PROMISES, TICKS, TOTAL, Founders, GroupOptions, MakeProcess, taken_by
+from antecede.protocols.scribe.options import ScribeOptions
+from antecede.protocols.srpt.options import SrptOptions
 from antecede.protocols.tno.manager import Rules
 from antecede.protocols.tno.module import OrderingModule, Settings
 from antecede.protocols.tno.process import TotalOrder
-from antecede.protocols.tree_options import ScribeOptions, SrptOptions
-from antecede.protocols.vcube_options import VCubePsOptions, diagnosed
+from antecede.protocols.vcube_ps.options import VCubePsOptions
 
 #: Event services by name, each made with the time after which it sends again. They order within a topic at most; the
 #: rest is this layer's.
@@ -108,39 +109,6 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
             ack_us=retry_us // 4,
             lease_us=round(self.lease * TICKS),
         )
-
-
-class SequencerOptions(GroupOptions, frozen=True, kw_only=True):
-    """A fixed sequencer: all topics one group."""
-
-    #: The node that numbers every message.
-    sequencer: Annotated[int, Meta(ge=0)] = 0
-    #: After how long something is sent again. More than a way to the sequencer and back.
-    retry: Annotated[float, Meta(gt=0)] = 4000.0
-
-    @property
-    def promises(self) -> tuple[str, ...]:
-        return (*PROMISES, TOTAL)
-
-    @property
-    def across_topics(self) -> bool:
-        return True
-
-    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
-        if self.sequencer >= nodes:
-            raise UsageError("sequencer", self.sequencer, "there is no such node", f"choose 0 … {nodes - 1}")
-        taken = taken_by(founders)
-        retry_us = round(self.retry * TICKS)
-        return lambda node: Sequencer(node, nodes, self.sequencer, taken.get(node, frozenset()), retry_us=retry_us)
-
-
-def taken_by(founders: Founders) -> dict[int, frozenset[str]]:
-    """By node: the topics it takes from the beginning."""
-    taken: dict[int, set[str]] = {}
-    for topic, members in founders.items():
-        for node in members:
-            taken.setdefault(node, set()).add(topic)
-    return {node: frozenset(topics) for node, topics in taken.items()}
 
 
 def managers_of(topic: str, places: int, replicas: int) -> tuple[int, ...]:

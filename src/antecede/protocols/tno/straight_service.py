@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from antecede.core import Message, Packet, Process, ProtocolError
-from antecede.protocols.causal_broadcast import Bundle, ByteModel
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.protocols.options import Founders, MakeProcess
+from antecede.protocols.sizes import ByteModel
 
 
 def straight_service(founders: Founders) -> MakeProcess:

@@ -1,6 +1,6 @@
 """Aggregation inside VCube-PS (thesis 6.2.1): causally related messages cross an edge of their trees in one packet.
 
-The idea is that of causal aggregation (thesis chapter 4, `protocols.causal_aggregation`): a node keeps a message back
+The idea is that of causal aggregation (thesis chapter 4, `protocols.aggregation`): a node keeps a message back
 from a child as long as it knows that the child could not deliver it anyway, because something the message depends on
 will have to come to the child by this very node, and has not been passed on yet. No timer is involved. There messages
 carry vector clocks, links lose nothing and nobody comes or goes. Here they carry causal barriers, and everything moves:

@@ -12,8 +12,8 @@ from antecede.core import Message, UsageError
 from antecede.core.choices import parse
 from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.protocols.registry import options
-from antecede.protocols.vcube_options import VCubePsOptions
 from antecede.protocols.vcube_ps import Sizes
+from antecede.protocols.vcube_ps.options import VCubePsOptions
 from antecede.protocols.vcube_ps.packets import Ack, Pub
 from antecede.sim.arrays.flow import NEVER, Asked, Flow, Sent
 from antecede.sim.arrays.order import Order

@@ -14,35 +14,8 @@ from collections.abc import Hashable
 from typing import ClassVar, NamedTuple
 
 from antecede.core import Gate, Message, Packet, Process, ProtocolError, Verdict
-from antecede.protocols.causal_broadcast import ByteModel
-
-
-class Post(Packet, frozen=True, gc=False, tag="sequencer.post"):
-    """A message on its way to the sequencer: its publisher's number `place`, whatever the topic."""
-
-    place: int
-    message: Message
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
-
-
-class Ordered(Packet, frozen=True, gc=False, tag="sequencer.ordered"):
-    """A message and its place among all."""
-
-    number: int
-    message: Message
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
-
-
-class Have(Packet, frozen=True, gc=False, tag="sequencer.have"):
-    """A member has everything up to `number`."""
-
-    number: int
+from antecede.protocols.sequencer.packets import Have, Ordered, Post
+from antecede.protocols.sizes import ByteModel
 
 
 class _Tick(NamedTuple):

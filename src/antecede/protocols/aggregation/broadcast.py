@@ -8,45 +8,12 @@ Links are assumed to lose nothing (thesis 4.2); they may reorder. A packet that 
 delivered once.
 """
 
-from collections.abc import Sequence
-
-import msgspec
-
 from antecede.core import Frontier, Gate, Message, Packet, Process, ProtocolError, VectorClock, Verdict
 from antecede.core.clocks import Stamper
 from antecede.core.gate import FULL, READY
-from antecede.core.limits import PACKET_BYTES_MAX
 from antecede.overlay.trees import Trees
-from antecede.protocols.bundling import in_packets
-
-
-class Bundle(Packet, frozen=True, gc=False, tag="bundle"):
-    """A packet: one or more messages on their way down an edge."""
-
-    messages: tuple[Message, ...]  # a field, in the place of the base's empty property
-
-
-class ByteModel(msgspec.Struct, frozen=True):
-    """Sizes as thesis 4.5.3 counts them: a packet header, then payload, source and clock of each message."""
-
-    header: int = 20
-    source: int = 2
-    entry: int = 4
-    mtu: int = PACKET_BYTES_MAX
-
-    def message(self, message: Message) -> int:
-        """Payload, source, and the clock: the message's own entry and one for each dependency."""
-        return len(message.payload) + self.source + self.entry * (len(message.deps) + 1)
-
-    def packet(self, messages: Sequence[Message]) -> int:
-        size = self.header
-        for message in messages:
-            size += self.message(message)
-        return size
-
-    def split(self, messages: Sequence[Message]) -> list[Bundle]:
-        """In order, as many to a packet as fit."""
-        return [Bundle(part) for part in in_packets(messages, self.mtu - self.header, self.message)]
+from antecede.protocols.aggregation.packets import Bundle
+from antecede.protocols.sizes import ByteModel
 
 
 class CausalBroadcast(Process):

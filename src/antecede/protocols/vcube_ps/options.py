@@ -1,14 +1,13 @@
-"""Options of VCube-PS and of VCube's diagnosis."""
+"""Options of VCube-PS."""
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from antecede.core import Process, UsageError
 from antecede.overlay.members import mask_of
+from antecede.protocols.diagnosis.options import diagnosed
 from antecede.protocols.options import EDGES_ONCE, PROMISES, TICKS, Founders, GroupOptions, MakeProcess
-from antecede.protocols.vcube_diagnosis import Diagnosed, Diagnosis, Tell
 from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, Order, Timing, TopicOrder, VCubePs
 
 
@@ -60,39 +59,10 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
 
             if self.mode == "faithful":
                 return FaithfulVCubePs(node, nodes, make_order, members)
-            process = VCubePs(node, nodes, make_order, members, timing, window=self.window, aggregate=self.aggregate)
-            return Diagnosed(process, diagnose(node)) if self.diagnosis else process
+            return VCubePs(node, nodes, make_order, members, timing, window=self.window, aggregate=self.aggregate)
 
-        diagnose = _diagnosis(nodes, self.diagnosis, self.round)
         if self.diagnosis and self.mode == "faithful":
             raise UsageError("diagnosis", self.diagnosis, "the faithful mode knows no failures", "set mode=pipelined")
         if self.aggregate and self.mode == "faithful":
             raise UsageError("aggregate", True, "the faithful mode acknowledges each message", "set mode=pipelined")
-        return make
-
-
-class DiagnosisOptions(GroupOptions, frozen=True, kw_only=True):
-    """VCube's diagnosis alone."""
-
-    #: How many rounds; 0: without end.
-    rounds: Annotated[int, Meta(ge=0)] = 20
-    #: A round, in units of time; a test waits up to 0.4 of it for its answer.
-    round: Annotated[float, Meta(gt=0)] = 1000.0
-
-    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
-        diagnose = _diagnosis(nodes, self.rounds, self.round)
-        return lambda node: diagnose(node)(None)
-
-
-def diagnosed(make: MakeProcess, nodes: int, rounds: int, round_: float) -> MakeProcess:
-    """Processes that are told by a diagnosis beneath them who is down."""
-    diagnose = _diagnosis(nodes, rounds, round_)
-    return lambda node: Diagnosed(make(node), diagnose(node))
-
-
-def _diagnosis(nodes: int, rounds: int, round_: float) -> Callable[[int], Callable[[Tell | None], Diagnosis]]:
-    """By node, by listener: its diagnosis."""
-    interval_us, timeout_us = round(round_ * TICKS), round(0.4 * round_ * TICKS)
-    return lambda node: (
-        lambda tell: Diagnosis(node, nodes, interval_us=interval_us, timeout_us=timeout_us, rounds=rounds, tell=tell)
-    )
+        return diagnosed(make, nodes, self.diagnosis, self.round) if self.diagnosis else make

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from antecede.core import Message, Verdict
 from antecede.overlay.trees import Trees
-from antecede.protocols.causal_broadcast import Bundle, ByteModel, CausalBroadcast
+from antecede.protocols.aggregation.broadcast import CausalBroadcast
+from antecede.protocols.aggregation.packets import Bundle
+from antecede.protocols.sizes import ByteModel
 
 
 class _BufferTimer(NamedTuple):

@@ -22,7 +22,9 @@ from collections.abc import Sequence
 from antecede.core import Counters, Dependency, Message, Verdict
 from antecede.core.gate import READY, Need
 from antecede.overlay.trees import Trees
-from antecede.protocols.causal_broadcast import Bundle, ByteModel, CausalBroadcast
+from antecede.protocols.aggregation.broadcast import CausalBroadcast
+from antecede.protocols.aggregation.packets import Bundle
+from antecede.protocols.sizes import ByteModel
 
 #: A message on an edge: the child it is meant for, its place in the order of arrival, itself.
 _OnEdge = tuple[int, int, Message]
@@ -96,8 +98,8 @@ class CausalAggregation(CausalBroadcast):
         for hop in hops:
             if hop in by_hop:
                 in_order = [message for _, message in sorted(by_hop[hop], key=_arrival)]
-                for bundle in self._sizes.split(in_order):
-                    self.out.send(hop, bundle)
+                for messages in self._sizes.split(in_order):
+                    self.out.send(hop, Bundle(messages))
 
 
 def _arrival(kept: tuple[int, Message]) -> int:

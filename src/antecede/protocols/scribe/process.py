@@ -16,66 +16,15 @@ a moment from which on everything published is owed to it.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-import msgspec
-
 from antecede.core import Message, Packet, Process, ProtocolError
 from antecede.core.numbers import NumberSet
 from antecede.overlay.pastry import Pastry, name_of
-from antecede.protocols.causal_broadcast import ByteModel
+from antecede.protocols.scribe.packets import Join, Joined, Leave, Post, Pub
+from antecede.protocols.scribe.records import Wish
+from antecede.protocols.sizes import ByteModel
 
 #: A message that went so many hops towards a root goes round: views of who is up differ. It is given up.
 HOPS_MAX: Final = 64
-
-
-class Post(Packet, frozen=True, gc=False, tag="scribe.post"):
-    """A message on its way to the root."""
-
-    message: Message
-    hops: int = 0
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
-
-
-class Pub(Packet, frozen=True, gc=False, tag="scribe.pub"):
-    """A message on its way down the tree."""
-
-    message: Message
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
-
-
-class Join(Packet, frozen=True, gc=False, tag="scribe.join"):
-    """The sender wants to be the receiver's child. `change` counts what it says of itself on this topic."""
-
-    topic: str
-    change: int
-
-
-class Joined(Packet, frozen=True, gc=False, tag="scribe.joined"):
-    """The sender is in the tree, and the receiver its child since that change."""
-
-    topic: str
-    change: int
-
-
-class Leave(Packet, frozen=True, gc=False, tag="scribe.leave"):
-    """The sender is the receiver's child no more."""
-
-    topic: str
-    change: int
-
-
-class Wish(msgspec.Struct, frozen=True, tag="scribe.wish"):
-    """Kept across crashes: what this node takes, and how far its own numbers go."""
-
-    topic: str
-    takes: bool
-    seq: int
-    change: int
 
 
 class _Group:

@@ -1,0 +1,37 @@
+"""Options of VCube's diagnosis, alone or below another protocol."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Meta
+
+from antecede.protocols.diagnosis.diagnosed import Diagnosed
+from antecede.protocols.diagnosis.process import Diagnosis, Tell
+from antecede.protocols.options import TICKS, Founders, GroupOptions, MakeProcess
+
+
+class DiagnosisOptions(GroupOptions, frozen=True, kw_only=True):
+    """VCube's diagnosis alone."""
+
+    #: How many rounds; 0: without end.
+    rounds: Annotated[int, Meta(ge=0)] = 20
+    #: A round, in units of time; a test waits up to 0.4 of it for its answer.
+    round: Annotated[float, Meta(gt=0)] = 1000.0
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        diagnose = _diagnosis(nodes, self.rounds, self.round)
+        return lambda node: diagnose(node)(None)
+
+
+def diagnosed(make: MakeProcess, nodes: int, rounds: int, round_: float) -> MakeProcess:
+    """Processes that are told by a diagnosis beneath them who is down."""
+    diagnose = _diagnosis(nodes, rounds, round_)
+    return lambda node: Diagnosed(make(node), diagnose(node))
+
+
+def _diagnosis(nodes: int, rounds: int, round_: float) -> Callable[[int], Callable[[Tell | None], Diagnosis]]:
+    """By node, by listener: its diagnosis."""
+    interval_us, timeout_us = round(round_ * TICKS), round(0.4 * round_ * TICKS)
+    return lambda node: (
+        lambda tell: Diagnosis(node, nodes, interval_us=interval_us, timeout_us=timeout_us, rounds=rounds, tell=tell)
+    )

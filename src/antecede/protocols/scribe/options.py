@@ -1,0 +1,29 @@
+"""Options of Scribe: the ring it stands on."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from antecede.overlay.pastry import Pastry
+from antecede.protocols.options import Founders, GroupOptions, MakeProcess
+from antecede.protocols.scribe.process import Scribe, found
+from antecede.protocols.sizes import ByteModel
+
+
+class ScribeOptions(GroupOptions, frozen=True, kw_only=True):
+    """Scribe on a Pastry ring."""
+
+    #: Bits of a digit of a name on the ring: Pastry's b.
+    digit: Literal[1, 2, 4, 8] = 4
+    #: Neighbours on the ring a node knows.
+    leaves: Annotated[int, Meta(ge=2)] = 16
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """No order; a message that comes twice is recognised, one that is lost is not sent again."""
+        return ("exactly-once", "no-invention", "complete", "agreement")
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        ring, sizes = Pastry(nodes, digit_bits=self.digit, leaves=self.leaves), ByteModel()
+        founded = {topic: found(ring, topic, members) for topic, members in founders.items()}
+        return lambda node: Scribe(node, ring, sizes, founded)

@@ -1,0 +1,33 @@
+"""Options of the fixed sequencer."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from antecede.core import UsageError
+from antecede.protocols.options import PROMISES, TICKS, TOTAL, Founders, GroupOptions, MakeProcess, taken_by
+from antecede.protocols.sequencer.process import Sequencer
+
+
+class SequencerOptions(GroupOptions, frozen=True, kw_only=True):
+    """A fixed sequencer: all topics one group."""
+
+    #: The node that numbers every message.
+    sequencer: Annotated[int, Meta(ge=0)] = 0
+    #: After how long something is sent again. More than a way to the sequencer and back.
+    retry: Annotated[float, Meta(gt=0)] = 4000.0
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        return (*PROMISES, TOTAL)
+
+    @property
+    def across_topics(self) -> bool:
+        return True
+
+    def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
+        if self.sequencer >= nodes:
+            raise UsageError("sequencer", self.sequencer, "there is no such node", f"choose 0 … {nodes - 1}")
+        taken = taken_by(founders)
+        retry_us = round(self.retry * TICKS)
+        return lambda node: Sequencer(node, nodes, self.sequencer, taken.get(node, frozenset()), retry_us=retry_us)

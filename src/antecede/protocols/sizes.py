@@ -1,0 +1,32 @@
+"""The byte model of the thesis, by which protocols without one of their own weigh their packets."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from antecede.core import Message
+from antecede.core.limits import PACKET_BYTES_MAX
+from antecede.protocols.bundling import in_packets
+
+
+class ByteModel(msgspec.Struct, frozen=True):
+    """Sizes as thesis 4.5.3 counts them: a packet header, then payload, source and clock of each message."""
+
+    header: int = 20
+    source: int = 2
+    entry: int = 4
+    mtu: int = PACKET_BYTES_MAX
+
+    def message(self, message: Message) -> int:
+        """Payload, source, and the clock: the message's own entry and one for each dependency."""
+        return len(message.payload) + self.source + self.entry * (len(message.deps) + 1)
+
+    def packet(self, messages: Sequence[Message]) -> int:
+        size = self.header
+        for message in messages:
+            size += self.message(message)
+        return size
+
+    def split(self, messages: Sequence[Message]) -> list[tuple[Message, ...]]:
+        """Split `messages`, in order, into packets of as many as fit."""
+        return in_packets(messages, self.mtu - self.header, self.message)

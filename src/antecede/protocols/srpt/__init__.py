@@ -1,0 +1,5 @@
+"""SRPT: one tree for each topic, with a single root."""
+
+from antecede.protocols.srpt.process import Srpt
+
+__all__ = ["Srpt"]
