@@ -155,7 +155,9 @@ async def node_hello(node: Node, certificates: Path, name: str | None, **more: A
     if name is not None:
         files = CertificateSet.of(certificates, name)
         context.load_cert_chain(files.certificate, files.key)
-    fields = {"role": "node", "speaks": OVERLAYS["vcube"].codec.name, "node": 1, "incarnation": 1} | more
+    codec = OVERLAYS["vcube"].codec
+    fields = {"role": "node", "node": 1, "incarnation": 1} | more
+    fields = {"speaks": codec.name, "shapes": codec.shapes} | fields
     try:
         return await send_raw(node, hello(**fields), HANDSHAKE.frame(), tls=context)
     except ssl.SSLError:

@@ -20,6 +20,7 @@ from antecede.wire.codec import (
     Welcome,
     body_length,
 )
+from antecede.wire.shapes import difference
 
 from .strategies import forged, instances, packet_types
 
@@ -117,7 +118,6 @@ def forged_message(**fields: object) -> bytes:
         {"deps": [[1, 2, 3]]},
         {"deps": [[1, 2]] * (DEPENDENCIES_MAX + 1)},
         {"payload": "text"},
-        {"more": 1, "than": 2, "expected": 3},
     ],
     ids=str,
 )
@@ -125,6 +125,24 @@ def test_fields_out_of_bounds_are_refused(fields: dict[str, object]) -> None:
     assert CODEC.decode(forged_message())
     with pytest.raises(ProtocolError):
         CODEC.decode(forged_message(**fields))
+
+
+def test_only_fields_appended_by_a_later_version_are_tolerated() -> None:
+    appended = ([1, {"more": [b"than"]}, "expected"], [None])
+    assert CODEC.decode(forged_message(more=appended[0])) == CODEC.decode(forged_message())
+    message = ["t", 1, 1, [], b"", []]
+    (known,) = CODEC.decode(forged("bundle", [message]))
+    assert CODEC.decode(forged("bundle", [[*message, *appended]], *appended)) == [known]
+    # Fields missing at the end have their defaults; required ones do not.
+    assert CODEC.decode(forged("bundle", [["t", 1, 1]])) == [known]
+    for wrong in (["t", 1], [], {"topic": "t", "source": 1, "seq": 1}):
+        with pytest.raises(ProtocolError):
+            CODEC.decode(forged("bundle", [wrong]))
+    # What is skipped must be sound, and nothing stands behind the body.
+    sound = forged("bundle", [[*message, [0]]])
+    for body in (sound[:-1] + b"\xc1", sound + b"\xc0", sound[:-2] + b"\x91" * 100_000):
+        with pytest.raises(ProtocolError):
+            CODEC.decode(body)
 
 
 def test_deep_nesting_and_false_counts_are_refused() -> None:
@@ -149,10 +167,12 @@ def test_handshake_records_fit_their_frame() -> None:
         assert HANDSHAKE.decode(frame[LENGTH_BYTES:]) == [record]
 
 
-def test_codecs_of_other_packets_have_other_names() -> None:
-    assert PacketCodec("p", (Bundle,)).name == PacketCodec("p", (Bundle,)).name
-    assert PacketCodec("p", (Bundle,)).name != PacketCodec("p", TYPES).name
-    assert PacketCodec("p", (Bundle,)).name != PacketCodec("q", (Bundle,)).name
+def test_codecs_of_other_packets_have_other_names_or_shapes() -> None:
+    mine, again, more = (PacketCodec("p", types) for types in ((Bundle,), (Bundle,), TYPES))
+    assert (mine.name, difference(mine.shapes, again.shapes)) == (again.name, None)
+    assert difference(mine.shapes, more.shapes) is not None
+    assert mine.name != PacketCodec("q", (Bundle,)).name
+    assert mine.name != PacketCodec("p", (Bundle,), version=2).name
 
 
 def test_the_protocols_that_are_there_have_packets_to_test() -> None:

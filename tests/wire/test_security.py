@@ -110,7 +110,9 @@ def test_clients_need_no_certificate_and_cannot_be_nodes(certificates: Path) -> 
             assert connection.certificate() is not None
             connection.close()
             with pytest.raises(RefusedError, match="untrusted"):
-                await greet(host, port, Hello(cluster="test", speaks=CODEC.name, node=5), adopt, tls=tls)
+                await greet(
+                    host, port, Hello(cluster="test", speaks=CODEC.name, shapes=CODEC.shapes, node=5), adopt, tls=tls
+                )
         with pytest.raises(UnreachableError):  # without TLS
             await greet(host, port, client, adopt)
         with pytest.raises(UnreachableError, match="certificate verify failed"):
@@ -128,7 +130,7 @@ def test_plain_words_to_a_tls_port(certificates: Path) -> None:
         node = secured(certificates, "one", 0)
         await node.start(Recorded())
         reader, writer = await asyncio.open_connection(*node.address)
-        writer.write(HANDSHAKE.frame(Hello(cluster="test", speaks=CODEC.name, node=5)))
+        writer.write(HANDSHAKE.frame(Hello(cluster="test", speaks=CODEC.name, shapes=CODEC.shapes, node=5)))
         await asyncio.wait_for(reader.read(), 20)
         writer.close()
         await until(lambda: node.counts.refused["tls"] == 1)

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from antecede.core import ProtocolError
 from antecede.core.errors import RefusedError, UnreachableError
 from antecede.wire.admission import AdmissionControl, AdmissionLimits
-from antecede.wire.codec import HANDSHAKE, LENGTH_BYTES, SIGN_OF_LIFE, Hello, Refusal, Welcome
+from antecede.wire.codec import HANDSHAKE, HELLO_BYTES_MAX, LENGTH_BYTES, SIGN_OF_LIFE, Hello, Refusal, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import greet
 from antecede.wire.tcp import TcpTransport
@@ -19,7 +20,7 @@ from antecede.wire.transport import Counts
 
 from .helpers import CODEC, QUICK, Recorded, bundle, introduce, tcp, until
 
-HELLO = Hello(cluster="test", speaks=CODEC.name, node=9, incarnation=1)
+HELLO = Hello(cluster="test", speaks=CODEC.name, shapes=CODEC.shapes, node=9, incarnation=1)
 
 
 async def say(node: TcpTransport, *words: bytes) -> bytes:
@@ -55,7 +56,7 @@ async def works(node: TcpTransport, told: Recorded) -> None:
 NONSENSE: dict[str, Callable[[], bytes]] = {
     "random": lambda: random.Random(1).randbytes(5000),
     "gigantic": lambda: b"\xff\xff\xff\xff" + bytes(100),
-    "too large for a hello": lambda: (5000).to_bytes(4, "big"),
+    "too large for a hello": lambda: (HELLO_BYTES_MAX + 1).to_bytes(4, "big"),
     "http": lambda: b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "tls": lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
     "a welcome": lambda: HANDSHAKE.frame(Welcome(node=1)),
@@ -110,7 +111,9 @@ def test_nonsense_after_a_hello(kind: str) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"version": 2}, "version"),
+        ({"version": 1, "oldest": 1}, "version"),
+        ({"version": 9, "oldest": 8}, "version"),
+        ({"shapes": {}}, "packets"),
         ({"cluster": "other"}, "cluster"),
         ({"speaks": "other"}, "packets"),
         ({"role": "gardener"}, "role"),
@@ -179,7 +182,7 @@ def test_too_many_connections_and_too_many_in_their_handshake() -> None:
         silent = [await asyncio.open_connection(*node.address) for _ in range(4)]
         await until(lambda: node.counts.refused["busy"] == 2)
         for number, (_, writer) in enumerate(silent[:2]):
-            writer.write(HANDSHAKE.frame(Hello(cluster="test", speaks=CODEC.name, node=10 + number, incarnation=1)))
+            writer.write(HANDSHAKE.frame(structs.replace(HELLO, node=10 + number)))
         await until(lambda: node.counts.links_up == 2)
         third = await asyncio.open_connection(*node.address)
         await until(lambda: node.listener.admission.inside == 3)

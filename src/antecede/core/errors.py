@@ -11,7 +11,8 @@ from typing import Final
 _REMEDIES: Final = {
     "untrusted": "show a token or certificate it knows",
     "cluster": "name the cluster it belongs to",
-    "version": "use the same release at both ends",
+    "version": "use the same or neighbouring releases at both ends",
+    "settings": "give both the same value",
 }
 
 

@@ -37,10 +37,11 @@ class TopicMessageId(NamedTuple):
         return f"{self.topic}/{self.source}.{self.seq}"
 
 
-class Message(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class Message(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What an application published, as it travels. Immutable, shared by every packet that carries it.
 
-    On a wire it is an array, not a map: field names would cost as many bytes as a short payload.
+    On a wire it is an array, not a map: field names would cost as many bytes as a short payload. A later version may
+    append optional fields; a node that does not know them passes the message on without them.
     """
 
     topic: Topic

@@ -9,8 +9,11 @@ import msgspec
 from antecede.core.message import Message
 
 
-class Packet(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """Base of all packets. A subclass names itself with `tag`, by which the codec tells them apart."""
+class Packet(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """Base of all packets. A subclass names itself with `tag`, by which the codec tells them apart.
+
+    A later version may append optional fields to a packet or to a record inside it; readers skip unknown ones.
+    """
 
     @property
     def messages(self) -> tuple[Message, ...]:

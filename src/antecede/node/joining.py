@@ -39,7 +39,7 @@ _WAIT_S: Final = 5.0
 _Members = Annotated[tuple[Member, ...], Meta(max_length=1 << 16)]
 
 
-class Wish(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Wish(msgspec.Struct, frozen=True, array_like=True):
     """Give me a place."""
 
     name: Annotated[str, Meta(max_length=256)]
@@ -48,7 +48,7 @@ class Wish(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     place: Annotated[int, Meta(ge=-1, lt=1 << 16)] = -1
 
 
-class Table(msgspec.Struct, frozen=True, array_like=True, tag="table", forbid_unknown_fields=True):
+class Table(msgspec.Struct, frozen=True, array_like=True, tag="table"):
     """What one side knows. `slots`: how large it takes the cube to be."""
 
     slots: int

@@ -23,7 +23,8 @@ from antecede.wire.codec import RecordCodec
 from antecede.wire.envelope import BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX
 from antecede.wire.requests import FILTERS_MAX
 
-#: The role named in the hello, and what is spoken. Changes with every change below.
+#: The role named in the hello, and what is spoken. The number goes up with every change below other than optional
+#: fields appended to a record.
 ROLE: Final = "bulk"
 SPEAKS: Final = "bulk/2"
 
@@ -47,7 +48,7 @@ _Part: TypeAlias = Annotated[str, Meta(min_length=1, max_length=40)]
 _Word: TypeAlias = Annotated[str, Meta(max_length=HEADER_BYTES_MAX)]
 
 
-class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Base of all."""
 
 

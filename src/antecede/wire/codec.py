@@ -10,9 +10,14 @@ company they travel in, and one call decodes the lot.
 A connection begins with `Hello` from the side that dialled and `Welcome` or `Refusal` from the other, in frames of at
 most `HELLO_BYTES_MAX`; packets follow. Records are arrays with their tag in front (`core.packet`), decoded against
 exactly the types of the protocol in use, with the bounds of their fields.
+
+**Versions.** Behind the fields a record is known to have, more may follow: a later version appended them, and they are
+skipped. Fields that are missing at the end have their defaults, where they have one. Nothing else is tolerated: not an
+unknown tag, a missing required field, a value of another type or out of bounds, bytes behind the array. So a release
+may append optional fields without a new version; `WIRE_VERSION` counts what goes beyond that. Each end names the range
+of versions it speaks, and the highest common one is used.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
@@ -23,15 +28,18 @@ from msgspec import Meta
 
 from antecede.core import LimitError, Packet, ProtocolError, UsageError
 from antecede.core.message import Source
+from antecede.wire.shapes import shapes_of
 
-#: Goes up with every change of what is said below. Both sides must agree.
-WIRE_VERSION: Final = 1
+#: Goes up with every change that a reader of the version before would not understand.
+WIRE_VERSION: Final = 2
+#: The oldest version this code still speaks: that of the release before, so that a cluster is upgraded node by node.
+WIRE_VERSION_OLDEST: Final = 2
 
-#: A frame is in memory whole, once for every peer that sends one. Twice the largest body (`live.envelope`).
+#: A frame is in memory whole, once for every peer that sends one. Twice the largest body (`envelope`).
 FRAME_BYTES_MAX: Final = 1024 * 1024
 
-#: The first frame of a stranger: a few names, a token.
-HELLO_BYTES_MAX: Final = 4096
+#: The first frame of a stranger: a few names, a token, the shapes of its packets.
+HELLO_BYTES_MAX: Final = 16 * 1024
 
 #: What packets are gathered up to in one frame; a larger one travels alone.
 FRAME_BYTES_FULL: Final = 64 * 1024
@@ -42,17 +50,19 @@ LENGTH_BYTES: Final = 4
 SIGN_OF_LIFE: Final = bytes(LENGTH_BYTES)
 
 _Name: TypeAlias = Annotated[str, Meta(max_length=256)]
+_Shape: TypeAlias = Annotated[str, Meta(max_length=1024)]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=True, forbid_unknown_fields=True):
-    """Who dials, and what it takes the other for."""
+class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=True):
+    """Says who dials, and what it takes the other end for."""
 
     magic: Literal["antecede"] = "antecede"
+    #: The latest version the dialling end speaks; `oldest` is the earliest.
     version: int = WIRE_VERSION
     cluster: _Name
-    #: Which records follow. Of two nodes: the protocol and its packets (`PacketCodec.name`).
+    #: Which records follow: their family and its number. Of two nodes: the protocol (`PacketCodec.name`).
     speaks: _Name
     #: "node" is a link between nodes; whatever else is served (`TcpTransport.serve`) has a word of its own.
     role: Annotated[str, Meta(min_length=1, max_length=32)] = "node"
@@ -65,18 +75,23 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=T
     #: A client's name and its proof.
     name: _Name = ""
     token: _Name = ""
+    oldest: int = WIRE_VERSION_OLDEST
+    #: Settings on which both ends must agree: a name that both give must have one value.
+    agreement: Annotated[dict[_Name, _Name], Meta(max_length=64)] = {}
+    #: Of a node: what its packets look like (`shapes`).
+    shapes: Annotated[dict[_Name, _Shape], Meta(max_length=256)] = {}
 
 
-class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome", kw_only=True, forbid_unknown_fields=True):
-    """The answer: packets may follow, in both directions."""
+class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome", kw_only=True):
+    """Accepts: packets may follow, in both directions, in the highest version both ends speak."""
 
     version: int = WIRE_VERSION
     node: Source
     incarnation: Annotated[int, Meta(ge=0)] = 0
 
 
-class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refused", kw_only=True, forbid_unknown_fields=True):
-    """The other answer, after which the connection closes. `reason` is one of `live.transport.Reason`, or new."""
+class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refused", kw_only=True):
+    """Refuses: the connection closes after it. `reason` is one of `transport.Reason`, or one of a later version."""
 
     reason: _Name
     detail: Annotated[str, Meta(max_length=1024)] = ""
@@ -133,13 +148,21 @@ class RecordCodec(Generic[S]):
 
 
 class PacketCodec(RecordCodec[Packet]):
-    """The packets of one protocol."""
+    """Encodes and decodes the packets of one protocol."""
 
-    def __init__(self, protocol: str, types: Sequence[type[Packet]], *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        protocol: str,
+        types: Sequence[type[Packet]],
+        *,
+        version: int = 1,
+        frame_bytes_max: int = FRAME_BYTES_MAX,
+    ) -> None:
+        """`version` goes up when the meaning of packets changes though their shapes do not."""
         super().__init__(types, frame_bytes_max=frame_bytes_max)
-        shapes = sorted(f"{_tag(kind)}({','.join(kind.__struct_fields__)})" for kind in types)
-        #: What both ends of a link must agree on: the protocol and the shape of its packets.
-        self.name = f"{protocol}/{hashlib.sha256(' '.join(shapes).encode()).hexdigest()[:16]}"
+        #: What both ends of a link must say alike; and what must fit (`shapes.difference`).
+        self.name = f"{protocol}/{version}"
+        self.shapes = shapes_of(types)
 
 
 def body_length(head: bytes | bytearray | memoryview, at: int, bytes_max: int) -> int:

@@ -1,23 +1,59 @@
-"""The first two frames of a connection: who dials says `Hello`, who answers says `Welcome` or `Refusal`.
+"""The first two frames of a connection: the dialling end says `Hello`, the answering end `Welcome` or `Refusal`.
 
-`greet` dials; links between nodes and thin clients use it alike. `Greeter` owns a connection on the answering side
-until it has been told who is there. Both hand the connection over *within* the call that read the last handshake frame:
-packets may stand right behind it in the same read.
+`greet` dials, for links between nodes and for clients alike. `Greeter` owns a connection on the answering side until
+its hello has been judged. Both hand the connection over *within* the call that read the last handshake frame: packets
+may stand right behind it in the same read.
+
+Both ends must speak a common version (`common_version`), of the same cluster; nodes must also agree on the settings and
+packet shapes that their hello names (`disagreement`). The answering end judges; both tests are symmetric.
 """
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NamedTuple, TypeAlias
 
 from antecede.core import ProtocolError
 from antecede.core.errors import RefusedError, UnreachableError
-from antecede.wire.codec import HANDSHAKE, HELLO_BYTES_MAX, WIRE_VERSION, Hello, Refusal, Welcome
+from antecede.wire.codec import (
+    HANDSHAKE,
+    HELLO_BYTES_MAX,
+    WIRE_VERSION,
+    WIRE_VERSION_OLDEST,
+    Hello,
+    Refusal,
+    Welcome,
+)
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.transport import Reason
 
 #: Takes over a connection that was welcomed. May raise `RefusedError` when, on reflection, it is not wanted.
 Adopt: TypeAlias = Callable[[FrameConnection, Welcome], Owner]
+
+
+class VersionRange(NamedTuple):
+    """The versions one end of a connection speaks."""
+
+    latest: int = WIRE_VERSION
+    oldest: int = WIRE_VERSION_OLDEST
+
+
+#: What this code speaks.
+VERSIONS: Final = VersionRange()
+
+
+def common_version(ours: VersionRange, theirs: VersionRange) -> int | None:
+    """The highest version both ends speak; None: there is none."""
+    version = min(ours.latest, theirs.latest)
+    return version if version >= max(ours.oldest, theirs.oldest) else None
+
+
+def disagreement(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None:
+    """The first setting of which both ends give different values, in words; None: they agree."""
+    for name in sorted(ours.keys() & theirs.keys()):
+        if ours[name] != theirs[name]:
+            return f"{name} is {ours[name]!r} here and {theirs[name]!r} there"
+    return None
 
 
 async def greet(
@@ -31,13 +67,14 @@ async def greet(
     bytes_max: int = HELLO_BYTES_MAX,
     dial: Callable[[FrameConnection], Awaitable[object]] | None = None,
 ) -> FrameConnection:
-    """Dial, say hello, and give the connection to whom `adopt` names. Raises `RefusedError` or `UnreachableError`.
+    """Dial, say hello, and give the connection to the owner that `adopt` names.
 
-    `bytes_max` is what the connection takes once it is welcomed. `dial` connects it by other means than TCP.
+    `bytes_max` is what the connection takes once it is welcomed. `dial` connects it by other means than TCP. Raises
+    `RefusedError` or `UnreachableError`.
     """
     loop = asyncio.get_running_loop()
     who = f"{host}:{port}"
-    caller = _Caller(who, loop.create_future(), adopt, bytes_max)
+    caller = _Caller(who, loop.create_future(), adopt, bytes_max, VersionRange(hello.version, hello.oldest))
     connection = FrameConnection(caller, bytes_max=HELLO_BYTES_MAX)
     try:
         async with asyncio.timeout(timeout_s):
@@ -64,19 +101,23 @@ async def greet(
 class _Caller:
     """Owns a connection while it waits for the answer."""
 
-    def __init__(self, who: str, welcomed: "asyncio.Future[None]", adopt: Adopt, bytes_max: int) -> None:
+    def __init__(
+        self, who: str, welcomed: "asyncio.Future[None]", adopt: Adopt, bytes_max: int, versions: VersionRange
+    ) -> None:
         self.welcomed = welcomed
-        # Whoever waited may have given up by the time the answer is known.
+        # The dialling task may have given up by the time the answer is known.
         welcomed.add_done_callback(lambda future: future.cancelled() or future.exception())
         self._who = who
         self._adopt = adopt
         self._bytes_max = bytes_max
+        self._versions = versions
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         answer = _only(HANDSHAKE.decode(body))
         if isinstance(answer, Welcome):
-            if answer.version != WIRE_VERSION:
-                raise ProtocolError(f"{self._who} speaks version {answer.version}, we speak {WIRE_VERSION}")
+            latest, oldest = self._versions
+            if not oldest <= answer.version <= latest:
+                raise ProtocolError(f"{self._who} speaks version {answer.version}, we speak {oldest} to {latest}")
             try:
                 connection.owner = self._adopt(connection, answer)
             except RefusedError as error:

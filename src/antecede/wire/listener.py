@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import msgspec
+
 from antecede.core import ProtocolError, UsageError
 from antecede.core.errors import RefusedError
 from antecede.wire.address import is_loopback
 from antecede.wire.admission import AdmissionControl, AdmissionLimits
-from antecede.wire.codec import FRAME_BYTES_MAX, HELLO_BYTES_MAX, WIRE_VERSION, Hello, Welcome
+from antecede.wire.codec import FRAME_BYTES_MAX, HELLO_BYTES_MAX, Hello, Welcome
 from antecede.wire.frames import FrameConnection, Owner
-from antecede.wire.handshake import Greeter
+from antecede.wire.handshake import VERSIONS, Greeter, VersionRange, common_version, disagreement
 from antecede.wire.transport import Counts, Reason
 
 #: Says why a peer is not to be trusted, by its hello or welcome and its verified certificate; None: it is.
@@ -56,7 +58,10 @@ class Listener:
         limits: AdmissionLimits | None = None,
         counts: Counts | None = None,
         bytes_max: int = FRAME_BYTES_MAX,
+        versions: VersionRange = VERSIONS,
+        agreement: Mapping[str, str] | None = None,
     ) -> None:
+        """`agreement`: settings that must not differ from what a hello says of them."""
         #: Where it can be dialled; the port is known after `start`.
         self.address = (host, port)
         self.admission = AdmissionControl(limits or AdmissionLimits(), counts or Counts())
@@ -64,6 +69,8 @@ class Listener:
         self._cluster = cluster
         self._tls = tls
         self._bytes_max = bytes_max
+        self._versions = versions
+        self._agreement = dict(agreement or {})
         self._roles: dict[str, Serve] = {}
         self._server: asyncio.Server | None = None
         self._inside: set[FrameConnection] = set()
@@ -167,16 +174,22 @@ class Listener:
                 self.departed(connection)
 
     def _judge(self, connection: FrameConnection, hello: Hello) -> tuple[Welcome, Callable[[], Owner], int]:
-        if hello.version != WIRE_VERSION:
-            raise RefusedError(connection.host, Reason.VERSION, f"we speak {WIRE_VERSION}, not {hello.version}")
+        version = common_version(self._versions, VersionRange(hello.version, hello.oldest))
+        if version is None:
+            spoken = f"we speak {self._versions.oldest} to {self._versions.latest}"
+            raise RefusedError(connection.host, Reason.VERSION, f"{spoken}, not {hello.oldest} to {hello.version}")
         if hello.cluster != self._cluster:
             raise RefusedError(connection.host, Reason.CLUSTER, "this is another cluster")
         judge = self._roles.get(hello.role)
         if judge is None:
             raise RefusedError(connection.host, Reason.ROLE, f"nobody here serves a {hello.role}")
+        problem = disagreement(self._agreement, hello.agreement)
+        if problem is not None:
+            raise RefusedError(connection.host, Reason.SETTINGS, problem)
         if self._tls is not None:
             self._tls.check(connection, hello)
-        return self._welcome(), judge(connection, hello), self._bytes_max
+        welcome = msgspec.structs.replace(self._welcome(), version=version)
+        return welcome, judge(connection, hello), self._bytes_max
 
 
 class _Incoming(FrameConnection):

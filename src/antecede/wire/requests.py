@@ -24,7 +24,8 @@ from antecede.core.limits import DEPENDENCIES_MAX
 from antecede.core.message import Dependency, Seq, Source
 from antecede.wire.codec import RecordCodec
 
-#: The role a client names in its hello, and what it speaks. Changes with every change below.
+#: The role a client names in its hello, and what it speaks. The number goes up with every change below other than
+#: optional fields appended to a record.
 ROLE: Final = "client"
 SPEAKS: Final = "edge/3"
 
@@ -43,7 +44,7 @@ _Text: TypeAlias = Annotated[str, Meta(max_length=2048)]
 Seen: TypeAlias = Annotated[tuple[tuple[Source, _Number], ...], Meta(max_length=1 << 16)]
 
 
-class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Base of all."""
 
 

@@ -14,7 +14,7 @@ The same port answers clients: `listener.serve` says who takes connections of an
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from antecede.core import Packet, UsageError
@@ -23,8 +23,9 @@ from antecede.wire.admission import AdmissionLimits
 from antecede.wire.backoff import Backoff
 from antecede.wire.codec import Hello, PacketCodec, Welcome
 from antecede.wire.frames import FrameConnection, Owner
-from antecede.wire.handshake import greet
+from antecede.wire.handshake import VERSIONS, VersionRange, greet
 from antecede.wire.listener import Listener, Tls
+from antecede.wire.shapes import difference
 from antecede.wire.tcp_link import Link, Peer
 from antecede.wire.transport import Handler, Reason, Transport
 
@@ -64,12 +65,17 @@ class TcpTransport(Transport):
         tls: Tls | None = None,
         limits: TcpLimits | None = None,
         seed: str = "",
+        versions: VersionRange = VERSIONS,
+        agreement: Mapping[str, str] | None = None,
     ) -> None:
+        """`agreement`: settings on which all nodes must agree; a link is refused where their values differ."""
         super().__init__(node)
         self.codec = codec
         self.cluster = cluster
         self.incarnation = incarnation
         self.limits = limits or TcpLimits()
+        self.versions = versions
+        self.agreement = dict(agreement or {})
         #: Answers this port; `listener.serve` adds roles beside nodes.
         self.listener = Listener(
             self._welcome,
@@ -80,6 +86,8 @@ class TcpTransport(Transport):
             limits=self.limits.admission,
             counts=self.counts,
             bytes_max=codec.frame_bytes_max,
+            versions=versions,
+            agreement=self.agreement,
         )
         self.listener.serve("node", self._answer)
         #: Told of a node that claims our number: settling that is not a transport's business.
@@ -337,6 +345,10 @@ class TcpTransport(Transport):
             node=self.node,
             incarnation=self.incarnation,
             address="{}:{}".format(*self.address),
+            version=self.versions.latest,
+            oldest=self.versions.oldest,
+            agreement=self.agreement,
+            shapes=self.codec.shapes,
         )
         try:
             await greet(
@@ -359,7 +371,10 @@ class TcpTransport(Transport):
     def _answer(self, connection: FrameConnection, hello: Hello) -> Callable[[], Owner]:
         """A node dialled us."""
         if hello.speaks != self.codec.name:
-            raise RefusedError(connection.host, Reason.PACKETS, f"we speak {self.codec.name}")
+            raise RefusedError(connection.host, Reason.PACKETS, f"we speak {self.codec.name}, not {hello.speaks}")
+        problem = difference(self.codec.shapes, hello.shapes)
+        if problem is not None:
+            raise RefusedError(connection.host, Reason.PACKETS, problem)
         if hello.node < 0 or hello.node == self.node:
             if self.on_clash is not None:
                 self.on_clash(hello)

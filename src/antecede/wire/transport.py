@@ -48,6 +48,7 @@ class Reason(enum.StrEnum):
     CLUSTER = "cluster"
     VERSION = "version"
     PACKETS = "packets"  # another protocol, or other packets under its name
+    SETTINGS = "settings"  # a setting on which both ends must agree
     ROLE = "role"
     UNTRUSTED = "untrusted"  # certificate or token
     BUSY = "busy"  # too many connections

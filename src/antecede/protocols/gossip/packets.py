@@ -28,14 +28,14 @@ Want: TypeAlias = tuple[Topic, Source, Position, Position]
 Groups: TypeAlias = Annotated[tuple[Topic, ...], Meta(max_length=4096)]
 
 
-class Rumour(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class Rumour(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A message among brokers. `clock`: its Lamport clock, or the round in which it was published, which is one too."""
 
     message: Message
     clock: Position
 
 
-class Peer(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class Peer(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A broker and the groups it relays; `version` counts their changes."""
 
     node: Source
@@ -103,7 +103,7 @@ class Beat(Packet, frozen=True, gc=False, tag="gossip.beat"):
 # -- broker and subscriber ---------------------------------------------------------------------------------------------
 
 
-class Copy(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class Copy(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A message for a subscriber. `clock` is its Lamport clock, or the code of its round; `ages` only with rounds."""
 
     message: Message

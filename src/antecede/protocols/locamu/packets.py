@@ -22,7 +22,7 @@ Progress: TypeAlias = tuple[Number, Annotated[tuple[Number, ...], Meta(max_lengt
 Columns: TypeAlias = Annotated[dict[Source, Progress], Meta(max_length=LINK_COUNTERS_MAX)]
 
 
-class Data(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class Data(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A copy of a message on its way."""
 
     message: Message
@@ -37,7 +37,7 @@ class Data(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknow
     past: Ids
 
 
-class Interest(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class Interest(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """In which directions `node` knows members of `topic`; its own number among them says it is one."""
 
     node: Source
