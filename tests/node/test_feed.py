@@ -2,11 +2,13 @@
 
 import asyncio
 import random
+from pathlib import Path
 from typing import cast
 
 import msgspec
 import pytest
 
+from antecede import Node, StoppedError
 from antecede.core import Message
 from antecede.journal.batch import Batch
 from antecede.node.feed import Feed
@@ -16,6 +18,7 @@ from antecede.node.session import Session
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.wire.envelope import seal
 from antecede.wire.requests import TO_CLIENT, FromNode, Items, Order, Policy, Subscribe
+from tests.client.running import awaited
 
 FILTERS = ("a", "b/#")
 TOPICS = ("a", "b/1", "c")
@@ -165,3 +168,19 @@ def test_pieces_are_shared_by_readers_that_keep_up() -> None:
         assert all(piece is pieces[0] for piece in pieces)
 
     asyncio.run(play())
+
+
+@awaited
+async def test_a_feed_whose_reading_fails_ends_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task that reads for a feed is awaited by no one: what it dies of must reach the reader."""
+    async with Node(port=0, directory=tmp_path, recent_messages=1) as node, node.connect() as bus:
+        for number in range(10):
+            await bus.publish("t", b"%d" % number)
+
+        def fail(*_: object) -> None:
+            raise RuntimeError("for the test")
+
+        monkeypatch.setattr(node.hub.history, "older", fail)
+        with pytest.raises(StoppedError, match=r"failed to read for this feed \(RuntimeError: for the test\)"):
+            async with bus.subscribe("t", since="0") as feed:
+                await anext(feed)

@@ -37,7 +37,9 @@ async def test_the_page_follows_the_cluster(browser: Browser, pictures: Path, tm
         await cluster.kill(3)
         await shown(browser, STATES, lambda states: states == ["here", "up", "up", "down"])
         assert browser.complaints == []
-        assert {address.removeprefix(cluster.page) for address in browser.requests} <= {"", "status", "favicon.ico"}
+        assert {address.removeprefix(cluster.page) for address in browser.requests} <= {
+            *("", "page.css", "page.js", "status", "favicon.ico")
+        }
         browser.screenshot(pictures / "node.png", whole=True)
         await cluster.kill(0)
         await shown(browser, "document.getElementById('trouble').textContent", lambda words: "does not answer" in words)

@@ -306,6 +306,9 @@ class Bus:
             await self._dialler.redial(self)
         except AntecedeError as error:
             self._end(self._error or error)
+        except Exception as error:  # no one awaits this task: without an end, feeds and publications would wait
+            self._end(ConnectionLostError(f"dialling {self._dialler.where} failed ({type(error).__name__}: {error})"))
+            raise
 
     def _told(self, record: FromNode) -> None:
         if isinstance(record, Info):

@@ -11,6 +11,7 @@ manages what follows from these.
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -85,6 +86,13 @@ class Memory:
         if self._since >= _SHORTEN_AFTER and (self._shortening is None or self._shortening.done()):
             self._since = 0
             self._shortening = asyncio.create_task(journal.shorten_kept(self._shorten))
+            self._shortening.add_done_callback(partial(self._shortened, failed))
+
+    def _shortened(self, failed: Callable[[AntecedeError], None], task: "asyncio.Task[tuple[int, int]]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._broken:
+            self._broken = True
+            failed(error if isinstance(error, AntecedeError) else AntecedeError(str(error)))
 
     async def close(self) -> None:
         if self._shortening is not None:

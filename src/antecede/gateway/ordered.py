@@ -243,7 +243,15 @@ class OrderedBus:
             self._heard[manager] = asyncio.get_running_loop().time()
 
     async def _watch(self) -> None:
-        """Say that we are there, and notice which managers are not."""
+        """Send heartbeats, and suspect managers that send none. A broker that fails ends the bus, not only this."""
+        try:
+            await self._send_and_watch_beats()
+        except AntecedeError as error:
+            self._fail(error)
+        except Exception as error:  # a broker's library has errors of its own
+            self._fail(ProtocolError(f"the broker refused a heartbeat: {error}"))
+
+    async def _send_and_watch_beats(self) -> None:
         loop = asyncio.get_running_loop()
         while not self._closed:
             if self.number < self._managers and self._trouble is None:

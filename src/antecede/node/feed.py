@@ -12,6 +12,7 @@ its position is the node's, within one turn of the loop.
 """
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,8 @@ from antecede.wire.topics import TopicFilter
 if TYPE_CHECKING:
     from antecede.node.hub import Hub
     from antecede.node.session import Session
+
+log = logging.getLogger("antecede.node")
 
 #: Entries looked at before others get a turn, and messages put into one record.
 _STEP: Final = 512
@@ -159,6 +162,9 @@ class Feed:
             self.end("gap", str(gap), gap.after, gap.first)
         except (JournalError, StoppedError) as error:
             self.end("stopped", str(error))
+        except Exception as error:  # no one awaits this task: without an end the reader would wait for ever
+            log.exception("a feed of client %r has failed", self.session.name)
+            self.end("stopped", f"the node failed to read for this feed ({type(error).__name__}: {error})"[:2000])
         finally:
             self._reading = None
         self.catch_up()

@@ -1,25 +1,60 @@
 """A node over HTTP: `GET /` is a page to look at, `/health` 200 or 503, `/metrics` Prometheus text, `/status` JSON.
 
-One small request at a time and connection, answered and closed; bounded in size and time. It is for people and monitors
-on the same machine or network, tells no payloads and changes nothing.
+It is for people and monitors on the same machine or network, tells no payloads and changes nothing. HTTP is parsed by
+h11. A connection carries one request and is closed after the answer.
+
+Every cost of a stranger is bounded: bytes of a request's head, seconds until it is complete and its answer taken, and
+the number of connections. At that number a newcomer takes the place of the connection that has been open longest
+without a request: idle sockets cannot keep a monitor from its answer.
 """
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+import h11
 import msgspec
 
 from antecede.core import UsageError
+from antecede.node.metrics import CONTENT_TYPE, metrics
+from antecede.node.status import problems
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
 
-_REQUEST_BYTES_MAX: Final = 8192
-_TIMEOUT_S: Final = 5.0
+#: Bytes of a request line and its headers. Browsers send less than one kilobyte.
+_HEAD_BYTES_MAX: Final = 8192
+#: From the first byte of a connection to the last of its answer.
+_CONNECTION_S: Final = 5.0
+#: Connections at one time: a page, some monitors, and strangers.
 _CONNECTIONS_MAX: Final = 64
+
+_HEADERS: Final = (
+    (
+        "Content-Security-Policy",
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'",
+    ),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Cache-Control", "no-store"),
+    ("Connection", "close"),
+)
+
+_PAGES: Final = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
+
+
+class Answer(NamedTuple):
+    """What a request is answered with."""
+
+    status: int
+    body: str
+    kind: str = "text/plain; charset=utf-8"
 
 
 class HttpServer:
@@ -28,12 +63,15 @@ class HttpServer:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._server: asyncio.Server | None = None
-        self._open = 0
+        #: Those without a complete request, the one open longest first; and those that are being answered.
+        self._idle: dict[_Connection, None] = {}
+        self._answering: set[_Connection] = set()
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
+        loop = asyncio.get_running_loop()
         try:
-            self._server = await asyncio.start_server(self._serve, host, port, limit=_REQUEST_BYTES_MAX)
+            self._server = await loop.create_server(lambda: _Connection(self), host, port)
         except OSError as error:
             problem = f"cannot be listened on at {host} ({error})"
             raise UsageError("http_port", port, problem, "choose another, or 0 for any that is free") from None
@@ -42,124 +80,115 @@ class HttpServer:
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
+            for connection in [*self._idle, *self._answering]:
+                connection.abort()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._server.wait_closed(), 2.0)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+    # -- what connections tell -----------------------------------------------------------------------------------------
+
+    def opened(self, connection: "_Connection") -> bool:
+        """True: there is room for it."""
+        if len(self._idle) + len(self._answering) >= _CONNECTIONS_MAX:
+            oldest = next(iter(self._idle), None)
+            if oldest is None:
+                return False
+            oldest.abort()
+            self.closed(oldest)
+        self._idle[connection] = None
+        return True
+
+    def closed(self, connection: "_Connection") -> None:
+        self._idle.pop(connection, None)
+        self._answering.discard(connection)
+
+    def answer(self, connection: "_Connection", method: str, target: str) -> Answer:
+        self._idle.pop(connection, None)
+        self._answering.add(connection)
+        if method not in ("GET", "HEAD"):
+            return Answer(405, "only GET is answered\n")
+        path = target.partition("?")[0]
+        if path in _PAGES:
+            name, kind = _PAGES[path]
+            return Answer(200, _read(name), kind)
+        tell = _TELLS.get(path)
+        if tell is None:
+            return Answer(404, "there are /, /health, /metrics and /status\n")
+        return tell(self._node)
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: reads one request, writes one answer, closes."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES_MAX)
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if not self._server.opened(self):
+            self.abort()
+            return
+        self._deadline = asyncio.get_running_loop().call_later(_CONNECTION_S, self.abort)
+
+    def data_received(self, data: bytes) -> None:
+        if self._http.our_state is not h11.IDLE:
+            return  # the answer is on its way; nothing else is
+        self._http.receive_data(data)
         try:
-            async with asyncio.timeout(_TIMEOUT_S):
-                head = await reader.readuntil(b"\r\n\r\n") if self._open <= _CONNECTIONS_MAX else b""
-                writer.write(self._answer(head))
-                await writer.drain()
-        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
-            pass  # not a request; whoever sent it gets nothing
-        finally:
-            self._open -= 1
-            writer.close()
+            event = self._http.next_event()
+        except h11.RemoteProtocolError as error:
+            self._respond(Answer(error.error_status_hint, f"not a request: {error}\n"), bodiless=False)
+            return
+        if isinstance(event, h11.Request):
+            method, target = event.method.decode("ascii"), event.target.decode("ascii", "replace")
+            self._respond(self._server.answer(self, method, target), bodiless=method == "HEAD")
 
-    def _answer(self, head: bytes) -> bytes:
-        parts = head.split(b"\r\n", 1)[0].split(b" ")
-        if len(parts) != 3 or parts[0] not in (b"GET", b"HEAD"):
-            return _response(405, "only GET is answered\n")
-        path = parts[1].split(b"?", 1)[0]
-        if path == b"/health":
-            well = not self._node.driver.stopped.done()
-            return _response(200 if well else 503, "ok\n" if well else "stopped\n")
-        if path == b"/metrics":
-            return _response(200, metrics(self._node))
-        if path == b"/status":
-            told = self._node.status()
-            del told["journal"]  # where files are is for `antecede status`, which asks for a token
-            return _response(200, msgspec.json.encode(told).decode(), "application/json")
-        if path == b"/":
-            return _response(200, _page(), "text/html; charset=utf-8")
-        return _response(404, "there are /, /health, /metrics and /status\n")
+    def eof_received(self) -> bool:
+        return self._http.our_state is h11.DONE  # a half-closed connection still gets the rest of its answer
 
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._server.closed(self)
 
-@cache
-def _page() -> str:
-    return files("antecede.node").joinpath("page.html").read_text("utf-8")
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _respond(self, answer: Answer, *, bodiless: bool) -> None:
+        assert self._transport is not None
+        body = answer.body.encode()
+        headers = [("Content-Type", answer.kind), ("Content-Length", str(len(body))), *_HEADERS]
+        out = [self._http.send(h11.Response(status_code=answer.status, headers=headers))]
+        if not bodiless:
+            out.append(self._http.send(h11.Data(data=body)))
+        out.append(self._http.send(h11.EndOfMessage()))
+        self._transport.write(b"".join([data for data in out if data]))
+        self._transport.close()  # after what was written; `_deadline` bounds how long that may take
 
 
-def _response(status: int, body: str, kind: str = "text/plain; version=0.0.4; charset=utf-8") -> bytes:
-    data = body.encode()
-    words = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
-    head = (
-        f"HTTP/1.1 {status} {words[status]}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\n"
-        "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-        "connect-src 'self'\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
-    )
-    return head.encode() + data
+def _health(node: "Node") -> Answer:
+    found = problems(node)
+    return Answer(503 if found else 200, "".join(f"{problem}\n" for problem in found) or "ok\n")
 
 
-_HELP: Final = {
-    "published_total": "Messages clients of this node published.",
-    "delivered_total": "Messages this node delivered, its own included.",
-    "dropped_total": "Messages left out of feeds by their policy.",
-    "held_total": "Messages that waited for what they depend on.",
-    "held_seconds_total": "How long these waited, altogether.",
-    "held": "Messages that wait now.",
-    "position": "Position of the last delivery.",
-    "clients": "Connected clients.",
-    "feeds": "Open feeds.",
-    "feeds_behind": "Feeds whose reader lags.",
-    "feed_lag_max": "Deliveries the last of them is behind.",
-    "members_up": "Nodes of the cluster that are up, this one included.",
-    "members_down": "Nodes of the cluster that are down.",
-    "link_packets_sent_total": "Packets sent to other nodes.",
-    "link_packets_received_total": "Packets received from other nodes.",
-    "link_bytes_sent_total": "Bytes sent to other nodes.",
-    "link_bytes_received_total": "Bytes received from other nodes.",
-    "link_overflow_total": "Packets dropped because a node took them too slowly.",
-    "client_bytes_sent_total": "Bytes sent to clients.",
-    "client_bytes_received_total": "Bytes received from clients.",
-    "refused_total": "Connections and requests refused, by reason.",
+def _status(node: "Node") -> Answer:
+    told = node.status()
+    del told["journal"]  # where files are is for `antecede status`, which asks for a token
+    return Answer(200, msgspec.json.encode(told).decode(), "application/json")
+
+
+_TELLS: Final[dict[str, Callable[["Node"], Answer]]] = {
+    "/health": _health,
+    "/metrics": lambda node: Answer(200, metrics(node), CONTENT_TYPE),
+    "/status": _status,
 }
 
 
-def metrics(node: "Node") -> str:
-    """Prometheus's text format, version 0.0.4."""
-    status = node.status()
-    counts = status["counts"]
-    states = [member["state"] for member in status["members"]]
-    values: dict[str, float] = {
-        "published_total": counts["published"],
-        "delivered_total": counts["delivered"],
-        "dropped_total": counts["dropped"],
-        "held_total": counts["held"],
-        "held_seconds_total": counts["held_us"] / 1_000_000,
-        "held": status["held"],
-        "position": status["position"],
-        "clients": status["clients"],
-        "feeds": status["feeds"],
-        "feeds_behind": status["behind"],
-        "feed_lag_max": status["lag_max"],
-        "members_up": sum([state in ("up", "here") for state in states]),
-        "members_down": states.count("down"),
-        "link_packets_sent_total": counts["packets_sent"],
-        "link_packets_received_total": counts["packets_received"],
-        "link_bytes_sent_total": counts["bytes_sent"],
-        "link_bytes_received_total": counts["bytes_received"],
-        "link_overflow_total": counts["overflow"],
-        "client_bytes_sent_total": counts["client_bytes_sent"],
-        "client_bytes_received_total": counts["client_bytes_received"],
-    }
-    lines: list[str] = []
-    for name, value in values.items():
-        lines += _described(name)
-        lines.append(
-            f'antecede_{name}{{node="{node.slot}"}} {value:g}'
-            if value % 1
-            else f'antecede_{name}{{node="{node.slot}"}} {int(value)}'
-        )
-    lines += _described("refused_total")
-    for reason, count in sorted(status["refused"].items()):
-        label = reason.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
-        lines.append(f'antecede_refused_total{{node="{node.slot}",reason="{label}"}} {count}')
-    return "\n".join(lines) + "\n"
-
-
-def _described(name: str) -> list[str]:
-    kind = "counter" if name.endswith("_total") else "gauge"
-    return [f"# HELP antecede_{name} {_HELP[name]}", f"# TYPE antecede_{name} {kind}"]
+@cache
+def _read(name: str) -> str:
+    return files("antecede.node").joinpath(name).read_text("utf-8")

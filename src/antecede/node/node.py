@@ -14,9 +14,9 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from antecede.core import Message, UsageError
 from antecede.core.errors import JournalError, RefusedError, StoppedError
@@ -26,7 +26,6 @@ from antecede.node.bulk.service import BulkService
 from antecede.node.config import NodeConfig, make_config
 from antecede.node.driving import NodeDriver, Replicas
 from antecede.node.history import History
-from antecede.node.http import HttpServer
 from antecede.node.hub import Hub
 from antecede.node.joining import ROLE as ROSTER
 from antecede.node.joining import Introduction
@@ -35,6 +34,7 @@ from antecede.node.protocol import DOMAIN, OVERLAYS, diagnosed
 from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
 from antecede.node.status import node_status
+from antecede.node.tasks import SupervisedTasks
 from antecede.wire.codec import Hello, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.listener import Listener, Tls
@@ -44,6 +44,9 @@ from antecede.wire.requests import SPEAKS as CLIENT_SPEAKS
 from antecede.wire.security.tokens import ANYBODY, Grants, TokenFile
 from antecede.wire.tcp import TcpTransport
 from antecede.wire.transport import Counts, Reason, Transport
+
+if TYPE_CHECKING:
+    from antecede.node.http import HttpServer
 
 log = logging.getLogger("antecede.node")
 
@@ -89,6 +92,7 @@ class Node:
         self.hub: Hub
         self.roster: Roster
         self.http: HttpServer | None = None
+        self.tasks = SupervisedTasks()
         self.bulk = BulkService(self)
         self.journal: Journal | None = None
         #: Reaches the other nodes within the process; None: over TCP.
@@ -99,9 +103,10 @@ class Node:
         self.ready = False
         self._closed = False
         self._taking: asyncio.Future[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
         self._unstamped = 0
         self._waiting: list[Callable[[], None]] = []
+        #: Since when publishers have been waiting, by the loop's clock; None: none waits.
+        self.busy_since: float | None = None
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -153,11 +158,13 @@ class Node:
         await self._run(incarnation)
         if self._network is None:
             self.neighbours.introduce(introduction, me)
-            self._task(self.neighbours.keep_in_touch())
-        await self._join_domain()
+            self.tasks.start("compares rosters", self.neighbours.keep_in_touch())
         if config.http_port is not None:
+            from antecede.node.http import HttpServer  # noqa: PLC0415 - its libraries load slowly, and few ask for it
+
             self.http = HttpServer(self)
             await self.http.start(config.host, config.http_port)
+        await self._join_domain()
         await self.bulk.start()
         self.ready = True
         log.info("node %d (%s) of %s at %s", self.slot, self.name, config.cluster, self.url)
@@ -235,7 +242,7 @@ class Node:
             self.hub.settled = lambda: process.delivered(self.domain)
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.domain)
-        self._task(self._upkeep())
+        self.tasks.start("applies retention", self._upkeep())
 
     async def _join_domain(self) -> None:
         """Return when this node takes what is published."""
@@ -275,8 +282,6 @@ class Node:
         self.ready = False
         for session in list(self.sessions):
             session.say_goodbye()
-        if self.http is not None:
-            await self.http.close()
         await self.bulk.close()
         with contextlib.suppress(StoppedError):
             await self.driver.close()
@@ -288,17 +293,15 @@ class Node:
         self._closed = True
         self.driver.abort()
         self.listener.abort()
-        for task in self._tasks:
-            task.cancel()
+        self.tasks.cancel()
         self.bulk.abort()
         if self.journal is not None:
             self.journal.abort()
 
     async def _give_up(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self.http is not None:
+            await self.http.close()
+        await self.tasks.close()
         if hasattr(self, "listener"):
             self.listener.abort()
             self.transport.abort()
@@ -389,15 +392,17 @@ class Node:
 
     def when_free(self, do: Callable[[], None]) -> None:
         if not self._waiting:
-            self._task(self._free())
+            self.tasks.start("wakes waiting publishers", self._free())
         self._waiting.append(do)
 
     async def _free(self) -> None:
+        self.busy_since = asyncio.get_running_loop().time()
         while self.busy:
             await self.hub.relieved()
             await self.transport.relieved()
             if self._unordered >= _UNSTAMPED_MAX:
                 await asyncio.sleep(0.005)
+        self.busy_since = None
         waiting, self._waiting = self._waiting, []
         for do in waiting:
             do()
@@ -470,8 +475,3 @@ class Node:
             if self.hub.position - shortened >= self.config.shorten_every:
                 shortened = self.hub.position
                 await journal.shorten_kept(lambda kept: self.overlay.compact(kept, self.slot, self.config))
-
-    def _task(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)

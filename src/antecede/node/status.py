@@ -1,10 +1,15 @@
 """What a node tells of itself: for `antecede status`, the status table of a local cluster, and metrics."""
 
+import asyncio
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
+
+
+#: A node whose publishers wait for longer is not healthy: back-pressure passes within seconds.
+BUSY_S: Final = 30.0
 
 
 def node_status(node: "Node") -> dict[str, Any]:
@@ -40,6 +45,7 @@ def node_status(node: "Node") -> dict[str, Any]:
         "behind": sum([not feed.live for feed in hub.feeds]),
         "lag_max": max([hub.position - feed.position for feed in hub.feeds if not feed.live], default=0),
         "busy": node.busy,
+        "problems": problems(node),
         "counts": {
             "published": hub.counts.published,
             "delivered": hub.counts.delivered,
@@ -57,6 +63,30 @@ def node_status(node: "Node") -> dict[str, Any]:
         },
         "refused": dict(links.refused) | {f"request: {kind}": count for kind, count in hub.counts.refused.items()},
     }
+
+
+def problems(node: "Node") -> list[str]:
+    """What keeps the node from its work, in words; nothing: it is healthy."""
+    found = []
+    stopped = node.driver.stopped
+    if stopped.done():
+        error = None if stopped.cancelled() else stopped.exception()
+        found.append("stopped" if error is None else f"stopped: {error}")
+    elif not node.ready:
+        found.append("is starting or stopping, and takes no clients")
+    found += [f"the task that {name} has failed: {error}" for name, error in node.tasks.failures.items()]
+    since = node.busy_since
+    if since is not None and (waited_s := asyncio.get_running_loop().time() - since) > BUSY_S:
+        found.append(f"publishers have been waiting for {waited_s:.0f} s: {_why_busy(node)}")
+    return found
+
+
+def _why_busy(node: "Node") -> str:
+    if node.hub.jammed:
+        return "readers lag, and there is no journal to serve them from later"
+    if node.transport.congested:
+        return "another node takes packets too slowly"
+    return "messages have no place in the order yet; see that a majority of the managers is up"
 
 
 def _state(slot: int, own: int, members: frozenset[int], down: frozenset[int], left: bool) -> str:

@@ -5,6 +5,7 @@ otherwise they hold only what the filters take, which the grants must cover.
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+log = logging.getLogger("antecede.node")
 
 
 class BulkService:
@@ -142,6 +145,9 @@ class BulkSession:
             answer = Failed("waiting", str(error)[:2000])
         except AntecedeError as error:
             answer = Failed("usage" if isinstance(error, UsageError) else "stopped", str(error)[:2000])
+        except Exception as error:  # no one awaits this task: without an answer the client would wait
+            log.exception("a question of bulk client %r has failed", self._name)
+            answer = Failed("stopped", f"the node failed to answer ({type(error).__name__}: {error})"[:2000])
         finally:
             self._task = None
         data = TO_CALLER.frame(answer)
