@@ -132,7 +132,7 @@ def test_a_stamp_names_each_source_once_at_its_latest(clock: type[Frontier] | ty
 
 def test_a_frontier_leaves_only_so_much_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """When it looks at what was delivered changes nothing about what it says, and what it notes is bounded."""
-    monkeypatch.setattr(clocks, "_LEFT_FOR_LATER", 4)
+    monkeypatch.setattr(clocks, "_COLLECTED_MAX", 4)
     me, *others = talkers(4, Frontier)
     for _ in range(30):
         for other in others:
@@ -140,7 +140,7 @@ def test_a_frontier_leaves_only_so_much_for_later(monkeypatch: pytest.MonkeyPatc
             for talker in (me, *others):
                 if talker is not other:
                     talker.deliver(message)
-            assert len(me.clock._noted) < 3 * 4  # type: ignore[attr-defined]
+            assert len(me.clock._collected) < 3 * 4  # type: ignore[attr-defined]
     assert me.publish().deps == ((3, 30),)  # the last one covers all the others
 
 

@@ -63,7 +63,7 @@ async def test_what_it_does_not_offer_is_refused(tmp_path: Path) -> None:
     [
         ({"overlay": "locamu", "slots": 3, "graph": "0-1,1-2,2-0"}, "closes the cycle"),
         ({"overlay": "locamu", "slots": 4, "graph": "0-1,2-3"}, "is not connected"),
-        ({"overlay": "locamu", "slots": 3, "f": 2}, "fewer than two would be left"),
+        ({"overlay": "locamu", "slots": 3, "f": 2}, "would leave fewer than two"),
         ({"overlay": "bus"}, "is not known"),
     ],
 )

@@ -1,7 +1,7 @@
-"""The pure core: what every protocol, the simulator and the live system agree on.
+"""Types and rules that every protocol, the simulator and the live system share.
 
-Nothing below this package touches a clock, a socket, a thread, a file or the global random generator;
-time and randomness come in as arguments. That is what makes a failure replayable from its seed.
+No module here touches a clock, a socket, a thread, a file or the global random generator. Time and randomness come in
+as arguments, so a failure can be replayed from its seed.
 """
 
 from antecede.core.clocks import Frontier, VectorClock

@@ -1,7 +1,7 @@
-"""Choices written as text: `name` or `name:key=value,key=value`, checked against a typed record.
+"""Parses choices written as `name` or `name:key=value,key=value` into typed records.
 
-Networks, workloads, faults and protocol options are all such records, so the command line, a sweep's grid and a file
-speak one language, and a mistake is answered with what there is to choose from.
+Networks, workloads, faults and protocol options are such records. The command line, a sweep's grid and a file therefore
+use one notation, and an error lists the valid names or keys.
 """
 
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from antecede.core.errors import UsageError
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of everything that can be chosen by name. Its fields are the keys, their defaults the usual values."""
+    """Base of the records that can be chosen by name. Fields are the keys; their defaults are the usual values."""
 
 
 C = TypeVar("C", bound=Choice)
 
 
 def parse(what: str, text: str, choices: Mapping[str, type[C]]) -> C:
-    """The record `text` describes, for instance ``normal:mean=100,sd=25``."""
+    """Parse `text`, for instance ``normal:mean=100,sd=25``, into the record of that name."""
     name, _, rest = text.partition(":")
     chosen = choices.get(name)
     if chosen is None:
@@ -35,7 +35,7 @@ def parse(what: str, text: str, choices: Mapping[str, type[C]]) -> C:
 
 
 def convert(what: str, text: str, values: Mapping[str, object], name: str, chosen: type[C]) -> C:
-    """`values` as a record of type `chosen`, or an error that names the key."""
+    """Convert `values` to a record of type `chosen`. The error names the wrong key."""
     try:
         return msgspec.convert(values, chosen, strict=False)
     except msgspec.ValidationError as error:
@@ -44,7 +44,7 @@ def convert(what: str, text: str, values: Mapping[str, object], name: str, chose
 
 
 def example(name: str, chosen: type[Choice]) -> str:
-    """A choice with its usual values, as one would write it."""
+    """The choice as text, with its default values."""
     pairs = ",".join(
         f"{field.name}={_plain(field.default)}" for field in msgspec.structs.fields(chosen) if not field.required
     )

@@ -1,14 +1,15 @@
-"""Stampers: what a message must carry so that others can tell what it depends on.
+"""Clocks compute the dependencies that a message carries.
 
-Both answer the same two questions, `stamp` (what does my next message depend on?) and `observe` (I delivered this),
-and differ in how much of the causal past they name (thesis 3.3.3, Figure 3.1):
+Each clock has two operations. `stamp` returns the dependencies of the message published now; `observe` counts a message
+as delivered here. The clocks differ in how much of the causal past they name (thesis 3.3.3, Figure 3.1):
 
-* `VectorClock` names every source whose count changed since one's own last message (Birman's compression, thesis
-  3.3.3): direct and indirect dependencies, which is what causal aggregation needs to see further back.
-* `Frontier` names immediate predecessors only (Prakash's causal barrier, thesis 2.2.3): the fewest entries that
-  still order everything, since a predecessor has waited for its own predecessors.
+* `VectorClock` names every source whose count changed since this node's last message (Birman's compression, thesis
+  3.3.3). These are direct and indirect dependencies; causal aggregation needs both.
+* `Frontier` names immediate predecessors only (Prakash's causal barrier, thesis 2.2.3). These suffice for causal
+  order, since each predecessor waits for its own predecessors.
+* `DomainFrontier` and `GroupVectors` are the same two for several topics.
 
-Entries are for one topic; neither names the source's own previous message, which its number implies.
+A stamp never names the source's own previous message on the topic: the sequence number implies it.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,14 +19,14 @@ from antecede.core.message import Dependency, Message
 
 
 class Stamper(Protocol):
-    """What a protocol asks of a clock."""
+    """What a protocol asks of a clock for one topic."""
 
     def stamp(self) -> tuple[Dependency, ...]:
-        """The dependencies of the message published now; from here on, that message is the past."""
+        """Return the dependencies of the message published now. Later messages depend on that message."""
         ...
 
     def observe(self, message: Message) -> None:
-        """`message` was delivered here: what is published next depends on it."""
+        """Count `message` as delivered here: later messages depend on it."""
         ...
 
 
@@ -42,8 +43,8 @@ class DomainClock(Protocol):
 class VectorClock:
     """A sparse vector clock that stamps only the entries changed since the last stamp.
 
-    A receiver needs no decoding: messages of one source are delivered and forwarded in order, so whatever an
-    unchanged entry stands for was already waited for by that source's previous message.
+    A receiver need not decode it. Messages of one source are delivered and forwarded in order, so the source's previous
+    message has already waited for every entry that is left out.
     """
 
     __slots__ = ("_changed", "_stamped")
@@ -65,23 +66,23 @@ class VectorClock:
         self._changed[message.source] = message.seq
 
 
-#: How many deliveries a frontier leaves for later, at most.
-_LEFT_FOR_LATER = 1024
+#: How many deliveries a frontier may collect before it computes what they cover.
+_COLLECTED_MAX = 1024
 
 
 class Frontier:
-    """The immediate predecessors of what would be published next, on one topic.
+    """The immediate predecessors, on one topic, of the message that this node would publish next.
 
-    Deliveries are only noted, and looked at together when somebody asks: a node hears many messages for one of its own,
-    and what they cover is found several times as fast in one go as by a visit for each.
+    `observe` only collects deliveries; `entries` computes what they cover. A node delivers many messages for each one
+    it publishes, and one pass over many is several times as fast as a pass for each.
     """
 
-    __slots__ = ("_ahead", "_noted")
+    __slots__ = ("_ahead", "_collected")
 
     def __init__(self) -> None:
         self._ahead: dict[int, int] = {}
-        #: Deliveries not looked at yet: source, seq, dependencies, source, seq, …
-        self._noted: list[Any] = []
+        #: Deliveries not processed yet: source, seq, dependencies, source, seq, …
+        self._collected: list[Any] = []
 
     def __len__(self) -> int:
         return len(self.entries())
@@ -92,14 +93,14 @@ class Frontier:
         return entries
 
     def observe(self, message: Message) -> None:
-        """`message` covers what it depended on, and its source's earlier ones."""
-        noted = self._noted
-        noted += (message.source, message.seq, message.deps)
-        if len(noted) >= 3 * _LEFT_FOR_LATER:
-            self._look()
+        """Count `message` as delivered. It covers its dependencies and its source's earlier messages."""
+        collected = self._collected
+        collected += (message.source, message.seq, message.deps)
+        if len(collected) >= 3 * _COLLECTED_MAX:
+            self._process()
 
     def read(self, source: int, seq: int, deps: tuple[Dependency, ...] = ()) -> None:
-        """In place of `observe` for a client, who may have read a later message of the source on another feed."""
+        """`observe` for a client, which may have read a later message of the source on another feed."""
         ahead = self._ahead
         if deps and ahead:
             for before, last in deps:
@@ -109,34 +110,34 @@ class Frontier:
             ahead[source] = seq
 
     def entries(self) -> tuple[Dependency, ...]:
-        if self._noted:
-            self._look()
+        if self._collected:
+            self._process()
         return tuple(self._ahead.items())
 
     def stamp_for(self, node: int) -> tuple[Dependency, ...]:
-        """`stamp` for a message that `node` numbers: it knows its own messages, so they are not named."""
+        """`stamp` for a message that `node` will number: leave out `node`'s own messages, which it knows."""
         return tuple([entry for entry in self.stamp() if entry[0] != node])
 
     def put_back(self, entries: Iterable[Dependency]) -> None:
-        """What a stamp took, when the stamped message came to nothing: it covers nothing then."""
+        """Undo a `stamp` whose message was not published: its entries are predecessors again."""
         for source, seq in entries:
             self._ahead[source] = max(seq, self._ahead.get(source, 0))
 
-    def _look(self) -> None:
-        ahead, noted = self._ahead, iter(self._noted)
-        for source, seq, deps in zip(noted, noted, noted, strict=True):
+    def _process(self) -> None:
+        ahead, fields = self._ahead, iter(self._collected)
+        for source, seq, deps in zip(fields, fields, fields, strict=True):
             for before, last in deps:
                 if before in ahead and ahead[before] <= last:
                     del ahead[before]
             ahead[source] = seq
-        self._noted.clear()
+        self._collected.clear()
 
 
 class UnprunedFrontier(Frontier):
-    """A frontier that forgets nothing: the last message of everyone heard since one's own last stamp.
+    """A frontier that never removes covered entries: the last message of every source since this node's last stamp.
 
-    What thesis Algorithm 4 does in effect: CHECKCB empties the barrier it is given, so that line 94 takes nothing
-    away. Order holds all the same; barriers are about twice as large.
+    Printed rule (thesis Algorithm 4): CHECKCB empties the barrier it is given, so line 94 removes nothing → barriers
+    are about twice as large, though order holds → `Frontier` removes them. This class exists to compare the two.
     """
 
     __slots__ = ()
@@ -146,15 +147,14 @@ class UnprunedFrontier(Frontier):
 
 
 class DomainFrontier:
-    """The frontier of a causal domain of several topics: for each topic, the maximal elements of one's causal past.
+    """The frontier of a causal domain: for each topic, the maximal elements of this node's causal past.
 
-    An entry for topic A goes only when a later message *on A* covers it, since a reader of A alone never sees the
-    message on B that would have covered it (DESIGN, "Several topics"). Entries of topics one does not take are passed
-    on: they come and go with the messages of others.
+    Only a later message on A covers an entry of topic A, since a reader of A alone never sees the message on B that
+    depends on it. The frontier also carries entries of topics that this node does not take, for other readers.
 
-    Where a topic stands for several groups (`groups_of`) and is read by whoever takes one of them, a message on B
-    covers entries of A as well if A's groups are among B's: whoever takes A takes B, as long as it takes A. Two
-    messages that cover an entry for a part of its groups each do not: a reader may have left one and come to another.
+    A topic may stand for several groups (`groups_of`), and is then read by every node that takes one of them. A message
+    on B also covers entries of A if A's groups are among B's, since every reader of A also reads B. Two messages that
+    cover only some of the groups each do not add up: a reader may have left one group and joined another.
     """
 
     __slots__ = ("_ahead", "_groups_of", "_node")
@@ -168,15 +168,15 @@ class DomainFrontier:
         return sum(map(len, self._ahead.values()))
 
     def ahead(self, topic: str) -> tuple[Dependency, ...]:
-        """The maximal elements on `topic` of what this node has seen, taken or passed on."""
+        """The maximal elements on `topic` of this node's causal past, whether it takes the topic or not."""
         return tuple(self._ahead.get(topic, {}).items())
 
     def entries(self) -> tuple[tuple[str, int, int], ...]:
-        """The same of all topics."""
+        """The maximal elements on all topics."""
         return tuple([(topic, *entry) for topic, ahead in self._ahead.items() for entry in ahead.items()])
 
     def stamp(self, topic: str, seq: int) -> tuple[tuple[Dependency, ...], tuple[tuple[str, int, int], ...]]:
-        """What the message published now, `seq` of this node on `topic`, depends on: on its topic, and across."""
+        """Return the dependencies of this node's message `seq` on `topic`: on that topic, and on other topics."""
         node = self._node
         here = self._ahead.get(topic, {})
         deps = tuple([entry for entry in here.items() if entry[0] != node])
@@ -195,28 +195,28 @@ class DomainFrontier:
         return deps, across
 
     def observe(self, message: Message, known: Callable[[str, int, int], bool]) -> None:
-        """`message` was delivered here. `known` tells of which entries this node itself delivered the message."""
+        """Count `message` as delivered here. `known` says of an entry whether this node delivered its message."""
         here = self._ahead.setdefault(message.topic, {})
         for source, seq in message.deps:
             if here.get(source, 0) and here[source] <= seq:
                 del here[source]
         here[message.source] = message.seq
         for topic, source, seq in message.across:
-            # What was delivered here is in the frontier already, or something later covers it.
+            # An entry delivered here is in the frontier already, or a later one covers it.
             if not known(topic, source, seq):
                 self.merge([(topic, source, seq)])
             if self._groups_of is not None:
                 self._cover(message.topic, topic, source, seq)
 
     def merge(self, entries: Iterable[tuple[str, int, int]]) -> None:
-        """Count these among what lies before whatever is published next."""
+        """Make these entries predecessors of the next message."""
         for topic, source, seq in entries:
             ahead = self._ahead.setdefault(topic, {})
             if ahead.get(source, 0) < seq:
                 ahead[source] = seq
 
     def _cover(self, by: str, topic: str, source: int, seq: int) -> None:
-        """A message on `by` depends on this entry: whoever takes both need not be told of it again."""
+        """Drop the entry, on which a message on `by` depends, if every reader of its topic also reads `by`."""
         assert self._groups_of is not None
         ahead = self._ahead.get(topic, {})
         if 0 < ahead.get(source, 0) <= seq and self._groups_of(topic) <= self._groups_of(by):
@@ -224,10 +224,10 @@ class DomainFrontier:
 
 
 class GroupVectors:
-    """The whole of it: by topic, how many messages of each source are in one's causal past (Birman et al. 1991).
+    """Vector clocks for groups: by topic and source, how many messages are in the causal past (Birman et al. 1991).
 
-    For systems whose members and groups are few and known beforehand. Stamps like a `DomainFrontier`, with every entry
-    it has in the place of the immediate predecessors.
+    For systems whose members and groups are few and known beforehand. It stamps like a `DomainFrontier`, but with all
+    its entries instead of the immediate predecessors.
     """
 
     __slots__ = ("_counts", "_node")

@@ -1,13 +1,13 @@
-"""One root for every error this package raises on purpose.
+"""Every error that antecede raises on purpose, below one root.
 
-Rules of this file: an error says what was wrong, with which value, and what to do about it, in one line.
-`UsageError` is the caller's mistake (an option, a file, an argument); `ProtocolError` is a peer's (a frame,
-a packet); `LimitError` is a bound that was reached. Anything else that escapes is a bug of ours.
+Rule of this file: an error says in one line what was wrong, with which value, and what to do about it. A `UsageError`
+is the caller's mistake (an option, a file, an argument), a `ProtocolError` a peer's (a frame, a packet), a `LimitError`
+a bound that was reached. Any other exception that escapes is a bug in antecede.
 """
 
 from typing import Final
 
-#: What to do about a refusal, by its reason (`transport.Reason`), where that is not for the node alone to know.
+#: What to do about a refusal, by its reason (`wire.transport.Reason`), where the client or operator can do something.
 _REMEDIES: Final = {
     "untrusted": "show a token or certificate it knows",
     "cluster": "name the cluster it belongs to",
@@ -17,11 +17,11 @@ _REMEDIES: Final = {
 
 
 class AntecedeError(Exception):
-    """The root: `except AntecedeError` catches everything antecede raises on purpose."""
+    """The root of all errors: `except AntecedeError` catches everything antecede raises on purpose."""
 
 
 class UsageError(AntecedeError, ValueError):
-    """Something the caller passed cannot be used. Nothing was done."""
+    """A value that the caller passed cannot be used. Nothing was done."""
 
     def __init__(self, field: str, value: object, problem: str, remedy: str) -> None:
         self.field = field
@@ -41,11 +41,11 @@ class MissingExtraError(AntecedeError):
 
 
 class ProtocolError(AntecedeError):
-    """A peer sent something the protocol does not allow. Its packet was refused and changed nothing."""
+    """A peer sent a packet that the protocol does not allow. The packet was refused and changed nothing."""
 
 
 class LimitError(AntecedeError):
-    """A stated bound was reached (see `core.limits`). The operation did not happen."""
+    """A bound of `core.limits` was reached. The operation did not happen."""
 
     def __init__(self, what: str, value: int, limit: int, remedy: str) -> None:
         self.what = what
@@ -55,7 +55,7 @@ class LimitError(AntecedeError):
 
 
 class RefusedError(AntecedeError):
-    """The other side answered and said no. Trying again changes nothing unless `reason` is one that passes."""
+    """The other side refused the connection. A retry helps only if the cause named by `reason` is temporary."""
 
     def __init__(self, who: str, reason: str, detail: str = "") -> None:
         self.who = who
@@ -66,7 +66,7 @@ class RefusedError(AntecedeError):
 
 
 class UnreachableError(AntecedeError):
-    """Nobody answered at an address, or what answered was not antecede. Nothing was sent."""
+    """No antecede node answered at an address. Nothing was sent."""
 
     def __init__(self, who: str, problem: str) -> None:
         self.who = who
@@ -79,7 +79,7 @@ class StoppedError(AntecedeError):
 
 
 class JournalError(AntecedeError):
-    """A journal cannot be opened or written. `path` says which, the message what to do."""
+    """The journal at `path` cannot be opened or written. The text says what to do."""
 
     def __init__(self, path: str, problem: str, remedy: str) -> None:
         self.path = path
@@ -89,9 +89,9 @@ class JournalError(AntecedeError):
 
 
 class GapError(AntecedeError):
-    """What lies after a cursor is no longer there: told, never skipped in silence.
+    """Messages after a cursor can no longer be read. The reader is told instead of skipping them.
 
-    `after` is the position asked for, `first` the first one that can still be read.
+    `after` is the position asked for, `first` the first position that can still be read.
     """
 
     def __init__(self, after: int, first: int) -> None:
@@ -104,11 +104,11 @@ class GapError(AntecedeError):
 
 
 class ConnectionLostError(AntecedeError):
-    """The node went away and could not be reached again in time. Feeds and publications end with this."""
+    """The connection to the node was lost and not restored in time. Feeds and publications end with this error."""
 
 
 class PublishError(AntecedeError):
-    """A publication was not acknowledged. `may_arrive` says whether it may be delivered all the same."""
+    """A publication was not acknowledged. `may_arrive` says whether the message may still be delivered."""
 
     def __init__(self, problem: str, *, may_arrive: bool) -> None:
         self.may_arrive = may_arrive
@@ -117,7 +117,7 @@ class PublishError(AntecedeError):
 
 
 class DeniedError(AntecedeError):
-    """The node knows this client and does not let it do that. Nothing was done."""
+    """The client's token does not grant the operation. Nothing was done."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -125,11 +125,11 @@ class DeniedError(AntecedeError):
 
 
 class SlowReaderError(AntecedeError):
-    """The feed was opened with policy "disconnect", and its reader fell behind."""
+    """The reader of a feed with policy "disconnect" fell behind, and the feed ended."""
 
 
 class LostHistoryError(AntecedeError):
-    """The node was started anew without a journal: what was published while this feed was away is lost.
+    """The node restarted without a journal: messages published while this feed was disconnected are lost.
 
-    Open the feed again to read on from now.
+    Open the feed again to read from now on.
     """

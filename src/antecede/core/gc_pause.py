@@ -1,4 +1,4 @@
-"""Python's collector of cycles, off for a while."""
+"""Pauses Python's cyclic garbage collector."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """For work that makes objects by the million, none of them in a cycle: looking for cycles costs up to a fifth."""
+    """Pause garbage collection for work that makes millions of objects without cycles. It costs up to a fifth there."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,12 +1,10 @@
 """Messages and their names.
 
-A message is named by `(topic, source, seq)`. `seq` counts from 1 for each source on each topic without holes,
-so a reader of one topic sees a gap by the number alone, whatever else the source publishes elsewhere. Only
-published messages consume it.
+`(topic, source, seq)` names a message. The sequence number `seq` counts from 1 for each source on each topic, without
+holes, so a reader of one topic sees a gap from the numbers alone. Only published messages consume a number.
 
-A message carries its *dependencies*: what must be delivered before it. Which dependencies these are (changed
-vector-clock entries, immediate predecessors, …) is the stamper's business (`core.clocks`); that they are waited
-for is the gate's (`core.gate`).
+A message carries its *dependencies*: the messages that must be delivered before it. Clocks choose them (`core.clocks`:
+changed vector-clock entries, immediate predecessors, …); the gate waits for them (`core.gate`).
 """
 
 from typing import Annotated, NamedTuple, TypeAlias
@@ -16,8 +14,8 @@ from msgspec import Meta
 
 from antecede.core.limits import CUBE_DIMENSION_MAX, DEPENDENCIES_MAX, TOPIC_BYTES_MAX
 
-#: Checked where a record is decoded, not where it is made: what comes off a wire is not to be believed. 2**63 − 1 is
-#: what a journal can store.
+#: Checked where a record is decoded from the wire, not where it is made. 2**63 − 1 is the largest number that a journal
+#: can store.
 Source: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << CUBE_DIMENSION_MAX)]
 Seq: TypeAlias = Annotated[int, Meta(ge=1, le=(1 << 63) - 1)]
 Topic: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)]
@@ -27,7 +25,7 @@ Dependency: TypeAlias = tuple[Source, Seq]
 
 
 class TopicMessageId(NamedTuple):
-    """The name of a message: stable, comparable, readable."""
+    """The name of a message, as protocols and the audit use it."""
 
     topic: str
     source: int
@@ -38,20 +36,20 @@ class TopicMessageId(NamedTuple):
 
 
 class Message(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """What an application published, as it travels. Immutable, shared by every packet that carries it.
+    """A published message. It is immutable and shared by every packet that carries it.
 
-    On a wire it is an array, not a map: field names would cost as many bytes as a short payload. A later version may
-    append optional fields; a node that does not know them passes the message on without them.
+    On the wire it is an array, not a map: field names would cost as many bytes as a short payload. A later version may
+    append optional fields; a node that does not know them forwards the message without them.
     """
 
     topic: Topic
     source: Source
     seq: Seq
-    #: What must be delivered before it on its own topic; the message's own predecessor (seq − 1) is implied.
+    #: Messages on the same topic that must be delivered before it. Its source's previous message (seq − 1) is implied.
     deps: Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
     payload: bytes = b""
-    #: What must be delivered before it on other topics of its causal domain, by those who take them: (topic, source,
-    #: seq) each. Who does not take a topic passes its entries on (`core.clocks.DomainFrontier`).
+    #: Messages on other topics of its causal domain that must be delivered before it, where the node takes those
+    #: topics. A node that does not take a topic carries its entries on (`core.clocks.DomainFrontier`).
     across: Annotated[tuple[tuple[Topic, Source, Seq], ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
 
     @property

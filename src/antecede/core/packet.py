@@ -1,7 +1,7 @@
-"""What crosses a link. Every protocol defines its packets as small frozen records below this one.
+"""The base of all packets. Every protocol defines its packets as small frozen records below this one.
 
-The live codec encodes these records as they are; the simulator passes them by reference and asks the protocol for their
-size by its paper's byte model.
+The live codec encodes these records as they are. The simulator passes them by reference, and asks the protocol for
+their size in the byte model of its paper.
 """
 
 import msgspec

@@ -1,7 +1,7 @@
-"""Where chance comes from: a generator given to whoever draws.
+"""The random generator that a process is given.
 
-Pure layers do not import `random`; what they need of a generator is written here, and `random.Random` has all of it.
-The driver makes one for each node from the run's seed, so a run is still a function of its seed.
+Pure layers do not import `random`. This protocol lists what they need of a generator; `random.Random` fulfils it. The
+driver makes a generator for each node from the run's seed, so a run remains a function of its seed.
 """
 
 from collections.abc import Callable, Sequence

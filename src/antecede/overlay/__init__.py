@@ -1,1 +1,1 @@
-"""Overlays: who forwards to whom. Pure functions of the participants; nothing here is stored or sent."""
+"""Overlays: the graphs and trees that say which node forwards to which. Pure functions of the participants."""

@@ -1,18 +1,20 @@
-"""The extended graph for f faults, and what one node knows of it (LoCaMu, III-A, C, D and G).
+"""The extended graph for f faults, and the part of it that one node knows (LoCaMu III-A, C, D and G).
 
-Three radii grow with f, the number of nodes that may be unavailable at once on any base path of 2f + 1 nodes:
+f is the number of nodes that may be unavailable at once on any base path of 2f + 1 nodes. Three radii grow with f:
 
-    hop     f + 1            the longest edge of the extended graph: over f dead nodes in a row to the one behind them
-    number  max(f + 1, 2f)   how far away a node numbers a message. The paper says f + 1, which is too little from
-                             f = 2 on: two nodes on different branches may both be skipped by f
-    window  2f + 1           the safe neighbourhood: counters are kept that far, and of the 2f + 1 nodes before a
-                             receiver f + 1 must have numbered a copy for it to be safe
+    hop     f + 1            the longest edge of the extended graph: over f failed nodes in a row to the next one
+    number  max(f + 1, 2f)   how far away a node numbers a message for others
+    window  2f + 1           the safe neighbourhood: counters are kept that far. A copy is safe if f + 1 of the 2f + 1
+                             nodes before its receiver have numbered it
 
-Two safe copies of a message name f + 1 of the same 2f + 1 nodes each, so they name one node in common, which numbered
-the message once: whatever ways the copies took, the receiver sees that they are the same.
+Two safe copies of a message each name f + 1 of the same 2f + 1 nodes, so both name some node in common. That node
+numbered the message once, so the receiver recognises the copies as one message, whatever paths they took.
 
-`Surroundings` is all a node is told: everybody within window + hop edges, and how they are connected. Its size depends
-on f and the degree, never on how many nodes there are.
+Printed rule (III-D): a node numbers a message for nodes up to f + 1 away → from f = 2 on, two nodes on different
+branches may both be skipped by f, and a receiver delivers out of order → a node numbers for nodes up to 2f away.
+
+A node is told only its `Surroundings`: the nodes within window + hop edges, and their edges. Their size depends on f
+and the degree, never on the number of nodes.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -20,11 +22,11 @@ from functools import cache
 
 from antecede.core.errors import UsageError
 from antecede.core.limits import LINK_COUNTERS_MAX
-from antecede.overlay.graph import BaseGraph
+from antecede.overlay.graph import BaseGraph, climb
 
 
 class Extended:
-    """A base graph with edges to everybody within `hop`."""
+    """A base graph with further edges to every node within `hop`."""
 
     def __init__(self, base: BaseGraph, f: int, *, number: int | None = None) -> None:
         if f < 0:
@@ -33,7 +35,7 @@ class Extended:
             raise UsageError(
                 "f",
                 f,
-                f"of {base.nodes} nodes fewer than two would be left to speak",
+                f"would leave fewer than two of {base.nodes} nodes",
                 f"choose 0 … {max(0, base.nodes - 2)}",
             )
         self.base = base
@@ -57,7 +59,7 @@ class Extended:
         return Surroundings(self, node)
 
     def _counters_at_least(self, node: int) -> int:
-        """Links around `node`, counted up to a little above the bound."""
+        """The number of links around `node`; counting stops a little above the bound."""
         total = 0
         for other in self.base.distances(node, self.window):
             total += len(self.base.distances(other, self.number)) - 1
@@ -72,18 +74,18 @@ class Surroundings:
     def __init__(self, graph: Extended, me: int) -> None:
         self.me = me
         self.f, self.hop, self.number, self.window = graph.f, graph.hop, graph.number, graph.window
-        #: How far a copy's way is remembered: a window, seen from anybody I can reach.
+        #: How many nodes of a copy's path are kept: a window, seen from any node within a hop.
         self.trail = graph.window + graph.hop
-        #: Everybody known with the distance from here, nearest first.
+        #: The nodes known and their distance from `me`, nearest first.
         self.distance = graph.base.distances(me, self.trail)
         self.neighbours = graph.base.neighbours(me)
-        #: Those I have a connection to, nearest first.
+        #: The nodes that `me` has a connection to, nearest first.
         self.linked = tuple(node for node, far in self.distance.items() if 0 < far <= self.hop)
-        #: Those for whom I number messages, nearest first.
+        #: The nodes for which `me` numbers messages, nearest first.
         self.numbered = tuple(node for node, far in self.distance.items() if 0 < far <= self.number)
         #: The safe neighbourhood, with `me`.
         self.safe = frozenset(node for node, far in self.distance.items() if far <= self.window)
-        # Towards me, for everybody known: paths between known nodes climb along it.
+        # By known node: its neighbour towards `me`. Paths between known nodes climb along these.
         self._towards = {
             node: next(near for near in graph.base.neighbours(node) if self.distance.get(near, far) < far)
             for node, far in self.distance.items()
@@ -97,32 +99,25 @@ class Surroundings:
         self.path = cache(self._path)
 
     def behind(self, node: int) -> tuple[int, ...]:
-        """The neighbours of `node`, itself within `number`, that are farther from me than it is."""
+        """The neighbours of `node` (itself within `number`) that are farther from `me` than it is."""
         return self._behind[node]
 
     def first_step(self, to: int) -> int:
-        """My neighbour on the path to `to`."""
+        """The neighbour of `me` on the path to `to`."""
         return self.path(self.me, to)[1]
 
     def apart(self, a: int, b: int) -> int:
-        """The edges between two nodes I know."""
+        """The number of edges between two known nodes."""
         return len(self.path(a, b)) - 1
 
     def _path(self, a: int, b: int) -> tuple[int, ...]:
-        """From `a` to `b`, both included; both must be known."""
-        far, towards = self.distance, self._towards
-        front, back = [a], [b]
-        while front[-1] != back[-1]:
-            if far[front[-1]] >= far[back[-1]]:
-                front.append(towards[front[-1]])
-            else:
-                back.append(towards[back[-1]])
-        return (*front, *reversed(back[:-1]))
+        """The path from `a` to `b`, both included; both must be known."""
+        return climb(a, b, self._towards, self.distance)
 
-    # -- who is sent to -----------------------------------------------------------------------------------------
+    # -- where copies are sent ----------------------------------------------------------------------------------
 
     def active(self, suspected: Collection[int]) -> tuple[int, ...]:
-        """The first on each path to somebody linked who is not suspected: without suspicions, my neighbours."""
+        """The first unsuspected node on each path to a linked node. Without suspicions these are the neighbours."""
         if not suspected:
             return self.neighbours
         found: dict[int, None] = {}
@@ -134,7 +129,7 @@ class Surroundings:
         return tuple(found)
 
     def targets(self, within: int, upstream: int | None, wants: Callable[[int], bool]) -> tuple[int, ...]:
-        """T(m, me): those within `within` that are not where m comes from, and behind whom somebody wants it."""
+        """T(m, me): nodes within `within`, away from where m came from, that want m or lead to a node that does."""
         return tuple(
             node
             for node in self.numbered
@@ -144,19 +139,19 @@ class Surroundings:
     # -- safe paths ---------------------------------------------------------------------------------------------
 
     def before(self, origin: int, to: int) -> tuple[int, ...]:
-        """The base nodes from `origin` up to the one before `to`, at most as many as a trail holds."""
+        """The base nodes from `origin` to the one before `to`; only the last of them, as many as a trail holds."""
         return self.path(origin, to)[:-1][-self.trail :]
 
     def is_safe(self, origin: int, whole: bool, to: int, numbered_by: Iterable[int]) -> bool:
-        """Will `to` recognise this copy, whatever other safe copy it gets? (Invariant 1.)
+        """Will `to` recognise this copy, whatever other safe copy it receives? (Invariant 1; PATHISSAFE.)
 
-        The way came through `origin`, which is the source if `whole`. Where the source is in the window, its own number
-        must be there; elsewhere the numbers of f + 1 of the window's nodes.
+        The copy's path came through `origin`, which is the source if `whole`. If the source is in the window, its own
+        number must be in the copy; otherwise the numbers of f + 1 of the window's nodes.
         """
         if not whole and origin in self.path(self.me, to):
-            return False  # `to` lies where the way came from, beyond what is known of it
-        way = self.path(origin, to)[:-1]
+            return False  # `to` lies in the direction the copy came from, beyond the part of the path that is known
+        path = self.path(origin, to)[:-1]
         have = set(numbered_by)
-        if whole and len(way) <= self.window:
+        if whole and len(path) <= self.window:
             return origin in have
-        return len(have.intersection(way[-self.window :])) > self.f
+        return len(have.intersection(path[-self.window :])) > self.f

@@ -1,14 +1,14 @@
-"""The acyclic base graph of a broker overlay: who is connected to whom, and the one path between two (LoCaMu III-A).
+"""The acyclic base graph of a broker overlay, and the one path between two of its nodes (LoCaMu III-A).
 
 A base graph is connected and has no cycle, so it is a tree: between two nodes there is exactly one path, and the
-failure of an inner node cuts it. What lies around that (extra edges, windows, who takes over) is `overlay.extended`.
+failure of an inner node cuts it. `overlay.extended` adds the edges that bridge failed nodes.
 
-`BaseGraph(nodes, edges)` refuses what is not such a graph and names an edge or a node that is wrong. Shapes to choose
-from are in `overlay.graph_shapes`. Distances and paths climb towards node 0: they cost as much as the path is long, and
-nothing is stored for pairs.
+`BaseGraph(nodes, edges)` refuses edges that do not form such a graph, and names the wrong edge or node. Shapes to
+choose from are in `overlay.graph_shapes`. Distances and paths climb towards node 0 at a cost proportional to the path's
+length; nothing is stored for pairs.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from antecede.core.errors import UsageError
@@ -17,8 +17,21 @@ from antecede.core.limits import CUBE_DIMENSION_MAX
 Edge: TypeAlias = tuple[int, int]
 
 
+def climb(
+    a: int, b: int, up: Mapping[int, int] | Sequence[int], depth: Mapping[int, int] | Sequence[int]
+) -> tuple[int, ...]:
+    """The path from `a` to `b`, both included, in a tree given by each node's parent and depth."""
+    front, back = [a], [b]
+    while front[-1] != back[-1]:
+        if depth[front[-1]] >= depth[back[-1]]:
+            front.append(up[front[-1]])
+        else:
+            back.append(up[back[-1]])
+    return (*front, *reversed(back[:-1]))
+
+
 class BaseGraph:
-    """A tree over the nodes 0 … `nodes` − 1, without a root that would matter to anybody."""
+    """A tree over the nodes 0 … `nodes` − 1. No caller sees that node 0 is its root."""
 
     def __init__(self, nodes: int, edges: Iterable[Edge]) -> None:
         if not 1 <= nodes <= 1 << CUBE_DIMENSION_MAX:
@@ -33,7 +46,7 @@ class BaseGraph:
         self._depth = [-1] * nodes
         self._depth[0] = 0
         reached = [0]
-        for node in reached:  # grows while we walk it
+        for node in reached:  # grows during the loop
             for near in self._around[node]:
                 if self._depth[near] < 0:
                     self._up[near], self._depth[near] = node, self._depth[node] + 1
@@ -49,7 +62,7 @@ class BaseGraph:
             )
 
     def neighbours(self, node: int) -> tuple[int, ...]:
-        """Those one edge away."""
+        """The nodes one edge away."""
         return self._around[node]
 
     @property
@@ -63,20 +76,13 @@ class BaseGraph:
 
     @property
     def diameter(self) -> int:
-        """The edges of the longest path: what is farthest from what is farthest from anywhere."""
+        """The number of edges of the longest path: from the node farthest from node 0 to the node farthest from it."""
         end = max(range(self.nodes), key=self._depth.__getitem__)
         return max(self.distances(end, self.nodes).values())
 
     def path(self, a: int, b: int) -> tuple[int, ...]:
-        """From `a` to `b`, both included."""
-        up, depth = self._up, self._depth
-        front, back = [a], [b]
-        while front[-1] != back[-1]:
-            if depth[front[-1]] >= depth[back[-1]]:
-                front.append(up[front[-1]])
-            else:
-                back.append(up[back[-1]])
-        return (*front, *reversed(back[:-1]))
+        """The path from `a` to `b`, both included."""
+        return climb(a, b, self._up, self._depth)
 
     def distance(self, a: int, b: int) -> int:
         return len(self.path(a, b)) - 1
@@ -86,9 +92,9 @@ class BaseGraph:
         return self.path(a, b)[1]
 
     def distances(self, node: int, radius: int) -> dict[int, int]:
-        """V(G, radius, node): everybody within `radius` edges, nearest first, `node` itself at 0."""
+        """V(G, radius, node): the nodes within `radius` edges and their distance, nearest first, `node` itself at 0."""
         found = {node: 0}
-        for at in (edge := [node]):  # grows while we walk it
+        for at in (edge := [node]):  # grows during the loop
             if found[at] == radius:
                 break
             for near in self._around[at]:
@@ -98,7 +104,7 @@ class BaseGraph:
         return found
 
     def directions(self, members: Collection[int]) -> list[frozenset[int]]:
-        """By node: its neighbours behind whom there are members, and the node itself if it is one."""
+        """By node: the neighbours that lead to members, and the node itself if it is a member."""
         count = [0] * self.nodes
         for node in members:
             count[node] = 1
@@ -115,7 +121,7 @@ class BaseGraph:
 
 
 def _checked(nodes: int, edges: Iterable[Edge]) -> list[Edge]:
-    """`edges`, none of which closes a cycle, joins a node to itself or leads to nobody."""
+    """`edges`, checked: none closes a cycle, joins a node to itself or names a node that does not exist."""
     leader = list(range(nodes))
 
     def find(node: int) -> int:
@@ -139,7 +145,7 @@ def _checked(nodes: int, edges: Iterable[Edge]) -> list[Edge]:
 
 
 def _way(edges: Iterable[Edge], a: int, b: int) -> tuple[int, ...]:
-    """The path from `a` to `b` over `edges`, which have one."""
+    """The path from `a` to `b` over `edges`, which connect them."""
     around: dict[int, list[int]] = {}
     for one, other in edges:
         around.setdefault(one, []).append(other)

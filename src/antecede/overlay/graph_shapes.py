@@ -1,7 +1,7 @@
-"""Base graphs to choose from: trees of a given degree, lines, stars, random trees, and what a text lists edge by edge.
+"""Builds base graphs: trees of a given degree, lines, stars, random trees, and graphs listed edge by edge.
 
-Node 0 is the root, the hub or the first of the line. A shape is a function of its numbers alone: the random tree takes
-the function it draws with, since nothing in this layer draws.
+Node 0 is the root of a tree, the hub of a star, the first node of a line. A shape depends on its arguments alone; the
+random tree is given the function it draws with.
 """
 
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from antecede.overlay.graph import BaseGraph, Edge
 
 
 def complete_tree(nodes: int, degree: int = 3) -> BaseGraph:
-    """Filled level by level; inner nodes have `degree` neighbours (the root one less): 3 is a binary tree."""
+    """A tree filled level by level. Inner nodes have `degree` neighbours (the root one less); 3 gives a binary tree."""
     if degree < 2:
-        raise UsageError("degree", degree, "a node with one neighbour passes nothing on", "choose 2 or more")
+        raise UsageError("degree", degree, "an inner node needs two neighbours", "choose 2 or more")
     arity = degree - 1
     return BaseGraph(nodes, [((node - 1) // arity, node) for node in range(1, nodes)])
 
@@ -27,12 +27,12 @@ def star(nodes: int) -> BaseGraph:
 
 
 def random_tree(nodes: int, draw: Callable[[int], int]) -> BaseGraph:
-    """Each node is joined to one of those before it; `draw(n)` gives one of 0 … n − 1 (`Random.randrange` does)."""
+    """Join each node to a random earlier one; `draw(n)` returns one of 0 … n − 1, as `Random.randrange` does."""
     return BaseGraph(nodes, [(draw(node), node) for node in range(1, nodes)])
 
 
 def named(text: str, nodes: int, degree: int) -> BaseGraph:
-    """A shape by its name, or else by its edges: how configurations say it."""
+    """The graph that a configuration names: a shape, or else a list of edges."""
     match text:
         case "tree":
             return complete_tree(nodes, degree)
@@ -44,9 +44,9 @@ def named(text: str, nodes: int, degree: int) -> BaseGraph:
 
 
 def from_text(text: str, nodes: int | None = None) -> BaseGraph:
-    """One edge after another, `0-1` or `0 1`, separated by commas, semicolons or lines; after # comes a comment.
+    """The graph with the edges listed in `text`: `0-1` or `0 1`, separated by commas, semicolons or line breaks.
 
-    Without `nodes` there are as many as the highest number named says.
+    A # starts a comment. Without `nodes`, the highest number named is the last node.
     """
     edges: list[Edge] = []
     for number, line_ in enumerate(text.splitlines(), 1):

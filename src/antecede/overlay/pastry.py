@@ -1,13 +1,12 @@
 """Pastry's ring: routing by prefix to the node whose name is closest to a key (Rowstron & Druschel, Middleware 2001).
 
-Nodes have names drawn from a large circle of numbers, written in digits of base 2^b. A message for a key goes, hop by
-hop, to a node whose name shares a longer prefix with the key than this one's, and in the end to the node closest to the
-key, its *root*: about log_{2^b} N hops. A node's *leaves* are the nodes next to it on the circle; a key among them goes
-straight to the closest.
+Names are numbers on a large circle, written in digits of base 2^b. A message for a key goes, hop by hop, to a node
+whose name shares a longer prefix with the key, and ends at the node closest to the key, its *root*, after about
+log_{2^b} N hops. A node's *leaves* are its neighbours on the circle; a key between them goes straight to the closest
+leaf.
 
-Here every node knows who there is, as the simulator and the live system's roster give it, so tables need not be
-gathered; what a table would hold is computed: for each prefix, one node that has it, not the same for all, so that
-load is spread as it is where proximity chooses.
+Here every node knows all nodes, so routing tables are computed, not gathered. For each prefix a table names one node
+that has it. Different nodes name different ones, which spreads load as Pastry's choice by proximity does.
 """
 
 from bisect import bisect_left
@@ -24,23 +23,23 @@ _CIRCLE: Final = 1 << NAME_BITS
 
 
 def name_of(text: str) -> int:
-    """Where a text stands on the circle."""
+    """The position of a text on the circle: its hash."""
     return int.from_bytes(blake2b(text.encode(), digest_size=NAME_BITS // 8).digest(), "big")
 
 
 def distance(one: int, other: int) -> int:
-    """Along the circle, the shorter way."""
+    """The distance along the circle, the shorter way round."""
     gap = abs(one - other)
     return min(gap, _CIRCLE - gap)
 
 
 class Pastry:
-    """A ring of nodes 0 … `nodes` − 1. Its answers depend on nothing but its arguments."""
+    """A ring of the nodes 0 … `nodes` − 1."""
 
     def __init__(self, nodes: int, *, digit_bits: int = 4, leaves: int = 16) -> None:
-        """`digit_bits`: Pastry's b. `leaves`: how many neighbours on the circle a node knows, half on each side."""
+        """`digit_bits` is Pastry's b; `leaves` is how many neighbours on the circle a node knows, half on each side."""
         if nodes < 1:
-            raise UsageError("nodes", nodes, "there is no ring without nodes", "use at least 1")
+            raise UsageError("nodes", nodes, "a ring needs a node", "use at least 1")
         if NAME_BITS % digit_bits:
             raise UsageError("digit_bits", digit_bits, f"does not divide {NAME_BITS}", "use 1, 2, 4 or 8")
         self.nodes = nodes
@@ -53,7 +52,7 @@ class Pastry:
         self._entry = cache(self._entry_of)
 
     def root(self, key: int, down: Set[int] = frozenset()) -> int:
-        """The node closest to `key`, of those up. The lower name wins where two are."""
+        """The live node closest to `key`. Of two at the same distance, the one with the lower name."""
         start = bisect_left(self._names, key)
         best: int | None = None
         for step in (1, -1):
@@ -70,7 +69,7 @@ class Pastry:
         return best
 
     def next_hop(self, node: int, key: int, down: Set[int] = frozenset()) -> int | None:
-        """Where `node` sends what is for `key`; None if it is the root itself."""
+        """The node to which `node` forwards a message for `key`; None if `node` is the root."""
         leaves = self._leaves(node, down)
         if self._among(leaves, key):
             closest = min((node, *leaves), key=lambda one: self._closeness(one, key))
@@ -79,14 +78,14 @@ class Pastry:
         entry = self._entry(node, key >> (NAME_BITS - (shared + 1) * self._digit_bits), shared + 1)
         if entry is not None and entry not in down:
             return entry
-        # Pastry's rare case: nobody is known with a longer prefix. All names between this one and the key have at least
-        # the prefix they share, and since the key is beyond the leaves, a leaf is among them.
+        # Pastry's rare case: no node with a longer prefix is known. All names between this one and the key have at
+        # least the prefix these two share, and since the key is beyond the leaves, some leaf is between them.
         return min(
             (leaf for leaf in leaves if self._shared(leaf, key) >= shared), key=lambda one: self._closeness(one, key)
         )
 
     def route(self, sender: int, to: int) -> tuple[int, ...]:
-        """The nodes a packet visits on its way from one node to another: without the first, with the last."""
+        """The nodes that a packet visits on its way from `sender` to `to`: without the first, with the last."""
         here, hops = sender, []
         while (hop := self.next_hop(here, self._name[to])) is not None:
             hops.append(hop)
@@ -112,12 +111,12 @@ class Pastry:
     def _among(self, leaves: list[int], key: int) -> bool:
         """Does `key` lie between the outermost leaves?"""
         if len(set(leaves)) < 2 * self._side:
-            return True  # they are all there is
+            return True  # the leaves are all the nodes there are
         low, high = self._name[leaves[-1]], self._name[leaves[self._side - 1]]
         return (key - low) % _CIRCLE <= (high - low) % _CIRCLE
 
     def _entry_of(self, node: int, prefix: int, digits: int) -> int | None:
-        """One node whose name begins with the `digits` of `prefix`, as this node's table has it."""
+        """The node that `node`'s routing table names for the prefix with so many digits; None if no name has it."""
         bits = NAME_BITS - digits * self._digit_bits
         begin, end = bisect_left(self._names, prefix << bits), bisect_left(self._names, (prefix + 1) << bits)
         if begin == end:
@@ -125,7 +124,7 @@ class Pastry:
         return self._around[begin + name_of(f"{node} {digits} {prefix}") % (end - begin)]
 
     def _shared(self, node: int, key: int) -> int:
-        """Digits from the left in which the node's name and the key agree."""
+        """The number of leading digits in which the node's name and the key agree."""
         return (NAME_BITS - (self._name[node] ^ key).bit_length()) // self._digit_bits
 
     def _closeness(self, node: int, key: int) -> tuple[int, int]:

@@ -1,10 +1,10 @@
-"""One tree a topic, from one root, as the systems VCube-PS is compared with build it (thesis 5.3 and 5.6.7).
+"""One tree for each topic, as the systems build it that VCube-PS is compared with (thesis 5.3 and 5.6.7).
 
-`SubscriberTree` is the tree of VCube rooted at the topic's root over all nodes; a topic uses the branches that lead to
-its members, so nodes on the way that are no members themselves are relays (Figure 5.2). `BrokerTree` is such a tree
-over the first nodes, the brokers; the others hang on them, evenly.
+`SubscriberTree` is VCube's tree over all nodes from the topic's root. A topic uses the branches that lead to its
+members; nodes on the way that are not members are relays (Figure 5.2). `BrokerTree` is such a tree over the first
+nodes, the brokers; every other node is attached to a broker, evenly.
 
-A tree knows only places. Who is a member, and so which branches are used, is the protocol's.
+A tree knows only nodes and edges. The protocol knows the members, and so which branches are used.
 """
 
 from functools import cache
@@ -15,29 +15,29 @@ from antecede.overlay.vcube import VCube
 
 
 class SharedTree(Protocol):
-    """Places below one root. Two calls with the same arguments give the same answer."""
+    """A tree with one root. Two calls with the same arguments give the same answer."""
 
     root: int
 
     def path(self, node: int) -> tuple[int, ...]:
-        """From the root to `node`, both included."""
+        """The path from the root to `node`, both included."""
         ...
 
     def children(self, node: int) -> tuple[int, ...]:
-        """All nodes that may be sent to from `node`, in the order in which they are."""
+        """The nodes to which `node` may forward, in the order in which it does."""
         ...
 
     def informed(self, node: int) -> tuple[int, ...]:
-        """Those of the children that are told of every member who comes or goes."""
+        """The children that are told of every member that joins or leaves."""
         ...
 
     def is_informed(self, node: int) -> bool:
-        """Is `node` itself told of everyone? If not, it hears only of its own coming and going."""
+        """Is `node` told of every member that joins or leaves? Otherwise it hears of itself only."""
         ...
 
 
 class SubscriberTree:
-    """The tree of VCube rooted at `root`; every node learns of every member."""
+    """VCube's tree from `root`. Every node learns of every member."""
 
     def __init__(self, cube: VCube, root: int) -> None:
         if not cube.takes_part(root):
@@ -64,7 +64,7 @@ class SubscriberTree:
 
 
 class BrokerTree:
-    """Brokers 0 … `brokers` − 1 form the tree; node n beyond them hangs on broker n mod `brokers`."""
+    """Brokers 0 … `brokers` − 1 form the tree; any other node n is attached to broker n mod `brokers`."""
 
     def __init__(self, nodes: int, brokers: int, root: int) -> None:
         if not 1 <= brokers <= nodes:

@@ -1,9 +1,7 @@
-"""What a broadcast protocol asks of its trees, and the two shapes the papers compare.
+"""The trees of a broadcast protocol, in the two shapes that the papers compare.
 
-`PerSourceTrees` gives every source its own VCube tree (thesis 2.4.1); `SingleTree` sends everything to one root
-first and down that root's tree from there (thesis 4.5.6). A protocol asks where it passes a message of this source on
-(`next_hops`), whether an edge carries messages of that source at all (`carries`), and whether it will see its own
-messages again (`returns`).
+`PerSourceTrees` gives every source its own VCube tree (thesis 2.4.1). `SingleTree` sends every message to one root, and
+from there down that root's tree (thesis 4.5.6).
 """
 
 from typing import Protocol
@@ -15,15 +13,15 @@ class Trees(Protocol):
     """Routes of messages by their source. Two calls with the same arguments give the same answer."""
 
     def next_hops(self, node: int, source: int, sender: int | None) -> tuple[int, ...]:
-        """Whom `node` passes a message of `source` on to; `sender` is None where it was published."""
+        """The nodes to which `node` forwards a message of `source`; `sender` is None at its publisher."""
         ...
 
     def carries(self, node: int, to: int, source: int) -> bool:
-        """Does `node` pass messages of `source` on to `to`?"""
+        """Does `node` forward messages of `source` to `to`?"""
         ...
 
     def returns(self, node: int) -> bool:
-        """Does `node` get its own messages back, to pass them on?"""
+        """Does `node` receive its own messages again, to forward them?"""
         ...
 
 
@@ -44,7 +42,7 @@ class PerSourceTrees:
 
 
 class SingleTree:
-    """Every message goes to the root and comes down the root's tree, also past the one who sent it."""
+    """Every message goes to the root and comes down the root's tree, also to the node that published it."""
 
     def __init__(self, cube: VCube, root: int) -> None:
         self._cube = cube

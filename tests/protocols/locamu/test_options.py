@@ -51,7 +51,7 @@ def test_a_graph_from_a_file_is_in_the_run_itself(tmp_path: Path) -> None:
         ({"graph": "edges", "edges": "0-1,2-3"}, "node 2 is not connected with node 0"),
         ({"graph": "edges", "edges": "0-1,1-2,2-9"}, "there is no node 9"),
         ({"graph": "edges"}, "lists no edge"),
-        ({"f": 3}, "fewer than two would be left"),
+        ({"f": 3}, "would leave fewer than two"),
         ({"f": -1}, "Expected `int` >= 0"),
         ({"graph": "ring"}, "Invalid enum value 'ring'"),
     ],
