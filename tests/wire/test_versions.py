@@ -8,7 +8,7 @@ import pytest
 
 from antecede.core import Message, Packet
 from antecede.node.protocol import OVERLAYS
-from antecede.protocols.causal_broadcast import Bundle
+from antecede.protocols.aggregation.packets import Bundle
 from antecede.wire.codec import HANDSHAKE, HELLO_BYTES_MAX, LENGTH_BYTES, Hello, PacketCodec
 from antecede.wire.handshake import VERSIONS, VersionRange, common_version, disagreement
 from antecede.wire.shapes import difference, shapes_of
