@@ -69,7 +69,9 @@ def test_golden_nodes_run_on(version: str, protocol: str, tmp_path: Path) -> Non
                 assert node.journal is not None
                 assert node.journal.identity.node == wanted["facts"]["node"] == node.slot
                 assert node.journal.identity.incarnation == wanted["facts"]["incarnation"] + 1
-                assert await node.journal.cursors() == wanted["cursors"]
+                cursors = await node.journal.cursors()
+                assert cursors.keys() == wanted["cursors"].keys()
+                assert all(cursors[name] >= position for name, position in wanted["cursors"].items())  # it went on
                 assert await replayed(node.journal, len(wanted["deliveries"])) == wanted["deliveries"]
             async with nodes[source].connect() as bus:
                 awaited = await bus.publish("news", b"what the batch waits for", durability="disk")
