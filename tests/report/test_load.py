@@ -9,9 +9,11 @@ import pytest
 from antecede.core import UsageError
 from antecede.report import page
 from antecede.report.load import load
+from antecede.sim import RunSpec, simulate
 from antecede.spark.audit import AUDIT_SCHEMA
 from antecede.spark.results import write_tables
 from antecede.spark.sweep_directory import runs_path
+from antecede.trace import Row
 from antecede.trace.directory import EVENTS, bucket_name
 
 from .runs import line
@@ -46,8 +48,19 @@ def test_a_sweep_becomes_a_page(swept: Path) -> None:
     assert "Table 4.1" in page(contents)
 
 
+def repeat(spec: RunSpec) -> list[Row]:
+    recorder = simulate(spec, trace=True, measure=False).trace
+    assert recorder is not None
+    return list(recorder.rows())
+
+
+def test_the_report_repeats_no_run_itself(tmp_path: Path) -> None:
+    make_sweep(tmp_path / "results")
+    assert load(tmp_path / "results").pictures == []
+
+
 def test_the_smallest_traced_run_is_drawn_after_the_idea_in_small(swept: Path) -> None:
-    small, picture = load(swept).pictures
+    small, picture = load(swept, repeat).pictures
     assert "8 nodes, not one of the runs above" in small.caption
     assert "16 nodes, seed 1" in picture.caption
     assert picture.svg.count("st-dot") == 17  # and one in the legend
@@ -55,7 +68,7 @@ def test_the_smallest_traced_run_is_drawn_after_the_idea_in_small(swept: Path) -
 
 def test_without_traces_the_experiment_is_shown_in_small(tmp_path: Path) -> None:
     make_sweep(tmp_path / "results")
-    (picture,) = load(tmp_path / "results").pictures
+    (picture,) = load(tmp_path / "results", repeat).pictures
     assert "8 nodes, not one of the runs above" in picture.caption
     assert "--nodes 8" in picture.command
 
@@ -80,7 +93,7 @@ def test_verdicts_are_read_and_a_violation_is_explained(tmp_path: Path) -> None:
         {**judged, "rule": None, "run": "other", "verdict": "refused", "violations": 0, "reason": "time runs back"},
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema=AUDIT_SCHEMA), out / "audit.parquet")
-    contents = load(out)
+    contents = load(out, repeat)
     assert contents.audit is not None
     assert [row.verdict for row in contents.audit] == ["held", "violated", "refused"]
     violation = contents.audit[1].example
@@ -102,7 +115,7 @@ def test_a_damaged_table_of_verdicts_is_named(fresh: Path) -> None:
 
 
 def test_the_same_directory_gives_the_same_page(swept: Path) -> None:
-    assert page(load(swept)) == page(load(swept))
+    assert page(load(swept, repeat)) == page(load(swept, repeat))
 
 
 def test_an_experiment_nobody_knows_any_more_is_shown_by_its_name(fresh: Path) -> None:

@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.report.agreement import Agreement, difference, unit_in_words
-from antecede.report.chart import Point, Series
-from antecede.report.comparison import crossings, in_words
 from antecede.report.markup import number, tag, text, wrap
 from antecede.report.scale import Extent, log_ticks, round_ticks, short, value_scale
+from antecede.report.series import Point, Series, crossings, in_words
 from antecede.report.wording import decimals, family, listed, metric_in_words, number_in_words
 
 from .runs import line

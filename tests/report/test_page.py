@@ -147,7 +147,7 @@ def test_what_was_not_or_could_not_be_judged_is_said() -> None:
 def test_every_value_stands_beside_its_print_and_difference() -> None:
     html = page(contents())
     (table,) = re.findall(
-        r'<table class="values">.*?</table>', html.partition('id="thesis-table-4.1"')[2].partition("</section>")[0]
+        r'(?s)<table class="values">.*?</table>', html.partition('id="thesis-table-4.1"')[2].partition("</section>")[0]
     )
     root = ET.fromstring(table.replace("&nbsp;", " "))
     rows = [["".join(cell.itertext()).strip() for cell in row] for row in root.iter("tr")]

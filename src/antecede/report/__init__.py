@@ -1,13 +1,18 @@
-"""Pages and diagrams, read only from tables.
+"""Draws charts and space-time diagrams, and renders report pages. It needs the extra `lab`.
 
-svg = space_time(rows, audit=audit(rows))        a small run as a picture
-html = page(Contents(title=…, lines=…))          a report page that opens anywhere
+    svg = space_time(rows, audit=audit(rows))    # a small run as a diagram
+    html = page(load(Path("results")))           # the page of a sweep's directory
+
+diagram, scene, diagram_*    rows → SVG
+chart, figure, series        values → SVG
+load, pictures, contents     the tables of a sweep → the contents of a page
+page, templates/, style/     the contents → HTML
 """
 
 from antecede.report.contents import AuditRow, Contents, ExperimentText, FailedRun, Picture
-from antecede.report.diagram import explain, space_time
+from antecede.report.diagram import explain, space_time, violations_of
 from antecede.report.page import page
-from antecede.report.violation import Violation, violations_of
+from antecede.report.scene import Violation
 
 __all__ = [
     "AuditRow",

@@ -1,12 +1,13 @@
-"""How near a measured value comes to the published one, and the words and numbers that say so.
+"""Compares measured values with published ones and grades the difference: match, near, differs.
 
-A difference is relative (percent of the published value); between percentages it is told in percentage points. What
-counts as a match is a choice, made once, here, and printed on the page: papers give figures to two or three digits,
-often read off a plot, from runs whose seeds and half of whose parameters are unknown.
+A difference is relative (percent of the published value); between percentages it is in percentage points. The bounds of
+a match are chosen here and printed on the page. Papers give figures to two or three digits, often read off a plot, from
+runs whose seeds and many of whose parameters are unknown.
 """
 
 import enum
 import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from antecede.experiments.summary import Line
@@ -14,7 +15,7 @@ from antecede.experiments.summary import Line
 #: Of the published value.
 MATCH_PERCENT: Final = 5.0
 NEAR_PERCENT: Final = 20.0
-#: Between percentages: what is small in itself cannot be judged by proportion.
+#: Between percentages: a small percentage cannot be judged by proportion.
 MATCH_POINTS: Final = 2.0
 NEAR_POINTS: Final = 5.0
 
@@ -30,6 +31,11 @@ class Agreement(enum.StrEnum):
     MATCH = "matches"
     NEAR = "near"
     DIFFERS = "differs"
+
+    @property
+    def style(self) -> str:
+        """The name of the grade in stylesheets and in `Score`."""
+        return "match" if self is Agreement.MATCH else self.value
 
 
 class Difference(NamedTuple):
@@ -47,7 +53,7 @@ class Difference(NamedTuple):
 
 
 def difference(line: Line) -> Difference | None:
-    """None where nothing was published."""
+    """The difference between ours and the published value; None if nothing was published."""
     if line.published is None or not math.isfinite(line.ours):
         return None
     gap = line.ours - line.published
@@ -65,7 +71,7 @@ def difference(line: Line) -> Difference | None:
 
 
 def is_bound(line: Line) -> bool:
-    """The paper says "at most"."""
+    """Whether the published value is an upper bound ("at most")."""
     return line.unit.endswith(_BOUND)
 
 
@@ -79,3 +85,29 @@ def _grade(size: float, match: float, near: float) -> Agreement:
 
 
 _ORDER = (Agreement.MATCH, Agreement.NEAR, Agreement.DIFFERS)
+
+
+class Score(NamedTuple):
+    """The number of published values by how near ours come."""
+
+    match: int = 0
+    near: int = 0
+    differs: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.match + self.near + self.differs
+
+    def __str__(self) -> str:
+        return f"{self.match} match, {self.near} near, {self.differs} differ"
+
+
+def scores(lines: Sequence[Line]) -> dict[str, Score]:
+    """The score of each setting that has a published value to compare with."""
+    found: dict[str, dict[str, int]] = {}
+    for line in lines:
+        gap = difference(line)
+        if gap is not None:
+            counts = found.setdefault(line.setting, dict.fromkeys(Score._fields, 0))
+            counts[gap.agreement.style] += 1
+    return {setting: Score(**counts) for setting, counts in found.items()}

@@ -1,16 +1,17 @@
-"""What a report page is made from: plain tables and text, wherever they came from."""
+"""Defines what a report page shows: plain tables and text, independent of their origin."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from markupsafe import Markup
+
 from antecede.experiments.summary import Line
-from antecede.report.markup import Markup
-from antecede.report.violation import Violation
+from antecede.report.scene import Violation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExperimentText:
-    """What is said of an experiment beside its numbers."""
+    """The text about an experiment beside its numbers."""
 
     title: str
     about: str = ""
@@ -21,7 +22,7 @@ class ExperimentText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedRun:
-    """A run that raised, and what to type to see it raise again."""
+    """A run that raised an error, and the command that repeats it."""
 
     experiment: str
     run: str
@@ -39,16 +40,16 @@ class AuditRow:
     verdict: str
     checked: int
     violations: int
-    #: The first offence in words; or why nothing could be judged.
+    #: The first violation in words; or why nothing could be judged.
     words: str = ""
     command: str = ""
-    #: What the first offence points at, for a diagram.
+    #: The rows, nodes and messages of the first violation, for a diagram.
     example: Violation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """A space-time diagram (made with `standalone=False`) with what is said below it."""
+    """A space-time diagram (made with `standalone=False`) with the text below it."""
 
     title: str
     caption: str
@@ -65,12 +66,12 @@ class Contents:
     experiments: Mapping[str, ExperimentText] = field(default_factory=dict)
     runs_finished: int = 0
     failed: Sequence[FailedRun] = ()
-    #: None: nobody audited these runs.
+    #: None: these runs were not audited.
     audit: Sequence[AuditRow] | None = None
     pictures: Sequence[Picture] = ()
     #: Facts in the order to be shown, for instance "Python": "3.11.2".
     environment: Mapping[str, str] = field(default_factory=dict)
-    #: What to type to make all of this again.
+    #: The commands that make all of this again.
     commands: Sequence[str] = ()
 
     def text_of(self, experiment: str) -> ExperimentText:

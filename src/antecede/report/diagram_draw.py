@@ -1,25 +1,26 @@
-"""Draws a scene. Later parts lie over earlier ones: grid, outages, lines, then message by message, violations last.
+"""Draws a scene as SVG: the grid, outages and lines first, then message by message, violations last.
 
-What belongs to one message is one group, so that pointing at any part of it fades the rest.
+Later parts lie over earlier ones. All parts of one message are one group: pointing at any of them fades the others.
 """
 
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 
+from markupsafe import Markup
+
 from antecede.report import theme
-from antecede.report.diagram_layout import MARK, Box, Labels, Layout, Place, message_names
-from antecede.report.diagram_legend import legend
-from antecede.report.diagram_marks import arrow_line, cross, hold_bar, square
-from antecede.report.diagram_style import diagram_style
-from antecede.report.diagram_violations import draw_violations
-from antecede.report.markup import Markup, join, tag, text, wrap
-from antecede.report.scene import Arrow, Delivery, Key, Scene
-from antecede.report.violation import Violation
+from antecede.report.diagram_layout import LANE, MARK, Box, Labels, Layout, Place, message_names
+from antecede.report.diagram_marks import arrow_line, cross, hold_bar, legend, square
+from antecede.report.markup import join, path, tag, text, wrap
+from antecede.report.scene import Arrow, Delivery, Key, Scene, Violation
+from antecede.report.wording import count
 
 _BUNDLE, _CONTROL = "bundle", "control"
 
 
 class Drawing:
-    """One diagram in the making."""
+    """Draws one diagram."""
 
     def __init__(self, scene: Scene, title: str, names: dict[int, str], violations: list[Violation]) -> None:
         self.scene = scene
@@ -45,14 +46,14 @@ class Drawing:
     def svg(self, *, standalone: bool) -> Markup:
         layout = self.layout
         grid, lines, messages = self._grid(), self._lines(), self._messages()
-        reds, told, bottom = draw_violations(self.violations, layout, self.spots, self.labels)
+        reds, told, bottom = _draw_violations(self.violations, layout, self.spots, self.labels)
         keys, bottom = legend(self.scene, bool(self.violations), layout.width - 20, bottom)
         head = self._head()
         return tag(
             "svg",
             tag("title", text(self.title or "Space-time diagram")),
             tag("desc", text(self._description())),
-            *([tag("style", Markup(diagram_style(standalone=True)))] if standalone else []),
+            *([tag("style", Markup(theme.diagram_style()))] if standalone else []),
             *([tag("rect", class_="st-ground", width="100%", height="100%")] if standalone else []),
             *(head, grid, lines, messages, reds, told, keys),
             xmlns="http://www.w3.org/2000/svg",
@@ -68,11 +69,11 @@ class Drawing:
     def _summary(self) -> str:
         scene, clock = self.scene, self.layout.clock
         messages = len({one.message for one in scene.publications})
-        parts = [_count(len(scene.nodes), "node"), _count(messages, "message"), _count(len(scene.arrows), "packet")]
+        parts = [count(len(scene.nodes), "node"), count(messages, "message"), count(len(scene.arrows), "packet")]
         held = sum(one.given and one.until_us > one.since_us for one in scene.deliveries)
         parts.append(f"{held} held" if held else "none held")
         summary = ", ".join(parts) + f"; {clock.units(scene.start_us):,.4g} to {clock.say(scene.end_us)}"
-        beyond = f"; {_count(scene.beyond, 'packet')} to or from other nodes not shown" if scene.beyond else ""
+        beyond = f"; {count(scene.beyond, 'packet')} to or from other nodes not shown" if scene.beyond else ""
         return summary + beyond
 
     def _description(self) -> str:
@@ -177,13 +178,13 @@ class Drawing:
         what = ", ".join(self.called[message] for message in arrow.messages) or arrow.kind
         said = f"{what}: {self.names[arrow.sender]} at {clock.say(arrow.sent_us)} → {self.names[arrow.receiver]}"
         if arrow.arrived_us is None:
-            # Nobody knows where it was lost; it stops short, on its way at the usual speed.
+            # The trace does not say where it was lost: the arrow ends halfway, at the usual speed.
             x2, y2 = x1 + (layout.x(arrow.sent_us + self.flight_us) - x1) * 0.45, y1 + (y2 - y1) * 0.45
             said += ", never arrived"
         else:
             x2 = layout.x(arrow.arrived_us)
             said += f" at {clock.say(arrow.arrived_us)}" + (", which was down" if arrow.lost else "")
-        said += f" ({_count(arrow.bytes, 'byte')})" if arrow.bytes >= 0 else ""
+        said += f" ({count(arrow.bytes, 'byte')})" if arrow.bytes >= 0 else ""
         bad = any((arrow.receiver, message) in self.blamed for message in arrow.messages)
         many = f"×{len(arrow.messages)}" if len(arrow.messages) > 1 else ""
         ends = self._clipped(x1, y1, x2, y2)
@@ -209,7 +210,7 @@ class Drawing:
             return tag("g", tag("title", text(said)), hold_bar(begin, min(x, layout.right), y, open_end=True))
         said = f"{node} delivered {name} at {clock.say(delivery.until_us)}"
         said += f", held for {clock.span(held_us)}" if held_us else ", at once"
-        said += f", after {_count(delivery.hops, 'hop')}" if delivery.hops > 0 else ""
+        said += f", after {count(delivery.hops, 'hop')}" if delivery.hops > 0 else ""
         tagged = bool(delivery.note)
         said += f" ({delivery.note.replace('_', ' ')})" if tagged else ""
         bar = [hold_bar(begin, x, y, open_end=False)] if held_us else []
@@ -218,7 +219,7 @@ class Drawing:
 
 
 def _blamed(scene: Scene, violations: list[Violation]) -> set[tuple[int, Key]]:
-    """Nodes and the messages whose arrival there is at fault. Where one never came, no arrival is."""
+    """Pairs of a node and a message whose arrival there violates a rule. A message that never came has none."""
     node_of = {one.row: one.node for one in scene.publications} | {one.row: one.node for one in scene.deliveries}
     found: set[tuple[int, Key]] = set()
     for one in violations:
@@ -227,5 +228,57 @@ def _blamed(scene: Scene, violations: list[Violation]) -> set[tuple[int, Key]]:
     return found
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+# -- violations -------------------------------------------------------------------------------------------------------
+
+
+def _draw_violations(
+    violations: Sequence[Violation],
+    layout: Layout,
+    spots: Mapping[int, tuple[float, float, int]],
+    labels: Labels,
+) -> tuple[Markup, Markup, float]:
+    """Rings and labels, the sentences below the lines, and the y below them. `spots`: x, y and node by row."""
+    rings = [_rings(number, violation, layout, spots, labels) for number, violation in enumerate(violations, 1)]
+    told, y = [], layout.bottom + 22
+    for number, violation in enumerate(violations, 1):
+        words = f"{number}  {violation.rule}: {layout.clock.retell(violation.words)}"
+        for line in wrap(words, layout.width - 44, 12):
+            told.append(tag("text", text(line), x=20, y=y, class_="st-told"))
+            y += 17
+        y += 4
+    return join(rings), join(told), y
+
+
+def _rings(
+    number: int,
+    violation: Violation,
+    layout: Layout,
+    spots: Mapping[int, tuple[float, float, int]],
+    labels: Labels,
+) -> Markup:
+    found = [spots[row] for row in violation.rows if row in spots]
+    parts = [tag("title", text(f"{violation.rule}: {layout.clock.retell(violation.words)}"))]
+    for x, y, _ in found:
+        parts.append(tag("circle", cx=x, cy=y, r=8, class_="st-ring"))
+    for (x1, y1, node), (x2, y2, other) in pairwise(found):
+        if node == other:
+            dip = max(y1, y2) + LANE + 10
+            parts.append(tag("path", d=path("M", x1, y1 + 8, "C", x1, dip, x2, dip, x2, y2 + 8), class_="st-arc"))
+    met = {node for _, _, node in found}
+    x, y, _ = found[0] if found else (layout.left, layout.top, -1)
+    for node in violation.nodes:
+        if node in layout.y and node not in met:  # nothing happened there, which is the trouble
+            x, y = layout.right - 6, layout.y[node]
+            parts.append(tag("circle", cx=x, cy=y, r=8, class_="st-ring"))
+            parts.append(cross(x, y, 4, "st-cross-bad"))
+    parts.append(_label(f"{number} {violation.rule}", x, y, layout, labels))
+    return tag("g", *parts, class_="st-violation")
+
+
+def _label(label: str, x: float, y: float, layout: Layout, labels: Labels) -> Markup:
+    above, below = y - 13, y + 24
+    places = [Place(x + 8, above, "start"), Place(x - 8, above, "end"), Place(x + 12, y + 4, "start")]
+    places += [Place(x - 12, y + 4, "end"), Place(x + 8, below, "start"), Place(x - 8, below, "end")]
+    # A violation is named whatever it covers.
+    place = labels.place(label, 12, places) or places[1 if x > layout.width / 2 else 0]
+    return tag("text", text(label), x=place.x, y=place.y, text_anchor=place.anchor, class_="st-bad-name")

@@ -1,7 +1,8 @@
-"""Chooses and draws the figures of one experiment: a panel for each setting, so that a reading of the paper is one
-picture, with shared axes, so that pictures compare.
+"""Chooses and draws the figures of one experiment, and the strip that shows how far its values are from print.
 
-A metric measured at several sizes becomes lines; metrics at one size become bars, those of one unit together.
+A figure has a panel for each setting, so that each reading of the paper is one picture. Panels of one figure share
+their axes. A metric measured at several sizes becomes lines; metrics at one size become bars, those of one unit
+together.
 """
 
 import math
@@ -11,36 +12,27 @@ from itertools import groupby
 from operator import or_
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from antecede.experiments.summary import Line
-from antecede.report.agreement import unit_in_words
-from antecede.report.chart import Point, Series, extent, key
-from antecede.report.chart_bars import Bar, Category, bar_chart, bar_extent
-from antecede.report.chart_lines import line_chart
-from antecede.report.comparison import in_words
-from antecede.report.markup import Markup, tag, text
+from antecede.report.agreement import Agreement, difference, unit_in_words
+from antecede.report.chart import Bar, Category, bar_chart, bar_extent, extent, legend, line_chart
+from antecede.report.markup import points, tag, text
+from antecede.report.series import Point, Series, in_words
 from antecede.report.wording import capital, family, metric_in_words
 
 
 class Figure(NamedTuple):
-    """`sentences` say what each panel shows: (setting, words)."""
+    """`legend`: signs and labels. `sentences`: (setting, what its panel shows)."""
 
     caption: str
     panels: list[Markup]
-    key: Markup
+    legend: list[tuple[Markup, str]]
     sentences: list[tuple[str, str]]
-
-    def html(self) -> Markup:
-        said = [
-            tag("span", tag("b", text(f"{setting}: ")), text(words), class_="reads")
-            for setting, words in self.sentences
-        ]
-        caption = tag("figcaption", tag("strong", text(self.caption)), *(Markup(f" {one}") for one in said))
-        grid = "panels" if len(self.panels) > 1 else "panels panels-one"
-        return tag("figure", caption, tag("div", *self.panels, class_=grid), self.key)
 
 
 def figures(lines: Sequence[Line]) -> list[Figure]:
-    """Figures of one experiment's lines, in the order of the lines."""
+    """The figures of one experiment, in the order of its lines."""
     lines = [line for line in lines if math.isfinite(line.ours)]
     metrics = list(dict.fromkeys(line.metric for line in lines))
     sizes = {metric: {line.nodes for line in lines if line.metric == metric} for metric in metrics}
@@ -69,7 +61,7 @@ def _lines(lines: Sequence[Line], protocols: dict[str, int]) -> Figure:
     ]
     sentences = [(setting, words) for setting, series in by_setting.items() if (words := in_words(series))]
     caption = capital(metric_in_words(metric)) + (f" ({unit})" if unit and unit not in metric else "")
-    return Figure(f"{caption}.", panels, _key(lines, protocols), sentences)
+    return Figure(f"{caption}.", panels, _legend(lines, protocols), sentences)
 
 
 def _series(lines: Sequence[Line], protocols: dict[str, int]) -> list[Series]:
@@ -97,7 +89,7 @@ def _bars(lines: Sequence[Line], metrics: Sequence[str], protocols: dict[str, in
     panels = [bar_chart(setting, categories, unit=unit, extent=shared) for setting, categories in by_setting.items()]
     subject = f"{capital(common)} …" if common else capital(labels[0]) if len(labels) == 1 else "Values"
     where = f", {nodes:,} nodes" if nodes else ""
-    return Figure(f"{subject}{where}{f' ({unit})' if unit else ''}.", panels, _key(lines, protocols), [])
+    return Figure(f"{subject}{where}{f' ({unit})' if unit else ''}.", panels, _legend(lines, protocols), [])
 
 
 def _bars_of(lines: Sequence[Line], protocols: dict[str, int]) -> list[Bar]:
@@ -112,10 +104,61 @@ def _settings(lines: Sequence[Line]) -> list[tuple[str, list[Line]]]:
     return [(name, [line for line in lines if line.setting == name]) for name in names]
 
 
-def _key(lines: Sequence[Line], protocols: dict[str, int]) -> Markup:
+def _legend(lines: Sequence[Line], protocols: dict[str, int]) -> list[tuple[Markup, str]]:
     labels = [(protocols[label], label) for label in protocols if any(line.protocol == label for line in lines)]
-    return key(
+    return legend(
         labels,
         published=any(line.published is not None for line in lines),
         spread=any(line.spread for line in lines),
     )
+
+
+# -- strips -----------------------------------------------------------------------------------------------------------
+
+#: Half the width of a strip, and the difference, in percent or points, that reaches its end.
+_HALF, _FAR = 200.0, 100.0
+
+
+def strip(lines: Sequence[Line]) -> Markup:
+    """A strip with a dot for each published value, at the difference between ours and the published one."""
+    parts = [
+        tag("rect", x=_strip_x(-5), y=0, width=_strip_x(5) - _strip_x(-5), height=18, class_="ch-band"),
+        tag("line", x1=0, x2=2 * _HALF, y1=9, y2=9, class_="ch-grid"),
+        tag("line", x1=_HALF, x2=_HALF, y1=0, y2=18, class_="ch-zero"),
+    ]
+    told = []
+    for line in lines:
+        gap = difference(line)
+        if gap is None:
+            continue
+        what = f"{metric_in_words(line.metric)}, {line.protocol}, {line.nodes:,} nodes: {gap}"
+        told.append(f"{what} ({gap.agreement})")
+        parts.append(tag("g", tag("title", text(what)), _dot(gap.agreement, _strip_x(gap.amount))))
+    return tag("svg", *parts, class_="chart", view_box="0 0 400 18", role="img", aria_label="; ".join(told))
+
+
+def strip_axis() -> Markup:
+    """The labels of the axis that all strips share."""
+    marks = [
+        tag("text", text(f"{tick:+d}".replace("-", "−") if tick else "0"), x=_strip_x(tick), y=11, class_=_TICK)
+        for tick in (-100, -50, -20, -5, 0, 5, 20, 50, 100)
+    ]
+    return tag("svg", *marks, class_="chart", view_box="0 0 400 16", role="img", aria_label="difference in percent")
+
+
+_TICK = "ch-axis ch-small ch-middle"
+
+
+def _strip_x(amount: float) -> float:
+    """The x of a difference, by its square root, so that differences near zero can be told apart."""
+    share = min(1.0, math.sqrt(abs(amount) / _FAR))
+    return _HALF + math.copysign(share, amount) * (_HALF - 10)
+
+
+def _dot(agreement: Agreement, x: float) -> Markup:
+    name = f"ch-dot ch-{agreement.style}"
+    if agreement is Agreement.MATCH:
+        return tag("circle", cx=x, cy=9, r=4.5, class_=name)
+    if agreement is Agreement.NEAR:
+        return tag("rect", x=x - 4, y=5, width=8, height=8, class_=name)
+    return tag("polygon", points=points((x, 3.5), (x + 5, 13.5), (x - 5, 13.5)), class_=name)

@@ -1,4 +1,4 @@
-"""Gathers a page's contents from the directory of a sweep. Reads tables only; what is missing or damaged is named."""
+"""Gathers the contents of a page from the directory of a sweep. A missing or damaged table is named in the error."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,8 @@ from antecede.core import UsageError
 from antecede.experiments import EXPERIMENTS
 from antecede.experiments.summary import Line
 from antecede.report.contents import AuditRow, Contents, ExperimentText, FailedRun
-from antecede.report.pictures import pictures
-from antecede.report.scene import Key
-from antecede.report.violation import Violation
+from antecede.report.pictures import Repeat, pictures
+from antecede.report.scene import Key, Violation
 from antecede.report.wording import capital, count
 from antecede.spark.manifest import RunRow, load_runs
 from antecede.spark.results import load_summary
@@ -38,8 +37,11 @@ _FACTS: Final = {
 }
 
 
-def load(out: Path) -> Contents:
-    """Everything the page of the sweep in `out` shows."""
+def load(out: Path, repeat: Repeat | None = None) -> Contents:
+    """Gather what the page of the sweep in `out` shows.
+
+    `repeat` gives the rows of a run whose trace was not kept; without it such runs are not drawn.
+    """
     if not out.is_dir():
         raise UsageError("report", str(out), "there is no such directory", "name one `antecede experiments run` wrote")
     if not is_sweep(out):
@@ -57,7 +59,7 @@ def load(out: Path) -> Contents:
         runs_finished=len({run.key for run in runs if run.error is None}),
         failed=[_failed(run) for run in runs if run.error is not None],
         audit=audited,
-        pictures=pictures(out, runs, audited or ()),
+        pictures=pictures(out, runs, audited or (), repeat),
         environment=_environment(asked),
         commands=_commands(out, asked, lines, names),
     )
@@ -91,7 +93,7 @@ def _environment(asked: Asked) -> dict[str, str]:
 
 
 def _commands(out: Path, asked: Asked, lines: Sequence[Line], names: Sequence[str]) -> list[str]:
-    """What was typed; or, where a directory holds more than the last sweep asked for, what gives all of it."""
+    """The command of the sweep; or, if the directory holds more than that sweep, a command that makes all of it."""
     place = shlex.quote(str(out))
     run = asked.command
     if not run or set(names) - set(asked.experiments):
@@ -102,7 +104,7 @@ def _commands(out: Path, asked: Asked, lines: Sequence[Line], names: Sequence[st
 
 
 def _audit(out: Path) -> list[AuditRow] | None:
-    """The verdicts `antecede audit` left; None if it was not run."""
+    """The verdicts that `antecede audit` wrote; None if it was not run."""
     path = out / "audit.parquet"
     if not path.exists():
         return None

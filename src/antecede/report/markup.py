@@ -1,50 +1,50 @@
-"""Writes SVG and HTML by hand: elements as text, escaped once, numbers always written the same way.
+"""Writes SVG elements as text: escaped once, with numbers always written the same way.
 
-Text becomes `Markup` only through `text` or `tag`, so that mypy refuses what was not escaped. The output is a function
-of the arguments alone: attributes stand in the order given, numbers have at most two decimals.
+Text becomes `Markup` only through `text` or `tag`, so that mypy and the page's templates know what was escaped. The
+output is a function of the arguments alone: attributes stand in the order given, numbers have at most two decimals.
 """
 
 import html
 from collections.abc import Iterable
-from typing import Final, NewType
+from typing import Final
 
-#: Text that may stand in a page as it is.
-Markup = NewType("Markup", str)
+from markupsafe import Markup
 
-#: HTML elements without content or end tag; in SVG every empty element is closed at once.
-_VOID: Final = frozenset({"meta", "link", "br", "hr", "img", "col"})
-_SVG_EMPTY: Final = frozenset({"line", "rect", "circle", "path", "polygon", "polyline", "use"})
+#: SVG elements that are closed at once if they have no content.
+_EMPTY: Final = frozenset({"line", "rect", "circle", "path", "polygon", "polyline", "use"})
 
 
 def text(content: object) -> Markup:
-    """Plain text, escaped."""
+    """Escape plain text."""
     return Markup(html.escape(str(content), quote=False))
 
 
-def join(parts: Iterable[Markup], between: str = "") -> Markup:
-    return Markup(between.join(parts))
+def join(parts: Iterable[Markup]) -> Markup:
+    return Markup("").join(parts)
 
 
 def tag(name: str, /, *content: Markup, **attributes: object) -> Markup:
-    """An element. `class_` and the like lose their underscore, others become hyphens; None leaves an attribute out."""
+    """Write an element.
+
+    A trailing underscore of an attribute is dropped (`class_`), other underscores become hyphens. None leaves the
+    attribute out.
+    """
     written = "".join(
         f' {_attribute(key)}="{html.escape(_value(value))}"' for key, value in attributes.items() if value is not None
     )
-    if not content and name in _VOID:
-        return Markup(f"<{name}{written}>")
-    if not content and name in _SVG_EMPTY:
+    if not content and name in _EMPTY:
         return Markup(f"<{name}{written}/>")
     return Markup(f"<{name}{written}>{''.join(content)}</{name}>")
 
 
 def number(value: float) -> str:
-    """At most two decimals, no trailing zeros, never −0: enough for a hundredth of a pixel."""
+    """Write at most two decimals, no trailing zeros and never −0: a hundredth of a pixel is enough."""
     written = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if written == "-0" else written
 
 
 def path(*steps: str | float) -> str:
-    """The `d` of a path: letters and coordinates."""
+    """Write the `d` attribute of a path: letters and coordinates."""
     return " ".join(step if isinstance(step, str) else number(step) for step in steps)
 
 
@@ -53,12 +53,12 @@ def points(*corners: tuple[float, float]) -> str:
 
 
 def text_width(content: str, size: float) -> float:
-    """About how wide a sans-serif sets it. No font is at hand; what is too wide here is merely placed more loosely."""
+    """Estimate how wide a sans-serif font sets the text. Too wide an estimate only places things more loosely."""
     return size * sum(_CHARACTER_WIDTHS.get(character, 0.61) for character in content)
 
 
 def wrap(content: str, width: float, size: float) -> list[str]:
-    """Lines no wider than `width`; a word that is wider stands alone."""
+    """Break the text into lines no wider than `width`; a wider word gets a line of its own."""
     lines: list[str] = []
     for word in content.split():
         if lines and text_width(f"{lines[-1]} {word}", size) <= width:

@@ -1,7 +1,7 @@
-"""What a space-time diagram shows, gathered from the rows of a trace: arrows, publications, deliveries, outages.
+"""Gathers what a space-time diagram shows from the rows of a trace: arrows, publications, deliveries, outages.
 
-Rules of this file: it knows times, nodes and messages, not pixels. Send and receive rows of one packet become one
-arrow, however many messages the packet carries. What a choice of nodes leaves out is counted, never forgotten.
+This file knows times, nodes and messages, and no pixels. The send and receive rows of one packet become one arrow,
+however many messages the packet carries. Packets that a choice of nodes leaves out are counted.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ Key: TypeAlias = tuple[str, int, int]
 
 
 class Arrow(NamedTuple):
-    """A packet. It arrived at `arrived_us`, or was lost: there and then, or (None) nobody knows where."""
+    """A packet. It arrived at `arrived_us`, or was lost: then, or (None) at an unknown time."""
 
     sender: int
     receiver: int
@@ -38,7 +38,7 @@ class Publication(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """A message was given to the application at `until_us`; or it was held until then (crash, end) and never given."""
+    """A message, delivered at `until_us`; or held until then (a crash, the end) and never delivered."""
 
     row: int
     node: int
@@ -67,6 +67,16 @@ class Change(NamedTuple):
     time_us: int
     topic: str
     joined: bool
+
+
+class Violation(NamedTuple):
+    """A violation as a diagram marks it. `rows` count from 0 in the judged trace; the diagram must have all of it."""
+
+    rule: str
+    words: str
+    nodes: tuple[int, ...]
+    messages: tuple[Key, ...]
+    rows: tuple[int, ...]
 
 
 class Scene:
@@ -188,7 +198,7 @@ class _Reader:
             self.scene.changes.append(Change(row.node, row.time_us, row.topic, joined))
 
     def _give_up(self, nodes: set[int], now_us: int) -> None:
-        """What these nodes still hold they will not give any more."""
+        """Note that these nodes will not deliver what they still hold."""
         for (node, key), (index, since) in list(self.received.items()):
             # Relays pass on what they do not take; nothing is held there.
             if node in nodes and any(matches(pattern, key[0]) for pattern in self.subscriptions.get(node, ())):
@@ -225,7 +235,7 @@ class _Reader:
         return scene
 
     def _journeys(self) -> list[_Packet]:
-        """For a trace without packets, as journals give: each message straight from its publication to its arrival."""
+        """For a trace without packets, as journals give it: one arrow from each publication to each delivery."""
         published = {one.message: one for one in self.scene.publications}
         journeys = []
         for given in self.scene.deliveries:

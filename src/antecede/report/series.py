@@ -1,7 +1,7 @@
-"""Who is ahead, and where that changes: what a figure of lines shows, as facts and as a sentence.
+"""Compares series of measured values: which is lowest, and where two of them cross.
 
-Two values are told apart only when they differ by more than their spread over seeds, and by more than a hundredth: luck
-is no lead, and lines that lie on each other do not cross.
+Two values count as different only if they differ by more than their spread over seeds and by more than a hundredth.
+Smaller differences are chance: they make no series lowest, and lines that lie on each other do not cross.
 """
 
 import math
@@ -9,12 +9,33 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
-from antecede.report.chart import Point, Series
+from antecede.report import theme
 from antecede.report.wording import listed
 
 
+class Point(NamedTuple):
+    """One value. `spread`: the standard deviation over seeds. `published`: the value in print, if there is one."""
+
+    x: float
+    ours: float
+    spread: float | None
+    published: float | None
+
+
+class Series(NamedTuple):
+    """The values of one protocol. `position` decides its colour and marker, the same in every panel of a figure."""
+
+    label: str
+    position: int
+    points: Sequence[Point]
+
+    @property
+    def hue(self) -> str:
+        return theme.hue(self.position)
+
+
 class Crossing(NamedTuple):
-    """The lines of two series meet at about (x, y), between two sizes at which they can be told apart."""
+    """The lines of two series cross at about (x, y), between two sizes at which their values differ."""
 
     one: str
     other: str
@@ -23,7 +44,7 @@ class Crossing(NamedTuple):
 
 
 def crossings(series: Sequence[Series]) -> list[Crossing]:
-    """Where lines of ours cross. Sizes double, so the way between two is measured on a logarithmic axis."""
+    """Find where lines of ours cross. Sizes double, so the distance between two is measured on a logarithmic axis."""
     found = []
     for one, other in combinations(series, 2):
         mine, theirs = ({point.x: point for point in each.points} for each in (one, other))
@@ -43,7 +64,7 @@ def crossings(series: Sequence[Series]) -> list[Crossing]:
 
 
 def in_words(series: Sequence[Series]) -> str:
-    """Which series is lowest, by how much, and whether that changes. Whether low is good is the reader's to know."""
+    """Say which series is lowest, by how much, and whether that changes. The reader knows whether low is good."""
     sizes = sorted(set.intersection(*({point.x for point in one.points} for one in series))) if series else []
     if len(series) < 2 or not sizes:
         return ""
@@ -76,7 +97,7 @@ def _point(series: Series, size: float) -> Point:
 
 
 def _lowest(points: Mapping[str, Point]) -> str:
-    """The series that is clearly below all others; none if two share that place."""
+    """The series that is clearly below all others; "" if two are about equal."""
     (label, low), (_, second), *_ = sorted(points.items(), key=lambda item: item[1].ours)
     return label if _apart(low, second) else ""
 
