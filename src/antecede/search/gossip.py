@@ -1,51 +1,34 @@
-"""A random search for schedules in which gossip with predecessor lists goes wrong.
+"""Random schedules for gossip with predecessor lists.
 
-One seed is one run: brokers of overlapping groups publish to one group or several and answer what they read; the
-subscribers take and leave groups and move from broker to broker; packets are lost, repeated and overtake each other;
-brokers crash, for good or to come back with what they kept, and are suspected rightly and wrongly. The run goes on
-until nothing moves any more; then the judge (`antecede.audit`) reads the trace.
+Brokers of overlapping groups publish to one group or several and answer what they read. Subscribers take and leave
+groups and move from broker to broker. Packets are lost, repeated and overtake each other. Brokers crash, for good or
+to come back with what they kept, and are suspected rightly and wrongly.
 
-Causal order, each source's order, nothing twice and nothing invented are asked of every run. That nobody misses a
-message (`complete`) is asked where nobody had to give up on anything, and giving up is an offence of its own
-(`gave-up`) where everything can be had by asking: where no broker crashed and, with rounds, nothing is so old that its
-round cannot be told any more (`Plan.rounds_told`).
-
-    verdict = search(4711)                      # what seed 4711 draws
-    verdict = search(4711, Trial(brokers=8))    # with these sizes instead
+Causal order, each source's order, nothing twice and nothing invented are asked of every run. That no node misses a
+message (`complete`) is asked where no node gave up on one. Giving up is an offence of its own (`gave-up`) where every
+message can be obtained by asking: where no broker crashed and, with rounds, no message is so old that its round cannot
+be told any more (`Plan.rounds_told`).
 """
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
-from typing import Final
 
-import msgspec
-
-from antecede.audit import audit
-from antecede.core import Message, Packet
+from antecede.audit import Report
 from antecede.protocols.gossip import Broker, Subscriber, groups_of, together
 from antecede.protocols.gossip.options import GossipOptions
 from antecede.protocols.gossip.rounds import RoundsBroker
 from antecede.protocols.options import Founders, MakeProcess
 from antecede.protocols.registry import options
-from antecede.search.harness import Verdict, offences, run_to_rest
-from antecede.search.rough_links import rough_links
-from antecede.search.vcube_ps import holding, unfinished
-from antecede.sim.engine import Simulation
-from antecede.sim.tracing import Tracer
-from antecede.sim.units import ticks
-from antecede.trace import Recorder
-
-#: A run that still moves after so many events, tens of times what it needs, never comes to rest.
-EVENTS_MAX: Final = 400_000
-
-_ORDER: Final = ("causal", "fifo", "exactly-once", "no-invention")
+from antecede.search import harness
+from antecede.search.harness import NOTHING_LOST, ORDER, AppTracer, Run
+from antecede.trace import Recorder, Row
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """What is searched: sizes, faults, and how often things happen."""
+class Trial(harness.Trial, frozen=True, kw_only=True):
+    """What is searched."""
 
     version: str = "context"
     brokers: int = 5
@@ -53,41 +36,32 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     groups: int = 3
     #: Probability that a broker, or a subscriber, takes a group from the beginning.
     overlap: float = 0.5
-    #: Publications the applications make on their own, and the probability that a delivery is answered with one more.
     actions: int = 40
-    answers: float = 0.15
     #: Probability that a message goes to more than one group.
     several: float = 0.3
     #: Subscriptions and unsubscriptions, and subscribers that move.
     changes: int = 6
     moves: int = 4
-    #: Over how many u.t. all this is spread. Hops take 100 on average.
     window_of_time: float = 3000.0
-    fifo: bool = False
-    loss: float = 0.0
-    duplication: float = 0.0
-    #: How many brokers crash, how many of them for good, and how many suspicions are wrong.
-    crashes: int = 0
+    #: Probability that a crashed broker stays down.
     stay_down: float = 1.0
-    false_suspicions: int = 0
     fanout: int = 2
     view: int = 8
     round: float = 150.0
     #: Of gossip-rounds.
     colours: int = 32
-    #: Rounds before something is given up; 0: as by default.
+    #: Rounds before a missing message is given up; 0: the protocol's default.
     patience: int = 0
-    #: Messages anybody holds back.
+    #: Messages a node holds at most.
     held: int = 1000
 
     @property
     def patient(self) -> bool:
-        """Can everybody have everything, if only he asks long enough?"""
+        """Can every node obtain every message by asking long enough?"""
         return not self.crashes
 
 
 def trial_of(seed: int) -> Trial:
-    """The trial a seed draws when none is given."""
     rng = random.Random(f"{seed}/trial")
     faulty = rng.random() < 0.7
     crashes = rng.choice([0, 0, 1, 2]) if faulty else 0
@@ -111,15 +85,9 @@ def trial_of(seed: int) -> Trial:
         fanout=rng.choice([1, 2, 3]),
         view=rng.choice([3, 8]),
         colours=rng.choice([4, 8, 32]),
-        patience=rng.choice([0, 0, 4]) if crashes else 1000,  # links may stand still for long, in order as they are
+        patience=rng.choice([0, 0, 4]) if crashes else 1000,  # an in-order link may stand still for long
         held=rng.choice([8, 1000]),
     )
-
-
-def search(seed: int, trial: Trial | None = None, make: Callable[[Trial, int], MakeProcess] | None = None) -> Verdict:
-    """One run, judged. `make` puts other processes in the place of the protocol's: for mutations."""
-    trial = trial or trial_of(seed)
-    return _Run(seed, trial, (make or maker)(trial, seed)).judge()
 
 
 def options_of(trial: Trial) -> GossipOptions:
@@ -140,7 +108,7 @@ def options_of(trial: Trial) -> GossipOptions:
     return chosen
 
 
-def maker(trial: Trial, seed: int) -> MakeProcess:
+def make_gossip(seed: int, trial: Trial) -> MakeProcess:
     nodes = trial.brokers + trial.subscribers
     return options_of(trial).build_chance(
         nodes, founders_of(trial), lambda node: random.Random(f"{seed}/protocol at {node}")
@@ -158,19 +126,13 @@ def founders_of(trial: Trial) -> Founders:
     return members
 
 
-class _Tracer(Tracer):
-    """Records who takes which topic: whoever takes one of its groups. Not the packets, which no rule asked reads."""
+class _GroupTracer(AppTracer):
+    """Records the topics a node takes: those that name at least one of its groups."""
 
-    def __init__(self, recorder: Recorder, groups: list[str]) -> None:
+    def __init__(self, recorder: Recorder, groups: Sequence[str]) -> None:
         super().__init__(recorder)
         self._topics = [together(chosen) for size in range(1, len(groups) + 1) for chosen in combinations(groups, size)]
         self._through: Counter[tuple[int, str]] = Counter()
-
-    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None: ...
-
-    def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None: ...
-
-    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None: ...
 
     def changed(self, now: int, node: int, what: str, topic: str) -> None:
         if what not in ("subscribe", "unsubscribe"):
@@ -184,169 +146,110 @@ class _Tracer(Tracer):
                     super().changed(now, node, what, name)
 
 
-class _Run:
-    """One schedule."""
+class GossipRun(Run[Trial]):
+    draw = staticmethod(trial_of)
 
-    def __init__(self, seed: int, trial: Trial, make: MakeProcess) -> None:
-        self.seed = seed
-        self.trial = trial
-        self.rng = random.Random(f"{seed}/actions")
-        self.recorder = Recorder()
-        founders = founders_of(trial)
-        self.groups = sorted(founders)
-        self.nodes = range(trial.brokers + trial.subscribers)
-        self.subscribers = range(trial.brokers, trial.brokers + trial.subscribers)
-        tracer = _Tracer(self.recorder, self.groups)
-        network = rough_links(seed, loss=trial.loss, duplication=trial.duplication, fifo=trial.fifo)
-        self.simulation = Simulation(make, self.nodes, network, [tracer])
-        self.simulation.on_delivery = self._answer
-        self.answers_left = 2 * trial.actions
-        #: What brokers that crashed had given up.
-        self.lost_counts = 0
-        for group, members in founders.items():
-            for node in members:
-                tracer.changed(0, node, "subscribe", group)
-        for _ in range(trial.actions):
-            self.simulation.at(self._sometime(), self._publish_somewhere)
-        for _ in range(trial.changes):
-            self.simulation.at(self._sometime(), self._change)
-        for _ in range(trial.moves):
-            self.simulation.at(self._sometime(), self._move)
-        for node in self.rng.sample(range(trial.brokers), min(trial.crashes, trial.brokers - 1)):
-            self.simulation.at(self._sometime(), partial(self._crash, node))
-        for _ in range(trial.false_suspicions):
-            self.simulation.at(self._sometime(), self._suspect_wrongly)
+    def prepare(self) -> None:
+        #: Messages that brokers had given up before they crashed.
+        self.given_up_before = 0
 
-    def _sometime(self) -> int:
-        return ticks(self.rng.uniform(0, self.trial.window_of_time))
+    @property
+    def nodes(self) -> range:
+        return range(self.trial.brokers + self.trial.subscribers)
 
-    def _soon(self, mean: float) -> int:
-        return self.simulation.now + ticks(self.rng.expovariate(1 / mean))
+    @property
+    def publishers(self) -> range:
+        return range(self.trial.brokers)
 
-    # -- what applications do -----------------------------------------------------------------------------------------
+    def founders(self) -> Founders:
+        return founders_of(self.trial)
 
-    def _publish_somewhere(self) -> None:
-        self._publish(self.rng.randrange(self.trial.brokers))
+    def maker(self) -> MakeProcess:
+        return make_gossip(self.seed, self.trial)
 
-    def _answer(self, node: int, message: Message) -> None:
-        if node < self.trial.brokers and self.answers_left and self.rng.random() < self.trial.answers:
-            self.answers_left -= 1
-            self._publish(node)
+    def make_tracer(self) -> AppTracer:
+        return _GroupTracer(self.recorder, self.topics)
+
+    def actions(self) -> Sequence[tuple[int, Callable[[], None]]]:
+        return [
+            (self.trial.actions, lambda: self._publish(self.rng.randrange(self.trial.brokers))),
+            (self.trial.changes, self._change),
+            (self.trial.moves, self._move),
+        ]
+
+    def answer(self, node: int) -> None:
+        self.answers_left -= 1
+        self._publish(node)
 
     def _publish(self, node: int) -> None:
         broker = self.simulation.processes.get(node)
-        if not isinstance(broker, Broker):
-            return
-        topics = broker.may_publish()
+        topics = broker.may_publish() if isinstance(broker, Broker) else []
         if not topics:
             return
         if self.trial.version == "rounds":
-            self.simulation.publish(node, topics[0], b"")
+            self.publish(node, topics[0])
             return
         count = self.rng.randint(2, 3) if self.rng.random() < self.trial.several else 1
-        chosen = self.rng.sample(topics, min(count, len(topics)))
-        self.simulation.publish(node, together(chosen), b"")
+        self.publish(node, together(self.rng.sample(topics, min(count, len(topics)))))
 
     def _change(self) -> None:
         """A subscriber, or a broker's own application, takes a group or leaves one."""
         node = self.rng.choice(self.nodes)
         process = self.simulation.processes.get(node)
-        if not isinstance(process, Broker | Subscriber):
-            return
-        group = self.rng.choice(self.groups)
-        if group in process.takes_groups:
-            self.simulation.unsubscribe(node, group)
-        else:
-            self.simulation.subscribe(node, group)
+        if isinstance(process, Broker | Subscriber):
+            group = self.rng.choice(self.topics)
+            change = self.simulation.unsubscribe if group in process.takes_groups else self.simulation.subscribe
+            change(node, group)
 
     def _move(self) -> None:
-        node = self.rng.choice(self.subscribers)
+        """A subscriber suspects its broker and turns to another."""
+        node = self.rng.choice(self.nodes[self.trial.brokers :])
         process = self.simulation.processes[node]
         assert isinstance(process, Subscriber)
-        home = process.home
-        self.simulation.suspect(node, home)
-        self.simulation.at(self._soon(500), lambda: self._notice(node, home))
+        self.suspect_for_a_while(node, process.home, 500)
 
-    # -- what goes wrong ----------------------------------------------------------------------------------------------
+    # -- what goes wrong ----------------------------------------------------------------------------------------
 
-    def _crash(self, node: int) -> None:
-        simulation = self.simulation
-        if self.rng.random() < 0.5:
-            self._publish(node)  # messages a broker does not live to look after are what giving up is about
-        self.lost_counts += refused(simulation.processes[node])
-        simulation.crash(node)
-        for other in self.nodes:
-            if other != node:
-                simulation.at(self._soon(400), partial(self._notice_crash, other, node))
-        if self.rng.random() >= self.trial.stay_down:
-            simulation.at(self._soon(self.trial.window_of_time / 3), partial(self._recover, node))
+    def before_crash(self, node: int) -> None:
+        if self.rng.random() < self.last_words_share:
+            self._publish(node)
+        self.given_up_before += given_up(self.simulation.processes[node])
 
-    def _notice_crash(self, node: int, peer: int) -> None:
-        """Also who comes back soon was away: its subscribers must turn to somebody."""
+    def comes_back(self, node: int) -> bool:
+        return self.rng.random() >= self.trial.stay_down
+
+    def notice_crash(self, node: int, peer: int) -> None:
+        """A broker that is back already was away as well: its subscribers must turn to another."""
         self.simulation.suspect(node, peer)
         if peer in self.simulation.processes:
-            self.simulation.at(self._soon(100), partial(self._notice, node, peer))
+            self.simulation.at(self.soon(100), partial(self.notice, node, peer))
 
-    def _recover(self, node: int) -> None:
-        self.simulation.recover(node)
-        for other in self.nodes:
-            if other != node:
-                self.simulation.at(self._soon(400), partial(self._notice, other, node))
-                self.simulation.at(self._soon(400), partial(self._notice, node, other))
+    # -- the verdict --------------------------------------------------------------------------------------------
 
-    def _notice(self, node: int, peer: int) -> None:
-        """The failure detector of `node` finds out how `peer` is."""
-        if peer in self.simulation.processes:
-            self.simulation.trust(node, peer)
-        else:
-            self.simulation.suspect(node, peer)
+    def _given_up(self) -> int:
+        return self.given_up_before + sum(map(given_up, self.simulation.processes.values()))
 
-    def _suspect_wrongly(self) -> None:
-        if self.trial.brokers > 1:
-            node, peer = self.rng.sample(range(self.trial.brokers), 2)
-            self.simulation.suspect(node, peer)
-            self.simulation.at(self._soon(800), partial(self._notice, node, peer))
+    def rules(self, rows: Sequence[Row]) -> tuple[str, ...]:
+        if self._given_up():
+            return ORDER
+        return (*ORDER, "complete") if self.trial.crashes else NOTHING_LOST
 
-    # -- the verdict --------------------------------------------------------------------------------------------------
-
-    def judge(self) -> Verdict:
-        simulation, trial = self.simulation, self.trial
-        run_to_rest(simulation, trial.window_of_time, EVENTS_MAX)
-        given_up = self.lost_counts + sum(refused(process) for process in simulation.processes.values())
-        rules = _ORDER if given_up else (*_ORDER, "complete")
-        if not given_up and not trial.crashes:
-            rules = (*rules, "agreement")
-        report = audit(self.recorder.rows(), rules=rules)
-        more = {
-            "blocked": [] if simulation.pending else self._blocked(),
-            "gave-up": [f"{given_up} messages, though everything could be had"] if given_up and self._lasting else [],
-        }
-        return Verdict(
-            seed=self.seed,
-            offences=offences(report, simulation, more),
-            messages=report.messages,
-            deliveries=report.deliveries,
-            packets=simulation.packets,
-        )
-
-    @property
-    def _lasting(self) -> bool:
-        """Could everything be had to the end?"""
+    def checks(self, rows: Sequence[Row], report: Report) -> Mapping[str, Sequence[str]]:
         brokers = [process for process in self.simulation.processes.values() if isinstance(process, RoundsBroker)]
-        return self.trial.patient and all(broker.time <= broker.plan.rounds_told for broker in brokers)
-
-    def _blocked(self) -> list[str]:
-        found = []
-        for node, process in self.simulation.processes.items():
-            if process.held:
-                found.append(f"node {node} holds {', '.join(map(str, holding(process)))} for ever")
-            found += [f"node {node} {what}" for what in unfinished(process)]
-        return found
+        obtainable = self.trial.patient and all(broker.time <= broker.plan.rounds_told for broker in brokers)
+        count = self._given_up()
+        return {
+            "blocked": self.blocked(report),
+            "gave-up": [f"{count} messages, though all could be obtained"] if count and obtainable else [],
+        }
 
 
-def refused(process: object) -> int:
-    """How often a process went on without something."""
+def given_up(process: object) -> int:
+    """How many messages a process went on without."""
     if isinstance(process, Broker):
         return process.order.late + process.order.given_up
     assert isinstance(process, Subscriber)
     return process.reader.late + process.reader.given_up + process.forgone
+
+
+search = GossipRun.search

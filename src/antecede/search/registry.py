@@ -1,29 +1,26 @@
 """Every random search by name."""
 
 from antecede.core import UsageError
-from antecede.search import gossip as search_gossip
-from antecede.search import locamu as search_locamu
-from antecede.search import tno as search_tno
-from antecede.search import vcube_ps as search_vcube_ps
+from antecede.search import gossip, locamu, tno, vcube_ps
 from antecede.search.harness import Search
 
 SEARCHES: dict[str, Search] = {
     "gossip": Search(
         "gossip with predecessor lists: overlapping groups, loss, duplication, crashes, subscribers that move, both "
         "versions",
-        search_gossip.search,
+        gossip.search,
     ),
     "locamu": Search(
         "LoCaMu: lines, stars and random trees, f = 1 and 2, crashes, recoveries, false suspicions, joins, lossy links",
-        search_locamu.search,
+        locamu.search,
     ),
     "vcube-ps": Search(
         "VCube-PS: subscriptions, rejoins, crashes, suspicions, lossy and reordering links, both modes",
-        search_vcube_ps.search,
+        vcube_ps.search,
     ),
     "tno": Search(
         "total notification order: overlapping subscriptions, churn, loss, swaps of topics, managers that crash",
-        search_tno.search,
+        tno.search,
     ),
 }
 

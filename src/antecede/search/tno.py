@@ -1,56 +1,43 @@
-"""A random search for schedules in which total notification order goes wrong.
+"""Random schedules for total notification order.
 
-One seed is one run: nodes with overlapping subscriptions publish, answer what they read, join and leave topics, over an
-event service and links with heavy-tailed delays; links may reorder, lose and repeat, topics change places, nodes crash
-(managers of topics among them, in the middle of timestamping), are suspected rightly or wrongly, and come back or not.
-The run goes on until nothing moves any more. Then the judge (`antecede.audit`) reads the trace: among untagged
-notifications no two subscribers may disagree, nothing may be lost or given twice, order inside a topic is causal, and
-across topics where publishers take one timestamp at a time. Whoever is up must take what it wants, and nothing else.
-Where nothing changes, nothing is given up and timestamps take one way, nothing may be tagged.
+Nodes with overlapping subscriptions publish, answer what they read, join and leave topics, over an event service and
+links with heavy-tailed delays. Links may reorder, lose and repeat packets; topics change their positions in the order;
+nodes crash (also managers in the middle of timestamping), are suspected rightly or wrongly, and come back or not.
 
-    verdict = search(4711)                      # what seed 4711 draws
-    verdict = search(4711, Trial(topics=6))     # with these sizes instead
-    assert verdict.ok, verdict.words
+Among untagged notifications no two subscribers may disagree. Nothing may be lost or delivered twice. Order is causal
+inside a topic, and across topics where publishers take one timestamp at a time. A node that is up must take the topics
+it wants, and no others. Where nothing changes, every message can wait and timestamps take one way, nothing may be
+tagged.
 """
 
 import random
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
-import msgspec
-
-from antecede.audit import audit
-from antecede.core import Message, Packet, Process
+from antecede.audit import Report
+from antecede.core import Process
 from antecede.protocols.options import MakeProcess
-from antecede.protocols.tno import Manager, OrderingModule, Publisher, SubscriptionClock, TotalOrder
+from antecede.protocols.tno import OrderingModule, TotalOrder
 from antecede.protocols.tno.options import SERVICES, TnoOptions
 from antecede.protocols.tno.straight_service import straight_service
-from antecede.search.harness import Verdict, offences, run_to_rest
+from antecede.search import harness
+from antecede.search.harness import NOTHING_LOST, Run
 from antecede.search.rough_links import rough_links
-from antecede.sim.engine import Simulation
 from antecede.sim.network import Network, fixed_per_link
-from antecede.sim.tracing import Tracer
 from antecede.sim.units import ticks
-from antecede.trace import Event, Recorder
-
-#: A run that still moves after so many events, hundreds of times what it needs, never comes to rest.
-EVENTS_MAX: Final = 500_000
-
-_RULES: Final = ("total", "causal", "fifo", "exactly-once", "no-invention", "complete", "agreement")
-
+from antecede.trace import Row
 
 Service: TypeAlias = Literal["vcube-ps", "srpt-s", "scribe", "straight"]
 
 
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """What is searched: sizes, options, faults, and how often things happen."""
+class Trial(harness.Trial, frozen=True, kw_only=True):
+    """What is searched."""
 
     nodes: int = 8
     topics: int = 4
-    #: How many of them the order names; −1: all. The others find their places as they come.
+    #: How many topics the order names; −1: all. The others are appended when they first appear.
     listed: int = -1
-    #: The event service; straight: to everybody, in no order (`straight_service`).
+    #: The event service; straight: to every node, in no order (`straight_service`).
     ens: Service = "vcube-ps"
     mode: Literal["plus", "faithful"] = "plus"
     route: Literal["direct", "through"] = "direct"
@@ -60,53 +47,33 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     #: Timestamps a publisher asks for at a time.
     window: int = 64
     replicas: int = 1
-    #: When an event that is numbered and not published is declared void, in u.t.; where nobody crashes, never.
+    #: U.t. after which an event that is numbered and not published is declared void. Without crashes: never.
     lease: float = 30_000.0
-    #: Swaps: how much more popular a topic must be, 0 for an order that stays; how soon popularity saturates; and of
+    #: Swaps: how much more popular a topic must be, 0 for an order that stays; how soon popularity saturates; and over
     #: how many recent events it is counted, 0 for all.
     beta: float = 0.0
     alpha: float = 1.0
     recent: int = 0
-    #: Things the applications do on their own; each delivery may cause one more.
-    actions: int = 60
-    #: Probability that a delivery is answered with a publication.
     answers: float = 0.1
     #: Probability that an action is to join or leave a topic instead of publishing.
     churn: float = 0.3
-    #: Over how many u.t. the actions are spread. Hops take 100 on average.
-    window_of_time: float = 4000.0
-    #: Probability that a node takes a topic from the beginning; or for each node the numbers of those it takes.
+    #: Probability that a node takes a topic from the beginning; or for each node the numbers of its topics.
     founders: float | tuple[tuple[int, ...], ...] = 0.5
-    fifo: bool = False
-    #: One delay a link, drawn once, instead of one a packet: some ways are always slower than others.
+    #: Each link draws one delay instead of one a packet: some ways are always slower than others.
     fixed: bool = False
-    loss: float = 0.0
-    duplication: float = 0.0
-    #: How many nodes crash, and whether the first of them stays down.
-    crashes: int = 0
+    #: Does the first node that crashes stay down?
     stays_down: bool = False
-    false_suspicions: int = 0
 
     @property
     def tags_nothing(self) -> bool:
-        """Is this a run in which everything can be notified in order?"""
+        """Can every notification of this run be in order?"""
         waits = self.buffer < 0 and self.ttl == 0 and self.mode == "plus"
         steady = self.route == "through" and self.listed < 0 and not self.churn and not self.beta and not self.crashes
         return waits and steady
 
 
-class ScheduleVerdict(Verdict, frozen=True, kw_only=True):
-    """What came of one schedule."""
-
-    trial: Trial
-    #: Notifications tagged out of order, subscriptions that took effect, epochs of the order of topics.
-    tagged: int
-    joins: int
-    epochs: int
-
-
 def trial_of(seed: int) -> Trial:
-    """The trial a seed draws when none is given: a third with faults, a fifth in which nothing may be tagged."""
+    """A third of the trials are with faults, in a fifth nothing may be tagged."""
     rng = random.Random(f"{seed}/trial")
     ens: Service = rng.choice(["vcube-ps", "vcube-ps", "vcube-ps", "srpt-s", "scribe", "straight"])
     strict = rng.random() < 0.2
@@ -142,33 +109,19 @@ def trial_of(seed: int) -> Trial:
     )
 
 
-def search(
-    seed: int,
-    trial: Trial | None = None,
-    *,
-    manager: Callable[..., Manager] = Manager,
-    clock: Callable[..., SubscriptionClock] = SubscriptionClock,
-    publisher: Callable[..., Publisher] = Publisher,
-) -> ScheduleVerdict:
-    """One run, judged. `manager`, `clock` and `publisher` put others in the place of TNO's: for mutations."""
-    trial = trial or trial_of(seed)
-    founders = founders_of(seed, trial)
-    parts = {"make_manager": manager, "make_clock": clock, "make_publisher": publisher}
-    return _Run(seed, trial, founders, maker(trial, founders, parts)).judge()
+def make_with(**parts: Callable[..., Any]) -> Callable[[int, Trial], MakeProcess]:
+    """Makes the processes of a trial, with other `parts` of the ordering module: make_manager, make_clock, …"""
 
+    def maker(seed: int, trial: Trial) -> MakeProcess:
+        founders = founders_of(seed, trial)
+        settings = options_of(trial).settings(trial.nodes, founders)
+        if trial.ens == "straight":
+            service = straight_service(founders)
+        else:
+            service = SERVICES[trial.ens](2000.0).build_groups(trial.nodes, founders)
+        return lambda node: TotalOrder(OrderingModule(node, settings, **parts), service(node))
 
-def maker(trial: Trial, founders: dict[str, list[int]], parts: dict[str, Callable[..., Any]]) -> MakeProcess:
-    """`parts` of the ordering module."""
-    settings = options_of(trial).settings(trial.nodes, founders)
-    if trial.ens == "straight":
-        service = straight_service(founders)
-    else:
-        service = SERVICES[trial.ens](2000.0).build_groups(trial.nodes, founders)
-
-    def make(node: int) -> Process:
-        return TotalOrder(OrderingModule(node, settings, **parts), service(node))
-
-    return make
+    return maker
 
 
 def options_of(trial: Trial) -> TnoOptions:
@@ -193,7 +146,7 @@ def options_of(trial: Trial) -> TnoOptions:
 def founders_of(seed: int, trial: Trial) -> dict[str, list[int]]:
     nodes, founders = range(trial.nodes), trial.founders
     if isinstance(founders, tuple):
-        return {topic: [n for n in nodes if place in founders[n]] for place, topic in enumerate(topics_of(trial))}
+        return {topic: [n for n in nodes if number in founders[n]] for number, topic in enumerate(topics_of(trial))}
     rng = random.Random(f"{seed}/founders")
     return {topic: [node for node in nodes if rng.random() < founders] for topic in topics_of(trial)}
 
@@ -202,161 +155,76 @@ def topics_of(trial: Trial) -> list[str]:
     return [f"t{number}" for number in range(trial.topics)]
 
 
-class _Tracer(Tracer):
-    """Leaves out control packets: half of a run, and no rule asks for them."""
+class TnoRun(Run[Trial]):
+    draw = staticmethod(trial_of)
 
-    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
-        if packet.messages:
-            super().sent(now, node, to, number, packet, size)
+    @property
+    def nodes(self) -> range:
+        return range(self.trial.nodes)
 
-    def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
-        if packet.messages:
-            super().received(now, node, sender, number, packet, size)
+    def founders(self) -> dict[str, list[int]]:
+        return founders_of(self.seed, self.trial)
 
+    def maker(self) -> MakeProcess:
+        return make_with()(self.seed, self.trial)
 
-class _Run:
-    """One schedule."""
-
-    def __init__(self, seed: int, trial: Trial, founders: dict[str, list[int]], make: MakeProcess) -> None:
-        self.seed = seed
-        self.trial = trial
-        self.rng = random.Random(f"{seed}/actions")
-        self.recorder = Recorder()
-        tracer = _Tracer(self.recorder)
-        self.simulation = Simulation(make, range(trial.nodes), self._network(), [tracer])
-        self.simulation.on_delivery = self._answer
-        self.answers_left = 2 * trial.actions
-        self.asked = 0
-        for topic, members in founders.items():
-            for node in members:
-                tracer.changed(0, node, "subscribe", topic)
-        for _ in range(trial.actions):
-            self.simulation.at(self._sometime(), self._act)
-        for place, node in enumerate(self.rng.sample(range(trial.nodes), trial.crashes)):
-            self.simulation.at(self._sometime(), partial(self._crash, node, trial.stays_down and place == 0))
-        for _ in range(trial.false_suspicions):
-            self.simulation.at(self._sometime(), self._suspect_wrongly)
-
-    def _network(self) -> Network:
-        trial = self.trial
-        fixed = None
+    def network(self) -> Network:
+        trial, delays = self.trial, None
         if trial.fixed:
-            fixed = fixed_per_link(f"{self.seed}/network", lambda rng: ticks(min(2000, 30 * rng.paretovariate(1))))
+            delays = fixed_per_link(f"{self.seed}/network", lambda rng: ticks(min(2000, 30 * rng.paretovariate(1))))
         return rough_links(
-            self.seed, loss=trial.loss, duplication=trial.duplication, fifo=trial.fifo, propagation=fixed
+            self.seed, loss=trial.loss, duplication=trial.duplication, fifo=trial.fifo, propagation=delays
         )
 
-    def _sometime(self) -> int:
-        return ticks(self.rng.uniform(0, self.trial.window_of_time))
-
-    def _soon(self, mean: float) -> int:
-        return self.simulation.now + ticks(self.rng.expovariate(1 / mean))
-
-    # -- what applications do -----------------------------------------------------------------------------------
-
-    def _node(self, node: int) -> TotalOrder | None:
-        process = self.simulation.processes.get(node)
-        assert process is None or isinstance(process, TotalOrder)
-        return process
+    def actions(self) -> Sequence[tuple[int, Callable[[], None]]]:
+        return [(self.trial.actions, self._act)]
 
     def _act(self) -> None:
-        node = self.rng.randrange(self.trial.nodes)
-        topic = self.rng.choice(topics_of(self.trial))
-        process = self._node(node)
-        if process is None:
+        if (found := self.somewhere()) is None:
             return
-        changes = self.rng.random() < self.trial.churn
-        if process.wants(topic) and changes:
-            self.simulation.unsubscribe(node, topic)
-        elif process.wants(topic):
-            self._publish(node, topic)
-        elif changes:
-            self.simulation.subscribe(node, topic)
+        if self.rng.random() < self.trial.churn:
+            self.toggle(*found)
+        elif found in self.wanted:
+            self.publish(*found)
 
-    def _answer(self, node: int, message: Message) -> None:
-        if self.answers_left and self.rng.random() < self.trial.answers:
-            topic = self.rng.choice(topics_of(self.trial))
-            process = self._node(node)
-            if process is not None and process.wants(topic):
-                self.answers_left -= 1
-                self._publish(node, topic)
+    def victims(self) -> Sequence[int]:
+        victims = super().victims()
+        self.gone = victims[:1] if self.trial.stays_down else []
+        return victims
 
-    def _publish(self, node: int, topic: str) -> None:
-        self.asked += 1
-        self.simulation.publish(node, topic, b"")
-
-    # -- what goes wrong ----------------------------------------------------------------------------------------
-
-    def _others(self, node: int) -> list[int]:
-        return [other for other in range(self.trial.nodes) if other != node]
-
-    def _crash(self, node: int, for_good: bool) -> None:
-        for topic in topics_of(self.trial):
-            process = self._node(node)
-            if process is not None and process.wants(topic) and self.rng.random() < 0.5:
-                self._publish(node, topic)  # what is under way when it crashes
-        self.simulation.crash(node)
-        for other in self._others(node):
-            self.simulation.at(self._soon(400), partial(self._notice, other, node))
-        if not for_good:
-            self.simulation.at(self._soon(self.trial.window_of_time / 3), partial(self._recover, node))
-
-    def _recover(self, node: int) -> None:
-        self.simulation.recover(node)
-        for other in self._others(node):
-            self.simulation.at(self._soon(400), partial(self._notice, other, node))
-            self.simulation.at(self._soon(400), partial(self._notice, node, other))
-
-    def _notice(self, node: int, peer: int) -> None:
-        """The failure detector of `node` finds out how `peer` is."""
-        if peer in self.simulation.processes:
-            self.simulation.trust(node, peer)
-        else:
-            self.simulation.suspect(node, peer)
-
-    def _suspect_wrongly(self) -> None:
-        node, peer = self.rng.sample(range(self.trial.nodes), 2)
-        self.simulation.suspect(node, peer)
-        self.simulation.at(self._soon(800), partial(self._notice, node, peer))
+    def comes_back(self, node: int) -> bool:
+        return node not in self.gone
 
     # -- the verdict --------------------------------------------------------------------------------------------
 
-    def judge(self) -> ScheduleVerdict:
-        simulation, trial = self.simulation, self.trial
-        run_to_rest(simulation, trial.window_of_time, EVENTS_MAX)
-        rows = list(self.recorder.rows())
-        across = trial.window == 1 and not trial.beta
-        report = audit(rows, rules=_RULES, across_topics=across)
-        tagged = f"{report.tagged} notifications are tagged, though everything could be in order"
-        more = {
-            "blocked": self._blocked(report.messages),
-            "tagged": [tagged] if trial.tags_nothing and report.tagged else [],
-        }
-        return ScheduleVerdict(
-            seed=self.seed,
-            trial=trial,
-            offences=offences(report, simulation, more),
-            messages=report.messages,
-            deliveries=report.deliveries,
-            packets=simulation.packets,
-            tagged=report.tagged,
-            joins=sum(row.event is Event.SUBSCRIBE for row in rows),
-            epochs=max(
-                (node.epoch for node in simulation.processes.values() if isinstance(node, TotalOrder)), default=0
-            ),
-        )
+    def rules(self, rows: Sequence[Row]) -> tuple[str, ...]:
+        return ("total", *NOTHING_LOST)
 
-    def _blocked(self, published: int) -> list[str]:
-        """Who waits for ever."""
+    @property
+    def across_topics(self) -> bool:
+        return self.trial.window == 1 and not self.trial.beta
+
+    def stuck(self, process: Process) -> int:
+        """The event service may hold messages that the ordering module no longer needs."""
+        assert isinstance(process, TotalOrder)
+        return process.module.held
+
+    def checks(self, rows: Sequence[Row], report: Report) -> Mapping[str, Sequence[str]]:
+        tagged = f"{report.tagged} notifications are tagged, though everything could be in order"
+        return {
+            "blocked": [*self.blocked(report), *self._unsettled()],
+            "tagged": [tagged] if self.trial.tags_nothing and report.tagged else [],
+        }
+
+    def _unsettled(self) -> list[str]:
+        """The nodes that never took, or never left, a topic as they were asked to."""
         found = []
         for node, process in self.simulation.processes.items():
             assert isinstance(process, TotalOrder)
-            if process.module.held:
-                found.append(f"node {node} holds {process.module.held} messages for ever")
-            found += [f"node {node} {what}" for what in process.unfinished()]
-            for topic in topics_of(self.trial):
+            for topic in self.topics:
                 if process.wants(topic) != process.module.takes(topic):
                     found.append(f"node {node} never {'took' if process.wants(topic) else 'left'} {topic}")
-        if published < self.asked and not self.trial.crashes:
-            found.append(f"{self.asked} publications were asked for, {published} made")
         return found
+
+
+search = TnoRun.search

@@ -1,6 +1,5 @@
 """The errors of the printed protocol, put back one at a time, and one of ours."""
 
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -20,20 +19,16 @@ from antecede.protocols.gossip.rounds import RoundsBroker
 from antecede.protocols.gossip.subscriber import NumberReader, Subscriber
 from antecede.protocols.gossip.subscriber_sessions import SubscriberSessions
 from antecede.protocols.options import MakeProcess
-from antecede.search.gossip import Trial, founders_of, options_of, trial_of
+from antecede.search.gossip import Trial, make_gossip, trial_of
 
-Make = Callable[[Trial, int], MakeProcess]
+Make = Callable[[int, Trial], MakeProcess]
 
 
 def mutated(change: Callable[[Any], None]) -> Make:
     """The protocol, each process changed as soon as it is made."""
 
-    def make(trial: Trial, seed: int) -> MakeProcess:
-        build = options_of(trial).build_chance(
-            trial.brokers + trial.subscribers,
-            founders_of(trial),
-            lambda node: random.Random(f"{seed}/protocol at {node}"),
-        )
+    def make(seed: int, trial: Trial) -> MakeProcess:
+        build = make_gossip(seed, trial)
 
         def made(node: int) -> Process:
             process = build(node)

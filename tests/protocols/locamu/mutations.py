@@ -5,11 +5,10 @@ loop that changes what it walks over (line 28). That a publisher does not delive
 back to where they come from (line 9) have a test of their own, in `test_state`.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import ClassVar
 
 from antecede.overlay.extended import Extended
-from antecede.overlay.graph import BaseGraph
 from antecede.protocols.locamu import LoCaMu
 from antecede.protocols.locamu.identifiers import Ids, link, receiver_of, sender_of
 from antecede.protocols.locamu.log import Entry, Log, Names
@@ -18,7 +17,7 @@ from antecede.protocols.locamu.records import Took
 from antecede.protocols.locamu.routing import Routing
 from antecede.protocols.locamu.state import State
 from antecede.protocols.options import MakeProcess
-from antecede.search.locamu import TIMING, Make
+from antecede.search.locamu import TIMING, Trial, graph_of, members_of
 
 
 class Mutant(LoCaMu):
@@ -240,10 +239,11 @@ class SettlesWithNeighbours(Mutant):
     routing_type = _SettlesWithNeighbours
 
 
-def make_mutant(mutant: type[LoCaMu]) -> Make:
-    def make(base: BaseGraph, members: dict[str, list[int]], f: int) -> MakeProcess:
-        graph = Extended(base, f, number=f + 1 if mutant is NumbersTooNear else None)
-        founding = {topic: base.directions(taken) for topic, taken in members.items()}
+def make_mutant(mutant: type[LoCaMu]) -> Callable[[int, Trial], MakeProcess]:
+    def make(seed: int, trial: Trial) -> MakeProcess:
+        base = graph_of(seed, trial)
+        graph = Extended(base, trial.f, number=trial.f + 1 if mutant is NumbersTooNear else None)
+        founding = {topic: base.directions(taken) for topic, taken in members_of(seed, trial).items()}
         return lambda node: mutant(graph.around(node), founding, TIMING, records=mutant is not NoRecords)
 
     return make

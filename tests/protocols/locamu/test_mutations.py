@@ -25,16 +25,18 @@ CALM = Trial()
 #: Nodes come and go, links are good.
 BACK = Trial(crashes=6, actions=20, members=1.0)
 #: Nobody fails, everybody is suspected: copies take every way there is along a line.
-DOUBTS = Trial(shape="line", nodes=9, false_suspicions=60, actions=10, members=1.0, time=2000.0, answers=0.05)
-FALSE = Trial(false_suspicions=20, actions=20, members=1.0, time=1500.0)
+DOUBTS = Trial(shape="line", nodes=9, false_suspicions=60, actions=10, members=1.0, window_of_time=2000.0, answers=0.05)
+FALSE = Trial(false_suspicions=20, actions=20, members=1.0, window_of_time=1500.0)
 FAULTS = Trial(crashes=4, false_suspicions=8)
 #: Relays go for good, with messages in their hands.
-GONE = Trial(nodes=9, crashes=3, stay_down=1.0, false_suspicions=4, actions=20, members=1.0, time=2000.0, loss=0.2)
+GONE = Trial(
+    nodes=9, crashes=3, stay_down=1.0, false_suspicions=4, actions=20, members=1.0, window_of_time=2000.0, loss=0.2
+)
 LAST_WORDS = Trial(
-    nodes=10, f=2, crashes=3, stay_down=1.0, loss=0.2, actions=20, members=0.5, time=2000.0, last_words=True
+    nodes=10, f=2, crashes=3, stay_down=1.0, loss=0.2, actions=20, members=0.5, window_of_time=2000.0, last_words=True
 )
 #: Members come and go while nodes do.
-JOINS = Trial(changes=16, crashes=6, topics=3, actions=20, members=0.4, answers=0.3, time=6000.0)
+JOINS = Trial(changes=16, crashes=6, topics=3, actions=20, members=0.4, answers=0.3, window_of_time=6000.0)
 JOINS_AND_DOUBTS = Trial(
     shape="line",
     nodes=9,

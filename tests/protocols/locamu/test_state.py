@@ -13,9 +13,7 @@ from antecede.protocols.locamu import LoCaMu, Sizes
 from antecede.protocols.locamu.identifiers import Ids, link
 from antecede.protocols.locamu.packets import Data, Interest, Parcel
 from antecede.protocols.locamu.sizes import links_around
-from antecede.protocols.options import MakeProcess
-from antecede.search import locamu as search_locamu
-from antecede.search.locamu import TIMING, make_locamu, search
+from antecede.search.locamu import TIMING, LocamuRun, make_locamu, trial_of
 from antecede.sim.engine import Simulation
 from antecede.sim.network import PacketSwitched, normal
 from antecede.sim.units import ticks
@@ -111,26 +109,15 @@ def test_no_header_is_larger_than_the_papers() -> None:
 
 
 @pytest.mark.parametrize("seed", range(0, 24, 4))
-def test_what_was_kept_says_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_kept_says_all(seed: int) -> None:
     """After any run, a node read back from its records knows what it knew; so does one read from a snapshot of that."""
-    runs: list[search_locamu._Run] = []
-    makes: list[MakeProcess] = []
-    original: Callable[..., None] = search_locamu._Run.__init__
-
-    def remember(self: search_locamu._Run, *args: object) -> None:
-        original(self, *args)
-        runs.append(self)
-
-    def make(base: BaseGraph, members: dict[str, list[int]], f: int) -> MakeProcess:
-        makes.append(make_locamu(base, members, f))
-        return makes[-1]
-
-    monkeypatch.setattr(search_locamu._Run, "__init__", remember)
-    assert search(seed, None, make).ok
-    simulation = runs[0].simulation
+    run = LocamuRun(seed, trial_of(seed))
+    make = run.maker()
+    assert run.judge().ok
+    simulation = run.simulation
     for node, process in simulation.processes.items():
         assert isinstance(process, LoCaMu)
-        again, from_snapshot = makes[0](node), makes[0](node)
+        again, from_snapshot = make(node), make(node)
         assert isinstance(again, LoCaMu)
         assert isinstance(from_snapshot, LoCaMu)
         again.restore(simulation._kept[node])

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import pytest
 
 from antecede.protocols.tno import Manager, Publisher, SubscriptionClock
-from antecede.search.tno import ScheduleVerdict, Trial, search
+from antecede.search.harness import Verdict
+from antecede.search.tno import Trial, make_with, search
 from tests.protocols.tno import mutations
 from tests.protocols.tno.scenario import Scenario
 
@@ -22,12 +23,12 @@ class Found(NamedTuple):
     seed: int
     rule: str = "total"
 
-    def search(self, seed: int) -> ScheduleVerdict:
+    def search(self, seed: int) -> Verdict:
         if issubclass(self.mutant, Manager):
-            return search(seed, self.trial, manager=self.mutant)
+            return search(seed, self.trial, make_with(make_manager=self.mutant))
         if issubclass(self.mutant, Publisher):
-            return search(seed, self.trial, publisher=self.mutant)
-        return search(seed, self.trial, clock=self.mutant)
+            return search(seed, self.trial, make_with(make_publisher=self.mutant))
+        return search(seed, self.trial, make_with(make_clock=self.mutant))
 
 
 def _trial(**values: object) -> Trial:

@@ -191,8 +191,8 @@ FAITHFUL: tuple[type[FaithfulVCubePs], ...] = (
 )
 
 
-def make_faithful(mutant: type[FaithfulVCubePs]) -> Callable[[Trial], MakeProcess]:
-    def make(trial: Trial) -> MakeProcess:
+def make_faithful(mutant: type[FaithfulVCubePs]) -> Callable[[int, Trial], MakeProcess]:
+    def make(seed: int, trial: Trial) -> MakeProcess:
         founders = {topic: mask_of(members) for topic, members in founders_of(trial).items()}
 
         def process(node: int) -> Process:

@@ -173,8 +173,8 @@ PIPELINED: tuple[type[VCubePs], ...] = (
 )
 
 
-def make_pipelined(mutant: type[VCubePs]) -> Callable[[Trial], MakeProcess]:
-    def make(trial: Trial) -> MakeProcess:
+def make_pipelined(mutant: type[VCubePs]) -> Callable[[int, Trial], MakeProcess]:
+    def make(seed: int, trial: Trial) -> MakeProcess:
         founders = {topic: mask_of(members) for topic, members in founders_of(trial).items()}
         timing = Timing(ack_us=50_000_000, ack_every=max(1, trial.window // 4), retry_us=2_000_000_000)
         assert options_of(trial).mode == "pipelined"
