@@ -5,7 +5,7 @@ from statistics import mean
 import pytest
 
 from antecede.experiments.kim_ahn.epidemic_model import mean_reached, spread
-from antecede.experiments.kim_ahn.figures import CRASH, KIM_AHN, LOSS, AllReached, Reached, StepsToAll
+from antecede.experiments.kim_ahn.figures_7_10 import CRASH, LOSS, SPREADING, AllReached, Reached, StepsToAll
 
 
 @pytest.fixture(scope="module")
@@ -54,4 +54,4 @@ def test_the_figures_read_what_they_are_named_for() -> None:
 
 
 def test_names_differ() -> None:
-    assert len({experiment.name for experiment in KIM_AHN}) == 3
+    assert len({experiment.name for experiment in SPREADING}) == 3

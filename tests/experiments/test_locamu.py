@@ -7,8 +7,8 @@ import pytest
 
 from antecede.experiments import EXPERIMENTS, find
 from antecede.experiments.locamu.crash import CrashOfARelay
-from antecede.experiments.locamu.figures import Load, crossing, metadata
-from antecede.experiments.locamu.metadata import (
+from antecede.experiments.locamu.figure_4 import Load, crossing, metadata
+from antecede.experiments.locamu.figure_7 import (
     cbcast_header,
     locamu_header,
     memberships,

@@ -8,11 +8,11 @@ import pytest
 
 from antecede.core.message import TopicMessageId
 from antecede.experiments.base import Experiment
-from antecede.experiments.midlab11.adaptation import Adaptation, Swaps
-from antecede.experiments.midlab11.figures import PUBLICATIONS, TOPICS, Buffer, Latency, Overhead, mean_rank
+from antecede.experiments.midlab11.figure_21 import Patterns, consistent, kind_of, patterns
+from antecede.experiments.midlab11.figures_9_15 import PUBLICATIONS, TOPICS, Buffer, Latency, Overhead, mean_rank
+from antecede.experiments.midlab11.figures_16_20 import Adaptation, Swaps
+from antecede.experiments.midlab11.figures_22_24 import Prototype
 from antecede.experiments.midlab11.measure import Notified
-from antecede.experiments.midlab11.patterns import Patterns, consistent, kind_of, patterns
-from antecede.experiments.midlab11.prototype import Prototype
 from antecede.experiments.midlab11.swaps import READINGS, Reading, course, publications
 
 #: By protocol and metric.

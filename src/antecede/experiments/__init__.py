@@ -1,4 +1,8 @@
-"""The papers' tables and figures as experiments: what to run, what to measure, and what was published."""
+"""The papers' tables and figures as experiments: what to run, what to measure, what was published.
+
+One sub-package a paper (`thesis`, `kim_ahn`, `locamu`, `midlab11`); each lists which module holds which figure. The
+printed values, those of Table 4.1 among them, are data: `published.csv`. `registry` has every experiment by name.
+"""
 
 from antecede.experiments.base import Case, Experiment, Value
 from antecede.experiments.registry import EXPERIMENTS, find

@@ -13,12 +13,13 @@ from collections import Counter
 import numpy as np
 
 from antecede.core import Message, Packet
+from antecede.sim.engine import SilentObserver
 from antecede.sim.units import TICKS
 
 _TICKS_A_SECOND = 1000 * TICKS
 
 
-class Throughput:
+class Throughput(SilentObserver):
     """An observer of the engine that notes times and sizes."""
 
     def __init__(self) -> None:
@@ -41,17 +42,8 @@ class Throughput:
         messages = packet.messages
         self._metadata.append(size - sum([len(message.payload) for message in messages]) if messages else -1)
 
-    def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
-        """Only what is delivered counts."""
-
     def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
         self._delivered[message.topic, message.source, message.seq] += 1
-
-    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:
-        """Only what is delivered counts."""
-
-    def changed(self, now: int, node: int, what: str, topic: str) -> None:
-        """Membership and faults are no part of these figures."""
 
     def metrics(self) -> dict[str, object]:
         """Plain numbers; none when too little was published to have a second half."""

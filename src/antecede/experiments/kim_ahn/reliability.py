@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from math import ceil, log2
 from statistics import fmean
 
-from antecede.core import Message, Packet
+from antecede.core import Message
 from antecede.experiments.base import Experiment, Metrics, Value
 from antecede.experiments.kim_ahn.epidemic_model import rounds_to_all
 from antecede.protocols.gossip import groups_of
 from antecede.sim import RunSpec, simulate
+from antecede.sim.engine import SilentObserver
 from antecede.sim.units import ticks
 
 LOSS, CRASH = 0.05, 0.01
@@ -22,7 +23,7 @@ ROUND = 200.0
 MESSAGES, INTERVAL = 20, 200.0
 
 
-class Spreading:
+class Spreading(SilentObserver):
     """Observes who has delivered what, and when after its publication."""
 
     def __init__(self) -> None:
@@ -45,15 +46,6 @@ class Spreading:
             self.takes.setdefault(node, set()).add(topic)
         elif what == "crash":
             self.crashed.add(node)
-
-    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
-        """Nothing."""
-
-    def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
-        """Nothing."""
-
-    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:
-        """Nothing."""
 
     def metrics(self, round_ticks: int, brokers: int) -> dict[str, float]:
         """Shares in percent, of messages whose publisher did not crash and of nodes that did not; times in rounds."""

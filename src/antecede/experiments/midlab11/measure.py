@@ -22,6 +22,7 @@ from antecede.experiments.base import Metrics
 from antecede.protocols.tno.event import ENTRY_BYTES, Event, decode_event
 from antecede.protocols.tno.packets import PACKETS, Create, Fill, NewOrder, Stamp
 from antecede.sim import RunSpec, simulate
+from antecede.sim.engine import SilentObserver
 from antecede.sim.units import TICKS
 
 #: One of ours is one of the paper's milliseconds.
@@ -67,7 +68,7 @@ class Notified(msgspec.Struct, frozen=True):
     tagged: bool
 
 
-class Ways:
+class Ways(SilentObserver):
     """An observer that follows every event."""
 
     def __init__(self, *, ordered: bool, keep: Sequence[int] = ()) -> None:
@@ -106,9 +107,6 @@ class Ways:
         self.ways[message.id].notified[node] = now
         if node in self.seen:
             self.seen[node].append(Notified(message.id, out_of_order))
-
-    def changed(self, now: int, node: int, what: str, topic: str) -> None: ...
-    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None: ...
 
     def metrics(self) -> dict[str, Any]:
         """Times in seconds, shares in percent, sizes in entries of 24 bytes."""

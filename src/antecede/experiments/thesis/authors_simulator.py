@@ -28,12 +28,11 @@ from math import log
 from typing import Any, NamedTuple
 
 from antecede.core import UsageError
+from antecede.experiments.thesis.chapter_5 import ACK_BYTES
 from antecede.sim import RunSpec
 
 #: Longest pause before an answer.
 PAUSE = 110
-#: Above the bytes of an acknowledgement, below those of anything with a payload.
-ACK_BYTES = 40
 _MINUTE = 60_000
 
 _NAME = re.compile(

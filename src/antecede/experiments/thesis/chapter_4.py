@@ -13,7 +13,8 @@ Two further literal readings, Poisson numbers and a uniform window of 1000, are 
 from collections.abc import Mapping, Sequence
 
 from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Value
-from antecede.experiments.thesis.figure_4_5 import PairedBundles
+from antecede.experiments.readings import change, mean, share
+from antecede.experiments.thesis.chapter_4_pairs import PairedBundles
 from antecede.sim import RunSpec
 
 WORKLOADS = {
@@ -75,20 +76,6 @@ def _growth(values: Sequence[Value]) -> list[Value]:
     ]
 
 
-def _share(histogram: Mapping[str, int], low: int, high: int | None = None) -> float:
-    """Percentage of a histogram with values from `low` to `high`, both included."""
-    total = sum(histogram.values())
-    within = sum(
-        count for value, count in histogram.items() if low <= int(value) and (high is None or int(value) <= high)
-    )
-    return 100 * within / total if total else 0.0
-
-
-def _change(now: float, before: float) -> float:
-    """By how many percent `now` exceeds `before`."""
-    return 100 * (now / before - 1)
-
-
 def packets(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     """Table 4.1. Without aggregation a packet carries one message, so its count is that of the message hops."""
     run = metrics["causal"]
@@ -103,11 +90,11 @@ def packets(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
 def messages_per_packet(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     """Table 4.2."""
     sizes = metrics["causal"]["messages_per_packet"]
-    values = [Value("causal", nodes, "packets_with_1_message", _share(sizes, 1, 1))]
+    values = [Value("causal", nodes, "packets_with_1_message", share(sizes, 1, 1))]
     values += [
-        Value("causal", nodes, f"packets_with_{count}_messages", _share(sizes, count, count)) for count in (2, 3, 4, 5)
+        Value("causal", nodes, f"packets_with_{count}_messages", share(sizes, count, count)) for count in (2, 3, 4, 5)
     ]
-    return [*values, Value("causal", nodes, "packets_with_6_to_15_messages", _share(sizes, 6, 15))]
+    return [*values, Value("causal", nodes, "packets_with_6_to_15_messages", share(sizes, 6, 15))]
 
 
 def packet_sizes(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
@@ -116,11 +103,11 @@ def packet_sizes(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     for protocol, run in metrics.items():
         sizes = run["packet_bytes"]
         values += [
-            Value(protocol, nodes, "packet_bytes_below_100", _share(sizes, 0, 100)),
-            Value(protocol, nodes, "packet_bytes_100_200", _share(sizes, 101, 200)),
-            Value(protocol, nodes, "packet_bytes_200_300", _share(sizes, 201, 300)),
-            Value(protocol, nodes, "packet_bytes_300_400", _share(sizes, 301, 400)),
-            Value(protocol, nodes, "packet_bytes_above_400", _share(sizes, 401)),
+            Value(protocol, nodes, "packet_bytes_below_100", share(sizes, 0, 100)),
+            Value(protocol, nodes, "packet_bytes_100_200", share(sizes, 101, 200)),
+            Value(protocol, nodes, "packet_bytes_200_300", share(sizes, 201, 300)),
+            Value(protocol, nodes, "packet_bytes_300_400", share(sizes, 301, 400)),
+            Value(protocol, nodes, "packet_bytes_above_400", share(sizes, 401)),
         ]
     return values
 
@@ -129,9 +116,9 @@ def dependencies(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     """Figure 4.3."""
     counts = metrics["causal"]["dependencies"]
     return [
-        Value("causal", nodes, "messages_without_predecessor", _share(counts, 0, 0)),
-        Value("causal", nodes, "messages_with_1_to_4_dependencies", _share(counts, 1, 4)),
-        Value("causal", nodes, "messages_with_5_to_9_dependencies", _share(counts, 5, 9)),
+        Value("causal", nodes, "messages_without_predecessor", share(counts, 0, 0)),
+        Value("causal", nodes, "messages_with_1_to_4_dependencies", share(counts, 1, 4)),
+        Value("causal", nodes, "messages_with_5_to_9_dependencies", share(counts, 5, 9)),
         Value("causal", nodes, "max_dependencies", max(int(count) for count in counts)),
     ]
 
@@ -144,7 +131,7 @@ def latencies(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
         values += [
             Value("none", nodes, latency, none[latency]["mean"]),
             Value("causal", nodes, latency, causal[latency]["mean"]),
-            Value("causal", nodes, f"{latency}_vs_none", _change(causal[latency]["mean"], none[latency]["mean"])),
+            Value("causal", nodes, f"{latency}_vs_none", change(causal[latency]["mean"], none[latency]["mean"])),
         ]
     return values
 
@@ -155,8 +142,8 @@ def buffered(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     for protocol, run in metrics.items():
         most = run["pending_max_by_node"]
         values += [
-            Value(protocol, nodes, "nodes_buffering_at_most_50", nodes * _share(most, 0, 50) / 100),
-            Value(protocol, nodes, "nodes_buffering_above_250", nodes * _share(most, 251) / 100),
+            Value(protocol, nodes, "nodes_buffering_at_most_50", nodes * share(most, 0, 50) / 100),
+            Value(protocol, nodes, "nodes_buffering_above_250", nodes * share(most, 251) / 100),
             Value(protocol, nodes, "most_buffered_at_a_node", max(int(count) for count in most)),
         ]
     return values
@@ -166,9 +153,9 @@ def largest_bundles(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     """Figure 4.7, for payloads of 50 and of 5 bytes."""
     large, small = metrics["causal"]["bundle_max_by_node"], metrics["causal-5-bytes"]["bundle_max_by_node"]
     return [
-        Value("causal", nodes, "nodes_with_max_bundle_7_to_11", _share(large, 7, 11)),
+        Value("causal", nodes, "nodes_with_max_bundle_7_to_11", share(large, 7, 11)),
         Value("causal", nodes, "largest_bundle", max(int(count) for count in large)),
-        Value("causal-5-bytes", nodes, "nodes_with_max_bundle_8_to_12", _share(small, 8, 12)),
+        Value("causal-5-bytes", nodes, "nodes_with_max_bundle_8_to_12", share(small, 8, 12)),
         Value("causal-5-bytes", nodes, "largest_bundle", max(int(count) for count in small)),
     ]
 
@@ -191,22 +178,17 @@ def one_tree_aggregation(nodes: int, metrics: Mapping[str, Metrics]) -> list[Val
         values.append(Value(variant, nodes, "aggregated_messages", run["aggregated_messages"]))
         values.append(Value(variant, nodes, "delayed_deliveries", run["delayed_deliveries"]))
     if many["aggregated_messages"]:
-        change = _change(one["aggregated_messages"], many["aggregated_messages"])
-        values.append(Value("causal", nodes, "aggregations_vs_many_trees", change))
+        more = change(one["aggregated_messages"], many["aggregated_messages"])
+        values.append(Value("causal", nodes, "aggregations_vs_many_trees", more))
     if many["delayed_deliveries"]:
-        change = _change(one["delayed_deliveries"], many["delayed_deliveries"])
-        values.append(Value("causal", nodes, "delayed_vs_many_trees", change))
+        more = change(one["delayed_deliveries"], many["delayed_deliveries"])
+        values.append(Value("causal", nodes, "delayed_vs_many_trees", more))
     return values
 
 
 def entries(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     """Figure 3.1. A message's own entry counts, as in the byte model."""
-    values = []
-    for protocol, run in metrics.items():
-        counts = run["dependencies"]
-        mean = sum(int(count) * messages for count, messages in counts.items()) / sum(counts.values())
-        values.append(Value(protocol, nodes, "mean_entries", mean + 1))
-    return values
+    return [Value(protocol, nodes, "mean_entries", mean(run["dependencies"]) + 1) for protocol, run in metrics.items()]
 
 
 # -- the experiments --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Value
+from antecede.experiments.readings import change
 from antecede.sim import RunSpec
 
 FAITHFUL: dict[str, object] = {"mode": "faithful", "prune": False}
@@ -87,26 +88,12 @@ def pub_packets(run: Metrics) -> int:
     return int(sent.get("pub", 0)) + int(sent.get("post", 0))
 
 
-def change(now: float, before: float) -> float:
-    """By how many percent `now` exceeds `before`."""
-    return 100 * (now / before - 1)
-
-
-def share(histogram: Mapping[str, int], low: int, high: int | None = None) -> float:
-    """Percentage of a histogram with values from `low` to `high`, both included."""
-    total = sum(histogram.values())
-    within = sum(
-        count for value, count in histogram.items() if low <= int(value) and (high is None or int(value) <= high)
-    )
-    return 100 * within / total if total else 0.0
-
-
 # -- 5.6.2: a single publisher ----------------------------------------------------------------------------------------
 
 
-def _one_publisher(setting: str, nodes: int) -> dict[str, Variant]:
+def _one_publisher(percents: Sequence[int]) -> dict[str, Variant]:
     variants = {}
-    for percent in (25, 100):
+    for percent in percents:
         workload = f"one:subscribers={percent / 100},never=0"
         variants[f"vcube-ps-{percent}"] = Variant("vcube-ps", workload, FAITHFUL)
         variants[f"srpt-s-{percent}"] = Variant("srpt-s", workload, ROOT_0)
@@ -126,15 +113,6 @@ def _figure_5_6(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
 
 
 _SHARES = (10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-
-
-def _more_subscribers(setting: str, nodes: int) -> dict[str, Variant]:
-    variants = {}
-    for percent in _SHARES:
-        workload = f"one:subscribers={percent / 100},never=0"
-        variants[f"vcube-ps-{percent}"] = Variant("vcube-ps", workload, FAITHFUL)
-        variants[f"srpt-s-{percent}"] = Variant("srpt-s", workload, ROOT_0)
-    return variants
 
 
 def _figure_5_7(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
@@ -225,7 +203,7 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
         "own adds t_pc to every hop and comes out 2.6 % higher. How many more messages SRPT needs depends on who "
         "subscribes: 1.75 ± 0.02 here, 1.79 printed, 1.76 in the authors' simulator.",
         _figure_5_6,
-        _one_publisher,
+        lambda setting, nodes: _one_publisher((25, 100)),
         sizes=(8, 16, 32, 64, 128, 256, 512, 1024, 4096),
     ),
     PubSub(
@@ -235,7 +213,7 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
         "relays at 30 % are drawn with the subscribers; their expectation is 797, 779 are printed. SRPT's variation, "
         "2.7 % in print, is the noise of few draws.",
         _figure_5_7,
-        _more_subscribers,
+        lambda setting, nodes: _one_publisher(_SHARES),
         sizes=(1024, 4096),
     ),
     PubSub(

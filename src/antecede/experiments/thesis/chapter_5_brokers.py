@@ -11,7 +11,8 @@ them evenly. "Publishers are randomly chosen among the subscribers of the topic 
 from collections.abc import Mapping
 
 from antecede.experiments.base import Experiment, Metrics, Value
-from antecede.experiments.thesis.chapter_5 import FAITHFUL, ROOT_0, PubSub, Variant, change, latency
+from antecede.experiments.readings import change
+from antecede.experiments.thesis.chapter_5 import FAITHFUL, ROOT_0, PubSub, Variant, latency
 
 _MESSAGES = 128
 #: Brokers of the thesis, for one of which there are so many nodes.

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 from math import log
 
 from antecede.experiments.base import Experiment, Metrics, Value
-from antecede.experiments.thesis.chapter_5 import FAITHFUL, ROOT_0, change, latency
+from antecede.experiments.readings import change
+from antecede.experiments.thesis.chapter_5 import FAITHFUL, ROOT_0, latency
 from antecede.sim import RunSpec
 
 _MINUTE = 60_000

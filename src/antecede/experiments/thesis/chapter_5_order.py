@@ -10,7 +10,8 @@ The thesis does not say how long t_w is. Two readings, both uniform from 0:
 from collections.abc import Mapping
 
 from antecede.experiments.base import Experiment, Metrics, Value
-from antecede.experiments.thesis.chapter_5 import FAITHFUL, PRUNED, PubSub, Variant, change, latency, share
+from antecede.experiments.readings import change, mean, share
+from antecede.experiments.thesis.chapter_5 import FAITHFUL, PRUNED, PubSub, Variant, latency
 
 _PAUSES = {"short-pause": 25, "long-pause": 110}
 
@@ -25,10 +26,6 @@ def _discussion(setting: str, nodes: int) -> dict[str, Variant]:
     return variants
 
 
-def _mean(histogram: Mapping[str, int]) -> float:
-    return sum(int(value) * count for value, count in histogram.items()) / max(1, sum(histogram.values()))
-
-
 def _figure_5_9(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     values = []
     for suffix in ("", "-pruned"):
@@ -37,10 +34,10 @@ def _figure_5_9(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
         values += [
             Value(protocol, nodes, "barrier_below_5", share(one, 0, 4)),
             Value(protocol, nodes, "barrier_of_1", share(one, 1, 1)),
-            Value(protocol, nodes, "barrier_mean", _mean(one)),
+            Value(protocol, nodes, "barrier_mean", mean(one)),
             Value(protocol, nodes, "barrier_of_10", share(ten, 10, 10)),
             Value(protocol, nodes, "barrier_below_15", share(ten, 0, 14)),
-            Value(protocol, nodes, "barrier_mean_wait_10", _mean(ten)),
+            Value(protocol, nodes, "barrier_mean_wait_10", mean(ten)),
         ]
     return values
 

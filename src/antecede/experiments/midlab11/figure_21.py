@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from antecede.core.message import TopicMessageId
 from antecede.experiments.base import Experiment, Metrics, Value
-from antecede.experiments.midlab11.figures import tno
+from antecede.experiments.midlab11.figures_9_15 import tno
 from antecede.experiments.midlab11.measure import Notified, follow
 from antecede.sim import RunSpec
 

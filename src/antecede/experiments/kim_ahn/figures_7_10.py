@@ -14,6 +14,7 @@ from antecede.core import Message, Packet
 from antecede.experiments.base import Experiment, Metrics, Value
 from antecede.experiments.kim_ahn.epidemic_model import all_reached, mean_reached, rounds_to_all, spread
 from antecede.sim import RunSpec, simulate
+from antecede.sim.engine import SilentObserver
 from antecede.sim.units import TICKS
 
 LOSS, CRASH = 0.05, 0.01
@@ -39,7 +40,7 @@ _ABOUT = (
 )
 
 
-class _Arrivals:
+class _Arrivals(SilentObserver):
     """When each node first had the message."""
 
     def __init__(self) -> None:
@@ -58,10 +59,6 @@ class _Arrivals:
     def changed(self, now: int, node: int, what: str, topic: str) -> None:
         if what == "crash":
             self.down.add(node)
-
-    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None: ...
-    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None: ...
-    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None: ...
 
 
 class _Spreading(Experiment):
@@ -165,4 +162,4 @@ class AllReached(_Spreading):
         return found
 
 
-KIM_AHN = (StepsToAll(), Reached(), AllReached())
+SPREADING: tuple[Experiment, ...] = (StepsToAll(), Reached(), AllReached())

@@ -38,10 +38,8 @@ def mean_rank(publication: str, count: int) -> float:
         return count
     if publication == "uniform":
         return (count + 1) / 2
-    # Pareto, of which the whole part is taken.
-    drawn = [
-        math.pow(rank, -SHAPE) - math.pow(rank + 1, -SHAPE) for rank in range(1, count + 1)
-    ]  # Pareto, its whole part
+    # The whole part of a Pareto draw.
+    drawn = [math.pow(rank, -SHAPE) - math.pow(rank + 1, -SHAPE) for rank in range(1, count + 1)]
     return sum(rank * share for rank, share in enumerate(drawn, 1)) / sum(drawn)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from statistics import fmean
 
 from antecede.experiments.base import Experiment, Metrics, Value
-from antecede.experiments.midlab11.figures import SHAPE, tno, topics_by_rank
+from antecede.experiments.midlab11.figures_9_15 import SHAPE, tno, topics_by_rank
 from antecede.experiments.midlab11.measure import follow
 from antecede.experiments.midlab11.swaps import READINGS, Reading, course, publications
 from antecede.protocols.tno.event import ENTRY_BYTES

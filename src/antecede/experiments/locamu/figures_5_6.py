@@ -8,7 +8,7 @@ it is in, each as often as the other (Figure 6). How throughput is measured, and
 from collections.abc import Callable, Mapping, Sequence
 
 from antecede.experiments.base import Experiment, Metrics, Value
-from antecede.experiments.locamu.figures import Load, OnTree, crossing, metadata
+from antecede.experiments.locamu.figure_4 import Load, OnTree, crossing, metadata
 
 #: Milliseconds between two messages of a publisher that may send a hundred a second.
 HUNDRED_A_SECOND = 10

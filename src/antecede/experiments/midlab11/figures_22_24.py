@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from antecede.experiments.base import Experiment, Metrics, Value
-from antecede.experiments.midlab11.figures import PUBLICATIONS, tno
+from antecede.experiments.midlab11.figures_9_15 import PUBLICATIONS, tno
 from antecede.experiments.midlab11.measure import measured
 from antecede.sim import RunSpec
 
