@@ -1,9 +1,9 @@
-"""What an experiment is: a grid of cases, each a few runs at one seed, and the values read off them.
+"""An experiment is a grid of cases, each a few runs at one seed, and the values read off them.
 
 A *case* is what one row of a paper's table needs at one seed: usually the same load with and without the idea under
-test. A *setting* says how the paper's text was read. Where a figure does not follow from the text there are two:
+test. A *setting* is one reading of the paper's text. Where a figure does not follow from the text there are two:
 `literal`, the text as written, and `calibrated`, the reading that explains the published figures best (each experiment
-says how it was found). Both are always shown beside the published value; nothing is fitted silently.
+says how it was found). Both always stand beside the published value. Nothing is fitted silently.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ from antecede.experiments.published import PublishedValue, published_for
 from antecede.sim import RunSpec, simulate
 from antecede.sim.arrays import pays, simulate_arrays
 
-#: What `simulate` measured: numbers, nested records, and histograms as {value: count}.
+#: The metrics of `simulate`: numbers, nested records, and histograms as {value: count}.
 Metrics: TypeAlias = Mapping[str, Any]
 
 
@@ -48,7 +48,7 @@ class Experiment(ABC):
     paper: str
     item: str
     title: str
-    #: How the settings read the text, and what is known not to reproduce.
+    #: How the settings read the text, and which figures are known not to reproduce.
     about: str
     settings: tuple[str, ...] = ("literal", "calibrated")
     #: Sizes that run in minutes, and those that are left to `--full`.
@@ -69,18 +69,18 @@ class Experiment(ABC):
 
     @abstractmethod
     def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
-        """What one case measured, from the metrics of its runs by variant."""
+        """The values of one case, from the metrics of its runs by variant."""
 
     def derive(self, values: Sequence[Value]) -> list[Value]:
-        """What only several sizes together say, from all values of one setting and seed."""
+        """Further values that need several sizes, from all values of one setting and seed."""
         return []
 
     def published(self) -> dict[tuple[str, int, str], PublishedValue]:
-        """The figures to put beside ours, by (protocol, nodes, metric)."""
+        """The printed values to show beside ours, by (protocol, nodes, metric)."""
         return published_for(self.paper, self.item)
 
     def execute(self, spec: RunSpec) -> Metrics:
-        """Carry out one run. Most experiments need nothing but the simulator's own metrics, by whatever gives them."""
+        """Carry out one run. Most experiments need only the simulator's own metrics; large runs take `sim.arrays`."""
         return (simulate_arrays(spec) if pays(spec) else simulate(spec)).metrics
 
 
@@ -89,7 +89,7 @@ Reading: TypeAlias = Callable[[int, Mapping[str, Metrics]], list[Value]]
 
 
 class PartsExperiment(Experiment):
-    """An experiment whose parts are given: papers have many figures that differ in little else."""
+    """An experiment made of given parts: many figures of a paper differ in little else."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Figures printed in the papers, as data: `published.csv` beside this file."""
+"""The figures printed in the papers, as data: `published.csv` beside this file."""
 
 import csv
 from functools import cache

@@ -1,4 +1,4 @@
-"""Puts what was measured beside what was published."""
+"""Puts measured values beside published ones."""
 
 from collections.abc import Iterable, Mapping
 from statistics import fmean, stdev
@@ -25,7 +25,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(experiment: Experiment, results: Iterable[tuple[Case, Mapping[str, Metrics]]]) -> list[tuple[str, Value]]:
-    """Every value of every case with its setting, and what follows from several sizes together."""
+    """Every value of every case with its setting, and the values that need several sizes."""
     by_seed: dict[tuple[str, int], list[Value]] = {}
     for case, metrics in results:
         by_seed.setdefault((case.setting, case.seed), []).extend(experiment.values(case.nodes, metrics))

@@ -1,4 +1,4 @@
-"""Gossip with predecessor lists: what order costs in each message to a subscriber, by how it is told.
+"""Gossip with predecessor lists: the bytes of causal information in each message to a subscriber.
 
 Kim & Ahn argue from the shapes of what is sent: a context graph and the vectors of all groups have two dimensions, the
 immediate predecessors and a colour a broker have one. Here each is counted for the same messages of the same runs:
@@ -30,13 +30,13 @@ _SIZES = Sizes()
 
 
 class Lists(Spreading):
-    """Observes what goes to subscribers, and knows the ancestors of each message."""
+    """An observer that weighs messages to subscribers and knows the ancestors of each message."""
 
     def __init__(self, brokers: int) -> None:
         super().__init__()
         self._brokers = brokers
         self._young = round(log2(max(2, brokers))) + 4
-        self._place: dict[tuple[str, int, int], int] = {}
+        self._index: dict[tuple[str, int, int], int] = {}
         self._times: list[int] = []
         self._past: list[int] = []
         self._recent: list[int] = []
@@ -49,10 +49,10 @@ class Lists(Spreading):
         named = [(topic, *dep) for dep in message.deps] + list(message.across) + [(topic, node, message.seq - 1)]
         past = 0
         for key in named:
-            if key in self._place:
-                past |= self._past[self._place[key]] | 1 << self._place[key]
+            if key in self._index:
+                past |= self._past[self._index[key]] | 1 << self._index[key]
         first = next((i for i, time in enumerate(self._times) if now - time < ticks(ROUND) * self._young), 0)
-        self._place[topic, node, message.seq] = len(self._past)
+        self._index[topic, node, message.seq] = len(self._past)
         self._times.append(now)
         self._past.append(past)
         self._recent.append((past >> first).bit_count())
@@ -62,11 +62,11 @@ class Lists(Spreading):
             return
         for copy in packet.copies:
             message = copy.message
-            place = self._place[message.topic, message.source, message.seq]
+            index = self._index[message.topic, message.source, message.seq]
             self.entries.append(len(message.deps) + len(message.across))
             self.bytes["predecessors"].append(_SIZES.causal(message) + _SIZES.clock)
-            self.bytes["graph"].append((_SIZES.topic + _SIZES.entry) * self._past[place].bit_count())
-            self.bytes["graph_recent"].append((_SIZES.topic + _SIZES.entry) * self._recent[place])
+            self.bytes["graph"].append((_SIZES.topic + _SIZES.entry) * self._past[index].bit_count())
+            self.bytes["graph_recent"].append((_SIZES.topic + _SIZES.entry) * self._recent[index])
 
     def lists(self) -> dict[str, float]:
         rounds = Sizes(colours=2 * self._young)

@@ -1,9 +1,11 @@
-"""How a rumour spreads, by calculation: the chain of lpbcast's analysis, which Kim & Ahn take over ([6], section 4).
+"""How gossip spreads, by calculation: the chain of lpbcast's analysis, which Kim & Ahn take over ([6], section 4).
 
-n processes, one of which has a message. In each round everybody who has it tells F others, drawn from all; a telling is
-lost with probability ε, and in vain with probability τ because its target is down. A process is thus told by a given
-one with probability p = F/(n−1)·(1−ε)·(1−τ), and stays without with probability (1−p)^i when i have the message. The
-size of views plays no part: as long as they are random samples, a draw from one is a draw from all.
+One of n processes has a message. In each round every process that has it sends it to F others, drawn from all. A packet
+is lost with probability ε, and its target is down with probability τ. So a given process informs another one with
+probability p = F/(n−1)·(1−ε)·(1−τ), and a process stays without the message with probability (1−p)^i when i have it.
+The size of views plays no part: as long as they are random samples, a draw from one is a draw from all.
+
+This is no experiment: `figures_7_10` and `reliability` show its results beside theirs.
 """
 
 from typing import Any, TypeAlias
@@ -33,12 +35,12 @@ def mean_reached(distribution: Distribution) -> float:
 
 
 def all_reached(distribution: Distribution) -> float:
-    """The probability that everybody has it."""
+    """The probability that all have the message."""
     return float(distribution[-1])
 
 
 def rounds_to_all(nodes: int, fanout: int, *, loss: float = 0.05, crash: float = 0.01) -> float:
-    """How many rounds it takes on average until everybody has it: the sum over r of P(not all after r)."""
+    """Mean rounds until all have the message: the sum over r of P(not all after r)."""
     rounds, total, unsure = 64, 0.0, 1.0
     while unsure > 1e-9:
         missing = [1 - all_reached(one) for one in spread(nodes, fanout, rounds, loss=loss, crash=crash)]
@@ -48,7 +50,7 @@ def rounds_to_all(nodes: int, fanout: int, *, loss: float = 0.05, crash: float =
 
 
 def _step(nodes: int, told: float) -> npt.NDArray[Any]:
-    """P(j have it after a round | i had it before): binomial, how many of the n − i others are told."""
+    """P(j have it after a round | i had it before): binomial, the number of the n − i others that are informed."""
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, nodes + 1)))])
     step = np.zeros((nodes + 1, nodes + 1))
     step[0, 0] = 1.0

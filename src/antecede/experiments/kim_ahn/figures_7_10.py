@@ -1,9 +1,9 @@
 """Kim & Ahn, Figures 7 to 10: how many gossip steps a message takes, by simulation and by calculation.
 
 A message is published; before the first round one node in a hundred stops, and one packet in twenty is lost (τ = 0.01,
-ε = 0.05, section 4). In each round everybody who has the message tells `fanout` others. A *step* is a round; a node is
-reached when the message has arrived, whether or not it may be delivered yet. All protocols gossip on the same links,
-without a first multicast and without pulling what was not heard of, so that what differs is how they tell.
+ε = 0.05, section 4). In each round every node that has the message sends it to `fanout` others. A *step* is a round; a
+node is reached when the message has arrived, whether or not it can be delivered yet. All protocols gossip on the same
+links, without a first multicast and without pulls, so that only their way of gossiping differs.
 """
 
 import random
@@ -18,9 +18,9 @@ from antecede.sim.engine import SilentObserver
 from antecede.sim.units import TICKS
 
 LOSS, CRASH = 0.05, 0.01
-#: Long beside a packet's way, so that steps can be told apart.
+#: Far longer than a packet takes, so that steps do not overlap.
 ROUND = 1000.0
-#: Everybody who has the message tells of it until the end, as the model has it.
+#: A node that has the message sends it on until the end, as in the model.
 ROUNDS = 32
 #: The figures' horizontal axis.
 STEPS = range(1, 13)
@@ -41,7 +41,7 @@ _ABOUT = (
 
 
 class _Arrivals(SilentObserver):
-    """When each node first had the message."""
+    """An observer: when each node first had the message."""
 
     def __init__(self) -> None:
         self.at: dict[int, int] = {}
@@ -62,7 +62,7 @@ class _Arrivals(SilentObserver):
 
 
 class _Spreading(Experiment):
-    """One message, and who has it after how many steps. What is read off it differs by figure."""
+    """One message, and the nodes that have it after each step. The figures read different values off it."""
 
     paper = "kim-ahn"
     about = _ABOUT
@@ -87,7 +87,7 @@ class _Spreading(Experiment):
         }
 
     def execute(self, spec: RunSpec) -> Metrics:
-        """Who had the message after each step. Nothing, if its publisher stopped before it told anybody."""
+        """How many nodes had the message after each step; None if its publisher stopped before the first round."""
         seen = _Arrivals()
         simulate(spec, measure=False, watch=[seen])
         if seen.publisher in seen.down:

@@ -1,7 +1,7 @@
-"""Gossip with predecessor lists: who gets everything, in how many rounds, with packets lost and nodes crashing.
+"""Gossip with predecessor lists: which nodes deliver every message, and in how many rounds, under loss and crashes.
 
 Kim & Ahn 3 has the setting (loss 5 %, crashes 1 %) and no figures for it. A hundredth of the nodes, brokers among them,
-stops during the run, and everybody hears of it two rounds later; a subscriber whose broker stopped moves to another.
+stops during the run, and all others suspect them two rounds later; a subscriber whose broker stopped moves to another.
 """
 
 import random
@@ -24,7 +24,7 @@ MESSAGES, INTERVAL = 20, 200.0
 
 
 class Spreading(SilentObserver):
-    """Observes who has delivered what, and when after its publication."""
+    """An observer: for each message, the delay until each node delivered it."""
 
     def __init__(self) -> None:
         self.published_at: dict[tuple[str, int, int], int] = {}
@@ -48,8 +48,8 @@ class Spreading(SilentObserver):
             self.crashed.add(node)
 
     def metrics(self, round_ticks: int, brokers: int) -> dict[str, float]:
-        """Shares in percent, of messages whose publisher did not crash and of nodes that did not; times in rounds."""
-        everybody, owed, got = 0, 0, 0
+        """Shares in percent, of messages and nodes without a crash; times in rounds."""
+        complete, owed, got = 0, 0, 0
         to_brokers: list[int] = []
         to_all: list[int] = []
         messages = [key for key in self.delays if key[1] not in self.crashed]
@@ -63,17 +63,17 @@ class Spreading(SilentObserver):
             got += len(had)
             to_brokers.append(max(delays.get(node, 0) for node in correct if node < brokers))
             if len(had) == len(correct):
-                everybody += 1
+                complete += 1
                 to_all.append(max(had))
         return {
-            "reached_all": 100 * everybody / max(1, len(messages)),
+            "reached_all": 100 * complete / max(1, len(messages)),
             "delivered": 100 * got / max(1, owed),
             "rounds_brokers": fmean([ceil(delay / round_ticks) for delay in to_brokers]),
             "rounds_all": fmean([ceil(delay / round_ticks) for delay in to_all]) if to_all else 0.0,
         }
 
 
-#: Name, protocol, and is what is missing asked for?
+#: Name, protocol, and whether nodes pull what they miss.
 _VARIANTS = (
     ("pull", "gossip-context", True),
     ("no-pull", "gossip-context", False),
@@ -83,7 +83,7 @@ _VARIANTS = (
 
 
 class Reliability(Experiment):
-    """Who gets everything."""
+    """Which nodes deliver every message."""
 
     name = "gossip-reliability"
     paper = "kim-ahn"
@@ -93,9 +93,9 @@ class Reliability(Experiment):
         "Ours; the paper prints no such figures. 32 brokers, fan-out 3, loss 5 %, 1 % of the nodes crash; sizes are "
         "numbers of subscribers. With pull every correct subscriber delivers every message, by predecessors and by "
         "rounds. Without, a subscriber has each message from one packet: some 95 % arrive, hardly a message reaches "
-        "everybody, and those that lost their predecessors wait until these are given up. Rounds to all brokers are "
-        "about those of the analytical model and the logarithm of their number; those to all subscribers grow by a "
-        "round trip or two for what was lost."
+        "all, and messages whose predecessors are lost wait until these are given up. Rounds to all brokers are about "
+        "those of the analytical model and the logarithm of their number; those to all subscribers grow by a round "
+        "trip or two for what was lost."
     )
     settings = ("brokers",)
     sizes = (125, 500, 1000)

@@ -1,9 +1,9 @@
-"""LoCaMu while a relay is down: what still gets through, and what becomes of the messages it had in its hands.
+"""LoCaMu while a relay is down: what still gets through, and what becomes of the messages on their way to it.
 
-No figure of the paper, which measures runs without faults only. Everybody publishes now and then on a tree; a child of
-the root, on the way of half of all messages, stops at 200 ms, is missed 20 ms later and comes back at 400 ms with what
-it had kept. What was on its way to it when it stopped is lost with it; the nodes behind it get these messages over the
-redundant links once its neighbours miss it.
+The paper has no such figure; it measures runs without faults only. All nodes publish now and then on a tree. A child of
+the root, through which half of all messages pass, stops at 200 ms, is suspected 20 ms later and comes back at 400 ms
+with what it had kept. Messages on their way to it when it stopped are lost with it. The nodes behind it get these
+messages over the redundant links once its neighbours suspect it.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from antecede.sim import RunSpec, simulate
 from antecede.sim.units import TICKS
 from antecede.trace import Event, Row
 
-#: Who stops, when, when that is noticed, when it comes back; in ms.
+#: The relay; in ms: when it stops, how much later that is noticed, when it comes back.
 RELAY, STOPS, NOTICED, BACK = 1, 200, 20, 400
 #: In ms: the phases in which deliveries are counted.
 PHASES = {
@@ -33,13 +33,14 @@ class CrashOfARelay(Experiment):
     name = "locamu-crash-of-a-relay"
     paper = "locamu"
     item = "crash-of-a-relay"
-    title = "LoCaMu while a relay is down for 200 ms: throughput, and the messages it had in its hands"
+    title = "LoCaMu while a relay is down for 200 ms: throughput, and the messages lost on their way to it"
     about = (
-        "Not in the paper. Deliveries a second before, while nobody has noticed, while the relay is missed, and after "
-        "it is back; messages lost on their way to it, and how long the last of them took to reach everybody who was "
-        "up. The audit judges the whole run. On 15 nodes, five seeds: 3,995 ± 495 before, 1,580 ± 284 unnoticed, 3,480 "
-        "± 394 with one node fewer to deliver to, 4,295 ± 528 afterwards; three to seven messages were in its hands, "
-        "and everybody up had them at most 24 ms after their publication, 20 of which pass before it is missed."
+        "Not in the paper. Deliveries a second before the crash, until it is noticed, while the relay is suspected, "
+        "and after it is back; messages lost on their way to it, and how long the last of them took to reach all nodes "
+        "that were up. The audit judges the whole run. On 15 nodes, five seeds: 3,995 ± 495 before, 1,580 ± 284 "
+        "unnoticed, 3,480 ± 394 with one node fewer to deliver to, 4,295 ± 528 afterwards; three to seven messages "
+        "were lost with it, and all nodes that were up had them at most 24 ms after their publication, 20 of which "
+        "pass before the suspicion."
     )
     settings = ("f = 1",)
     sizes = (15,)
@@ -85,7 +86,7 @@ def _phases(rows: list[Row]) -> dict[str, float]:
 
 
 def _in_its_hands(rows: list[Row]) -> dict[str, float]:
-    """Messages lost on the way to the relay before anybody missed it, and when the last of the others had them."""
+    """Messages lost on the way to the relay, and when the last of the other nodes had them."""
     published, lost, latest = {}, set(), 0
     for row in rows:
         name = (row.topic, row.source, row.seq)

@@ -1,18 +1,18 @@
 """LoCaMu's throughput: how it is measured, and Figure 4 of its paper, beside Delta-Neighbourhood.
 
-All on complete trees whose nodes share their bandwidth among their links, 1 ms a link, payloads of 32 bytes. The paper
-prints curves without numbers, so what can be held against it is who wins, how lines grow and where they cross.
+All runs are on complete trees whose nodes share their bandwidth among their links, 1 ms a link, payloads of 32 bytes.
+The paper prints curves without numbers. So only the winner, the growth of lines and their crossings can be compared.
 
-"Maximum throughput" is read so that publishers are held back as by an ideal flow control (`sim.saturation`), each up to
-100 messages a second where the paper limits them. The other reading, to publish regardless, fills queues without end;
-what is then published depends on old news only, and CBCAST's clocks shrink just when the paper says that they grow.
+"Maximum throughput" is read as an ideal flow control that holds publishers back (`sim.saturation`), each up to 100
+messages a second where the paper limits them. The other reading, to publish regardless, fills queues without end. What
+is then published depends on old messages only, and CBCAST's clocks shrink just when the paper says that they grow.
 
-Two settings, which differ in how LoCaMu's metadata is counted ("optimized versions, detailed in the thesis"):
+Two settings differ in how LoCaMu's metadata is counted ("optimized versions, detailed in the thesis"):
 
 * `whole`: every message carries all counters of its sender's neighbourhood, the 540 bytes of section VI.
 * `changes`: only counters that changed on that link, which is what our LoCaMu sends.
 
-LoCaMu runs as the paper has it, without the records of names that keep everybody going when a relay never comes back.
+LoCaMu runs as in the paper, without the records of names that let delivery go on when a relay never comes back.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Read
 from antecede.sim import RunSpec, simulate
 from antecede.sim.throughput import Throughput
 
-#: Header and group number, which all packets have here and the paper does not count.
+#: Bytes of header and group number, which all packets have here and the paper does not count.
 COMMON = 22
 
 
@@ -109,7 +109,7 @@ LOCALIZED = ("locamu", "delta-neighbourhood")
 
 
 def _alone(protocol: str, mbps: int = 100, f: int = 1) -> Load:
-    """One publisher, the root. Stop and wait: a few messages say it all."""
+    """One publisher, the root. A few messages suffice where each waits for the last."""
     return Load(protocol, mbps=mbps, f=f, messages=24 if protocol == "delta-neighbourhood" else 100)
 
 
@@ -204,7 +204,7 @@ BESIDE_DELTA: tuple[Experiment, ...] = (
     OnTree(
         "figure-4b",
         "Several publishers: messages delivered a second, LoCaMu and Delta-Neighbourhood",
-        "Who crosses whom is met with headers counted whole, at 511 nodes and 100 Mb/s: LoCaMu is flat from "
+        "The printed crossing is met with headers counted whole, at 511 nodes and 100 Mb/s: LoCaMu is flat from "
         "one publisher on, Delta-Neighbourhood grows in proportion to the publishers and passes it when about two "
         "thirds of the nodes publish. With changes only LoCaMu carries twice as much, and Delta-Neighbourhood with all "
         "511 publishing does not reach it. At 255 nodes there are not enough publishers for either.",

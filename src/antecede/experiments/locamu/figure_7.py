@@ -1,8 +1,8 @@
 """How much a message carries and a node remembers at worst: section VI of LoCaMu's paper and its Figure 7.
 
-Nothing is simulated: worst cases of the byte models by which the protocols weigh their packets (`protocols.rivals`,
-`protocols.locamu.sizes`), for systems of up to 65,536 nodes. What LoCaMu needs is read off a tree of that size, at the
-node with the largest neighbourhood, so that it does not grow with the tree is found, not assumed.
+Nothing is simulated. These are worst cases of the byte models by which the protocols weigh their packets
+(`protocols.rivals`, `protocols.locamu.sizes`), for systems of up to 65,536 nodes. LoCaMu's need is read off a tree of
+that size, at the node with the largest neighbourhood. That it does not grow with the tree is found, not assumed.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def memberships(nodes: int, groups: int = GROUPS) -> list[int]:
 
 
 def cbcast_header(members: list[int]) -> int:
-    """A full clock for each group, of which all but the message's own are named."""
+    """A full clock for each group; all but the message's own group are named."""
     return cbcast.COUNT * sum(members) + GROUP * (len(members) - 1)
 
 
@@ -36,7 +36,7 @@ def cbcast_memory(members: list[int]) -> int:
 
 
 def barriers_header(nodes: int) -> int:
-    """Everyone has sent to everyone: a row of N entries for each destination."""
+    """Every node has sent to every other: a row of N entries for each destination."""
     return causal_barriers.ENTRY * nodes**2
 
 

@@ -1,8 +1,7 @@
 """LoCaMu beside CBCAST and Causal Barriers: throughput and metadata over the number of publishers, Figures 5 and 6.
 
-Every publisher sends up to 100 messages a second, to one group of everybody (Figure 5) or to the groups of the subtrees
-it is in, each as often as the other (Figure 6). How throughput is measured, and the settings, are in
-`experiments.locamu`.
+Every publisher sends up to 100 messages a second, to one group of all nodes (Figure 5) or to the groups of the subtrees
+it is in, each as often as the other (Figure 6). `figure_4` says how throughput is measured and explains the settings.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,7 @@ def _causal_loads(mbps: int, groups: str) -> Callable[[int], dict[str, Load]]:
     def messages(protocol: str, publishers: int) -> int:
         if protocol == "locamu":
             return 100 if groups == "one" or publishers == 1 else 300
-        # Everybody has spoken and been heard, on one topic or on most of theirs, before the second half, which counts.
+        # In the first half all publish and are heard, on one topic or on most of theirs. The second half counts.
         return max(200, (3 if groups == "one" and mbps == 10 else 4) * publishers)
 
     def loads(nodes: int) -> dict[str, Load]:

@@ -1,12 +1,12 @@
-"""Figure 21 of the TNO paper: do two subscribers find the same patterns in what they are notified of?
+"""Figure 21 of the TNO paper: do two subscribers find the same patterns in their notifications?
 
-Five publishers, five topics, five events a second each, every event one of three kinds drawn at random; two detectors
-take all topics and look for "e before e' before e''". What a detector does with events between is not printed. Here it
-takes the next of the kind it waits for and skips the others, and looks for the next pattern after the last event of the
-one it found. A pattern is consistent when both found the same three events; the percentage is of all that either found.
+Five publishers, five topics, five events a second each, every event one of three kinds drawn at random. Two detectors
+take all topics and look for "e before e' before e''". The paper does not say what a detector does with events between.
+Here it takes the next of the kind it waits for and skips the others; after a pattern it looks for the next one. A
+pattern is consistent when both found the same three events; the percentage is of all that either found.
 
-An application decides what an event is worth that is tagged out of order; ours leaves it out, as the paper's example
-of a decision has it. `consistent_with_tagged` takes them like any other.
+An application decides what to do with an event that is tagged out of order. Ours leaves it out, as in the paper's
+example. `consistent_with_tagged` takes tagged events like any other.
 """
 
 import random
@@ -19,14 +19,14 @@ from antecede.experiments.midlab11.measure import Notified, follow
 from antecede.sim import RunSpec
 
 KINDS = 3
-#: How the detectors get their events: with which buffer (−1: no limit), by which rule.
+#: By variant: the rule that orders events, and the detectors' buffer (−1: no limit).
 _ORDERED = {
     f"{name}-{size}-buffer": (mode, buffer)
     for name, mode in (("tno", "plus"), ("faithful", "faithful"))
     for size, buffer in (("0", 0), ("30", 30), ("infinite", -1))
 }
 
-#: What the links are, by setting.
+#: The links, by setting.
 _LINKS = {
     "fast-links": "slow_share=0",
     "fast-links-fixed": "slow_share=0,drawn=link",
@@ -35,12 +35,12 @@ _LINKS = {
 
 
 def kind_of(event: TopicMessageId, seed: int) -> int:
-    """Which of the three it is: drawn at random, the same for everybody."""
+    """The kind of an event: drawn at random, the same for all detectors."""
     return random.Random(f"{seed}/{event}").randrange(KINDS)
 
 
 def patterns(seen: Sequence[TopicMessageId], seed: int) -> set[tuple[TopicMessageId, ...]]:
-    """One detector's: the next of each kind in turn, what comes between is skipped."""
+    """The patterns of one detector: the next event of each kind in turn; others are skipped."""
     found: set[tuple[TopicMessageId, ...]] = set()
     begun: list[TopicMessageId] = []
     for event in seen:
@@ -53,10 +53,10 @@ def patterns(seen: Sequence[TopicMessageId], seed: int) -> set[tuple[TopicMessag
 
 
 def consistent(detectors: Sequence[Sequence[Notified]], seed: int, *, with_tagged: bool) -> float:
-    """Percent of the patterns anybody found that everybody did."""
+    """Percent of the patterns found by any detector that all found."""
     found = [patterns([one.event for one in seen if with_tagged or not one.tagged], seed) for seen in detectors]
-    anybody = set().union(*found)
-    return 100 * len(set.intersection(*found)) / len(anybody) if anybody else 100.0
+    any_found = set().union(*found)
+    return 100 * len(set.intersection(*found)) / len(any_found) if any_found else 100.0
 
 
 class Patterns(Experiment):

@@ -1,8 +1,8 @@
 """Figures 16 to 20 of the TNO paper: an order of topics that adapts to what is published.
 
-The paper has 10,000 nodes, 1,000 topics of which everybody takes 100, and an event a second. Simulated here are fewer
-nodes and topics (setting `simulated`): latencies, timestamps, and what swapping costs. At full size the course of swaps
-is calculated (`midlab11_swaps`), for each reading of what is not printed, and stands beside the printed numbers.
+The paper has 10,000 nodes, 1,000 topics of which every node takes 100, and an event a second. The setting `simulated`
+has fewer nodes and topics: it shows latencies, timestamps and the cost of swaps. At full size the course of swaps is
+calculated (`swaps`), for each reading of what is not printed, and stands beside the printed numbers.
 """
 
 import random
@@ -16,18 +16,18 @@ from antecede.experiments.midlab11.swaps import READINGS, Reading, course, publi
 from antecede.protocols.tno.event import ENTRY_BYTES
 from antecede.sim import RunSpec
 
-#: The paper's size, at which is calculated, and for how many events: ten minutes.
+#: The paper's number of nodes, and the events of the calculation: ten minutes.
 PAPER, EVENTS = 10_000, 600
 ALPHA, BETA = 0.1, 0.2
 
 
 class _Adapting(Experiment):
-    """Runs by (how they are read, variant): the same run serves all readings."""
+    """Runs by (reading, variant): the same run serves all readings."""
 
     paper = "tno"
     settings = ("simulated", *READINGS)
     sizes = (40,)
-    #: What is simulated.
+    #: The sizes of the simulation.
     topics, taken, events = 150, 20, EVENTS
 
     @property
@@ -75,7 +75,7 @@ class Swaps(_Adapting):
 
     name = "tno-figures-16-17"
     item = "figures-16-17"
-    title = "Topics that change places, by α and β"
+    title = "Swaps of topics, by α and β"
     about = (
         "Published are swaps: 15.1 with α 0.1 and β 0.2, 7.4 with α 0.5, 51.8 with β 0.1, 7.8 with β 0.3. How many "
         "there are depends on what is not printed. If a topic changes places with the highest it has outgrown and "

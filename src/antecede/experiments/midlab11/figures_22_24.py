@@ -1,10 +1,10 @@
 """Figures 22 to 24 of the TNO paper: a small system, beside a fixed sequencer in the manner of JGroups.
 
 The paper measured its prototype: up to 10 virtual machines whose network was slowed down to "standard ADSL bandwidth"
-and 21 ms, one publisher, 5 topics that everybody takes. Here it is simulated: 21 ms a link, and each node's wire takes
-a packet for as long as its bytes need. How many bits a second go up an ADSL line is not printed, and it decides where
-things saturate, as does the size of payloads, which is not printed either: settings take 1 Mb/s and 512 kb/s with 50
-bytes, and 1 Mb/s with 500. Processors cost nothing.
+and 21 ms, one publisher, 5 topics that all nodes take. Here it is simulated: 21 ms a link, and each packet occupies its
+sender's wire for as long as its bytes need. The paper prints neither the upstream rate of the ADSL line nor the size of
+payloads, and both decide where the system saturates: settings take 1 Mb/s and 512 kb/s with 50 bytes, and 1 Mb/s with
+500. Processors cost nothing.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ TOPICS = 5
 #: Events a second in Figures 23 and 24.
 RATES = (5, 20, 50, 100)
 LARGEST = 10
-#: How long events are published, in seconds.
+#: Seconds during which events are published.
 _DURATION = 10
 
 
 class _Line(NamedTuple):
-    """What the text leaves open."""
+    """One reading of what the text leaves open."""
 
     kbps: int
     payload: int
@@ -41,7 +41,7 @@ class Prototype(Experiment):
     item = "figures-22-24"
     title = "A small wide-area system, by its size and by the rate of events, beside a fixed sequencer"
     about = (
-        "Seconds end to end and percent of the events that have reached everybody within a second, at 1 event a second "
+        "Seconds end to end and percent of the events that have reached all nodes within a second, at 1 event a second "
         "and, with 10 nodes, at 5 to 100. As published: latency grows with the size and soon flattens, since it is "
         "made by the timestamps' length; a single node costs nothing; worst case, uniform, power law in this order "
         "(0.17, 0.14 and 0.11 s with 10 nodes on 1-mbps, all within 0.01 over 5 seeds); what arrives within a second "

@@ -1,11 +1,11 @@
-"""Figures 9 to 15 of the TNO paper (MIDLAB 9/2011, 6.2): what total notification order costs under a fixed topic order.
+"""Figures 9 to 15 of the TNO paper (6.2): what total notification order costs under a fixed order of topics.
 
-Scribe is the event service, as in the paper; links are fast or slow, 1 ms is 1 u.t. The figures have no numbers in the
-text, so shapes are compared, and beside them stands what follows from the definition of a timestamp: where everybody
+Scribe is the event service, as in the paper; links are fast or slow, 1 ms is 1 u.t. The paper prints no numbers for
+these figures, so shapes are compared. Beside them stands what the definition of a timestamp implies: where every node
 takes all topics, an event on the topic of rank r has r entries.
 
-Settings tell what the text leaves open. Of how packets travel between managers ("Pastry as a point-to-point
-communication substrate"): `links`, over one link; `pastry`, over the links of Pastry's route.
+The settings are readings of what the text leaves open. Packets between managers ("Pastry as a point-to-point
+communication substrate") travel over one link (`links`), or over the links of Pastry's route (`pastry`).
 """
 
 import math
@@ -16,24 +16,24 @@ from antecede.experiments.midlab11.measure import measured
 from antecede.protocols.tno.event import ENTRY_BYTES
 from antecede.sim import RunSpec
 
-#: Figure 9: topics, all taken by everybody.
+#: Figure 9: topics; every node takes all of them.
 TOPICS = 50
 SHAPE = 0.901
 PUBLICATIONS = ("worst", "uniform", "power")
 
 
 def tno(**more: object) -> dict[str, object]:
-    """Options of the ordering layer over Scribe. Nothing is lost here, so nothing is given up or asked again soon."""
+    """Options of the ordering layer over Scribe. No packet is lost here: retransmissions can wait."""
     return {"ens": "scribe", "ttl": 0, "retry": 60_000, **more}
 
 
 def topics_by_rank(count: int) -> list[str]:
-    """As the workload `overlapping` names them."""
+    """Topic names of the workload `overlapping`."""
     return [f"topic-{rank:0{len(str(count))}}" for rank in range(1, count + 1)]
 
 
 def mean_rank(publication: str, count: int) -> float:
-    """Of the topic of a publication: the entries of a timestamp where everybody takes everything."""
+    """Mean rank of a publication's topic: the entries of its timestamp where every node takes all topics."""
     if publication == "worst":
         return count
     if publication == "uniform":
@@ -44,7 +44,7 @@ def mean_rank(publication: str, count: int) -> float:
 
 
 class _OverScribe(Experiment):
-    """What is measured comes from following the events."""
+    """An experiment that follows the events of a run."""
 
     paper = "tno"
 
@@ -57,7 +57,7 @@ class Latency(_OverScribe):
 
     name = "tno-figures-9-12"
     item = "figures-9-12"
-    title = "From publication to the last notification, with 50 topics that everybody takes, by publication model"
+    title = "From publication to the last notification, with 50 topics that every node takes, by publication model"
     about = (
         "Seconds from an event's publication to its last notification (end_to_end), and their parts: until its "
         "timestamp is complete (ordering), until the service has brought it to the last subscriber (service), and how "
@@ -175,7 +175,7 @@ class Buffer(_OverScribe):
     title = "Notifications tagged out of order, and how long they take, by the size of a subscriber's buffer"
     about = (
         "Percent of notifications that are tagged, and seconds end to end, for buffers of 0 to 30 events and without "
-        "limit (inf), nobody's patience ending before. Power law 0.901 for subscriptions and publications over 50 "
+        "limit (inf), and no limit on waiting. Power law 0.901 for subscriptions and publications over 50 "
         "topics of which a node takes 10; neither number is printed for this figure, nor is the rate: settings take 1 "
         "event a second as elsewhere, and 10. As published: a small buffer takes most tags away and adds little "
         "latency. With TNO+ (plus), over 5 seeds: at 1 event a second 7.3 ± 1.7 % are tagged without a buffer, 0.6 ± "

@@ -1,12 +1,12 @@
-"""What the TNO paper measures (6.1), read off a run as it happens.
+"""Measures of the TNO paper (6.1), read off a run as it happens.
 
 An event's way has three parts. Its timestamp is made: from the publication until the event service is given the event.
 The service carries it: until it has reached a subscriber. The subscriber may hold it: until it is notified. *End to
 end* is from the publication to the last subscriber that is notified.
 
-A timestamp has an entry for the event's own topic and for each topic above that somebody takes together with it; what
-TNO+ adds, the numbers of topics below, is counted apart. Entries are read off the events, so a publisher that manages
-a topic itself counts like any other; packets are those that went over a link.
+A timestamp has an entry for the event's own topic and for each topic above that some node takes together with it.
+TNO+'s further entries, for topics below, are counted apart. Entries are read off the events, so a publisher that
+manages a topic itself counts like any other; packets are those that went over a link.
 """
 
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ from antecede.sim import RunSpec, simulate
 from antecede.sim.engine import SilentObserver
 from antecede.sim.units import TICKS
 
-#: One of ours is one of the paper's milliseconds.
+#: Ticks of a second: 1 u.t. counts as 1 ms.
 SECOND = 1000 * TICKS
 
 _MAKING = (Create, Fill, Stamp)
@@ -52,7 +52,7 @@ class _Way:
 
     @property
     def service(self) -> int:
-        """Until the last of those who were notified had it."""
+        """Until it had reached the last node that was notified."""
         start = self.published + self.ordering
         return max([time - start for node, time in self.came.items() if node in self.notified], default=0)
 
@@ -62,7 +62,7 @@ class _Way:
 
 
 class Notified(msgspec.Struct, frozen=True):
-    """What one subscriber saw: which event, and was it said to be out of order?"""
+    """A notification of one subscriber: the event, and whether it was tagged out of order."""
 
     event: TopicMessageId
     tagged: bool
@@ -141,7 +141,7 @@ class Ways(SilentObserver):
 
 
 def follow(spec: RunSpec, *, keep: Sequence[int] = ()) -> Ways:
-    """Run, and tell how every event fared."""
+    """Run, and follow every event."""
     ways = Ways(ordered=spec.protocol == "tno", keep=keep)
     simulate(spec, measure=False, watch=[ways])
     return ways

@@ -1,13 +1,13 @@
-"""When topics change places (MIDLAB 9/2011, 5 and 6.2), by calculation: no network and no nodes, at the paper's size.
+"""The swaps of topics (MIDLAB 9/2011, 5 and 6.2), by calculation: no network and no nodes, at the paper's size.
 
-What decides over swaps is which topics are taken together, how often something is published on each, and the rule: f of
-a topic's number against f of a higher one's, with α and β. None of it needs time. Any two topics are held to be taken
-together by somebody, so that the entries of a timestamp are its topic's rank. With the paper's 10,000 subscribers that
-take 100 of 1,000 topics each, by the power law, this is so of all topics on which much is published: nearly everybody
-takes them. Two of the rarest meet in every fourth run only; on those little is published.
+Three things decide over swaps: which topics are taken together, how often each is published on, and the rule, which
+compares f of a topic's number with f of a higher one's, by α and β. None of it needs time. Any two topics are assumed
+to be taken together by some node, so a timestamp has as many entries as its topic's rank. With the paper's 10,000
+subscribers that take 100 of 1,000 topics each, by the power law, this holds for all topics with many publications:
+nearly all nodes take them. Two of the rarest meet in every fourth run only, and those have few publications.
 
-What is not printed and decides over the outcome is a parameter: at which number the topics begin, with which of the
-higher topics it has outgrown a topic changes places, and whether events come in bursts.
+Parameters are what the paper does not print and what decides over the outcome: the number at which topics begin, the
+topic with which a topic swaps among those it has outgrown, and whether events come in bursts.
 """
 
 import random
@@ -18,9 +18,9 @@ from antecede.protocols.tno.order import popularity
 
 
 class Reading(NamedTuple):
-    """What the text leaves open."""
+    """One reading of what the text leaves open."""
 
-    #: Which of the topics it has outgrown a topic changes places with.
+    #: With which of the topics it has outgrown a topic swaps.
     place: Literal["highest", "nearest"] = "highest"
     #: Events counted on each topic before the first.
     begin: int = 0
@@ -40,15 +40,15 @@ READINGS = {
 
 
 class Course(NamedTuple):
-    """How it went."""
+    """The result of a calculation."""
 
     swaps: int
-    #: Of each event's timestamp.
+    #: Entries of each event's timestamp.
     entries: list[int]
 
 
 def course(order: Sequence[int], events: Sequence[int], *, alpha: float, beta: float, reading: Reading) -> Course:
-    """Publish `events`, named by their topics, under an order that adapts; with `beta` 0 it stays."""
+    """Publish `events`, given by their topics, under an order that adapts; with `beta` 0 it stays."""
     now = list(order)
     count = dict.fromkeys(order, reading.begin)
     swaps, entries = 0, []

@@ -1,22 +1,25 @@
 """Runs of the VCube-PS authors' own simulator, as data (`authors_simulator.csv`), and the same runs here.
 
-A scenario's name says what it is, and `spec` makes a run of any such name, in the file or not:
+A scenario's name describes it, and `spec` makes a run of any such name, in the file or not:
 
     one_s25_multi                   one member publishes once; 25 % of the nodes are members
-    many_p100_w1000_single          everyone is a member; 100 % publish once, in a window of 1000 u.t.
+    many_p100_w1000_single          every node is a member; 100 % publish once, in a window of 1000 u.t.
     pingpong_w10_multi              the discussion of thesis 5.6.4, waiting for 10 messages
-    churn_s50_c0.125_f3_multi       128 messages, one every 500 u.t. on average; members come and go
+    churn_s50_c0.125_f3_multi       128 messages, one every 500 u.t. on average; members join and leave
     …_d1000, …_NOACKQUEUE, …_PRUNED propagation 1000; acknowledgements that bypass the queue; pruned barriers
 
-`multi` is VCube-PS in the thesis's mode, `single` is SRPT-S with root 0; the network is `peersim`. What the names leave
-open was found from the counts: members and publishers are drawn without repetition, exactly their share; one publisher
-is never node 0, the root of SRPT; a publisher's message comes back to it in SRPT and counts; the root's own copy counts
-as 0 hops and as no reception; in `churn` every first member subscribes by itself, at time 0; latencies count from the
-application's call, also where a message waits for its turn; false positives are the count less one.
+`multi` is VCube-PS in the thesis's mode, `single` is SRPT-S with root 0; the network is `peersim`. The names leave some
+things open, which the counts reveal:
 
-Two things could not be found, and are read off the runs: the pause before an answer in `pingpong`, and before the first
-messages (uniform up to 110 u.t. gives the queues of 64 nodes), and what `c0.125` is (49 members replaced in 128
-messages, as a median session of 0.125 minutes gives when ln 2 / t_med counts comings *and* goings).
+* Members and publishers are drawn without repetition, exactly their share. One publisher is never node 0, SRPT's root.
+* In SRPT a publisher's message comes back to it and counts. The root's own copy counts 0 hops and is no reception.
+* In `churn` every first member subscribes by itself, at time 0.
+* Latencies count from the application's call, also where a message waits for its turn.
+* False positives are the count less one.
+
+Two things do not follow from the counts and are read off the runs. The pause before an answer in `pingpong`, and before
+the first messages: uniform up to 110 u.t. gives the queues of 64 nodes. The meaning of `c0.125`: 49 members are
+replaced in 128 messages, as with a median session of 0.125 minutes when ln 2 / t_med counts joins *and* leaves.
 """
 
 import csv
@@ -96,10 +99,10 @@ def reference(scenario: str, nodes: int) -> dict[str, Reference]:
 
 
 def spec(scenario: str, nodes: int, seed: int) -> RunSpec:
-    """The run a scenario's name stands for."""
+    """The run that a scenario's name describes."""
     found = _NAME.fullmatch(scenario)
     if found is None:
-        raise UsageError("scenario", scenario, "is not a name of theirs", "write for example many_p25_w1000_multi")
+        raise UsageError("scenario", scenario, "is no name of a scenario", "write for example many_p25_w1000_multi")
     tags = found["tags"].split("_")
     network = f"peersim:delay={found['delay'] or 100}"
     if "NOACKQUEUE" in tags:
@@ -116,7 +119,7 @@ def spec(scenario: str, nodes: int, seed: int) -> RunSpec:
 
 
 def measured(scenario: str, metrics: Mapping[str, Any]) -> dict[str, float]:
-    """What a run gave, by the names of `references`."""
+    """The figures of a run, by the names of `references`."""
     sent, queues, delays = metrics["sent"], metrics["place_mean_by_kind"], metrics["delay_mean_by_kind"]
     carrying = {kind: sent[kind] for kind in ("pub", "post") if kind in sent}
     acks = [kind for kind in ("ack", "suback", "unsack") if kind in sent]  # theirs has no ACT

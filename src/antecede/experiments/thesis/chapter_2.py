@@ -1,7 +1,7 @@
-"""How soon VCube's diagnosis tells everybody: log₂N rounds on average, log₂²N at worst (thesis 2.4).
+"""Section 2.4 of the thesis: how soon VCube's diagnosis informs every node. Log₂N rounds on average, log₂²N at worst.
 
 * `one`: one node, drawn at random, stops.
-* `many`: as many as half of the nodes stop at once, any of them. Testers are among them, and their testers.
+* `many`: up to half of the nodes, drawn at random, stop at once. Testers are among them, and their testers.
 
 A round is 1000 u.t.; nodes stop just before one. The worst case is an upper bound that no draw comes near.
 """
@@ -23,17 +23,17 @@ TIMEOUT = 400 * TICKS
 
 
 class DiagnosisRounds(Experiment):
-    """Rounds until every node that is up knows of every node that is not."""
+    """Rounds until every node that is up knows every node that is down."""
 
     name = "vcube-diagnosis"
     paper = "thesis"
     item = "section-2.4"
-    title = "Rounds until everybody knows who is down"
+    title = "Rounds until every node knows which nodes are down"
     about = (
         "The published column is the bound at each size: log₂N for the mean, log₂²N for the longest. The mean over "
-        "nodes is below the bound: a failed node has log₂N testers, which all find out in the first round, and news "
-        "spreads from all of them. The bounds count from the last failure: one who stops every node as soon as it has "
-        "found out keeps 64 nodes in the dark for 88 rounds, with 62 of them down in the end."
+        "nodes is below the bound: a failed node has log₂N testers, which all find out in the first round, and the "
+        "news spreads from all of them. The bounds count from the last failure: if every node stops as soon as it has "
+        "found out, 64 nodes stay uninformed for 88 rounds, with 62 of them down in the end."
     )
     settings = ("one", "many")
     sizes = (8, 16, 32, 64, 128, 256)
@@ -46,7 +46,7 @@ class DiagnosisRounds(Experiment):
         return {setting: RunSpec(protocol="vcube-diagnosis", nodes=nodes, seed=seed, workload="quiet", faults=faults)}
 
     def execute(self, spec: RunSpec) -> Metrics:
-        """Not a run of the simulator's own: there is nothing to publish, and what is measured is what nodes believe."""
+        """Run the diagnosis alone: nothing is published, and the measure is what each node believes."""
         dimension = int(log2(spec.nodes))
         down = [int(fault.split("=")[1].split(",")[0]) for fault in spec.faults]
         told: list[tuple[int, int, int, bool]] = []

@@ -1,11 +1,11 @@
 """Chapter 4 of the thesis (and ICPP'18): what causal aggregation saves, and what it costs.
 
-Every node broadcasts one message of 50 bytes; t_pc = t_t = 1, t_pp ~ Normal(100, 25) for each packet. What the text
-leaves open is when nodes broadcast:
+Every node broadcasts one message of 50 bytes; t_pc = t_t = 1, t_pp ~ Normal(100, 25) for each packet. The text leaves
+open when nodes broadcast:
 
 * `literal`: "a Poisson distribution with interval rate λ = 1000", read as a Poisson process: exponential, mean 1000.
 * `calibrated`: uniform over [0, 440]. Found from the dependency counts and the packet sizes *without* aggregation,
-  which no protocol can influence; they pin the window at about 4.4 times the mean delay. Nothing was tuned to results.
+  which no protocol can influence; they put the window at about 4.4 times the mean delay. Nothing was tuned to results.
 
 Two further literal readings, Poisson numbers and a uniform window of 1000, are settings of Table 4.1.
 """

@@ -1,7 +1,6 @@
 """Figure 4.5: the same messages at the same nodes, once in a packet of two and once alone.
 
-Which receptions to compare is known only after the aggregated run, so both runs happen together and are compared by
-their traces.
+The aggregated run decides which receptions to compare, so both runs happen together and are compared by their traces.
 """
 
 from collections.abc import Mapping

@@ -3,10 +3,10 @@
 Two settings, which differ in the time model only:
 
 * `literal`: thesis 5.6.1, t_pc = t_t = 1 and t_pp = 100 for every packet.
-* `peersim`: what the authors' simulator does (`sim.peersim`): one packet a step, no t_pc, t_pp 99 or 100.
+* `peersim`: the authors' simulator (`sim.peersim`): one packet a step, no t_pc, t_pp 99 or 100.
 
 VCube-PS runs in the thesis's mode, with one message of a publisher at a time and acknowledgements in the send queue,
-and with unpruned barriers, as the authors' code has them. The others are in the files beside this one.
+and with unpruned barriers, as in the authors' code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,7 +83,7 @@ def latency(run: Metrics) -> float:
 
 
 def pub_packets(run: Metrics) -> int:
-    """Packets that carry a message, those to a root among them."""
+    """Packets that carry a message, including those to a root."""
     sent = run["sent"]
     return int(sent.get("pub", 0)) + int(sent.get("post", 0))
 
@@ -200,8 +200,8 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
         "figure-5.6",
         "One publisher: latency and messages, 25 % and 100 % subscribers",
         "The printed 533 and 720 u.t. for 25 % of 4096 nodes are met within 1 % in the authors' time model; the text's "
-        "own adds t_pc to every hop and comes out 2.6 % higher. How many more messages SRPT needs depends on who "
-        "subscribes: 1.75 ± 0.02 here, 1.79 printed, 1.76 in the authors' simulator.",
+        "own adds t_pc to every hop and comes out 2.6 % higher. How many more messages SRPT needs depends on which "
+        "nodes subscribe: 1.75 ± 0.02 here, 1.79 printed, 1.76 in the authors' simulator.",
         _figure_5_6,
         lambda setting, nodes: _one_publisher((25, 100)),
         sizes=(8, 16, 32, 64, 128, 256, 512, 1024, 4096),
@@ -218,7 +218,7 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
     ),
     PubSub(
         "figure-5.8",
-        "Everyone subscribes, 25 % or 100 % publish: latency, t_pp 100 and 1000",
+        "All nodes subscribe, 25 % or 100 % publish: latency, t_pp 100 and 1000",
         "SRPT's 2.48 times the latency at 256 nodes is met in both time models (2.45 and 2.47). The printed +38.8 % "
         "from 25 % to 100 % publishers is for 4096 nodes, whose 33 million packets `bench/vcube_ps.py` sends. It is "
         "not met: acknowledgements, which share the queue, are half of the load, and the authors' simulator already "
@@ -231,7 +231,7 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
     ),
     PubSub(
         "table-5.1",
-        "Mean length of the send queue, node by node, when everyone publishes",
+        "Mean length of the send queue, node by node, when all nodes publish",
         "Printed for 1024 nodes (`--full`). A node's mean is over the packets it queues for others' messages or passes "
         "on; a publisher's own packet to the root does not count. The printed split of VCube-PS's nodes, 495/510/19, "
         "appears only where acknowledgements do not queue (`peersim-free-acks`): 484/499/41 here, 432/533/59 in the "

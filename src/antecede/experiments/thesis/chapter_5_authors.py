@@ -1,4 +1,4 @@
-"""Every run of the authors' own simulator that is on record, beside ours (see `authors_simulator`)."""
+"""Every recorded run of the authors' own simulator, beside ours (see `authors_simulator`)."""
 
 from collections.abc import Mapping
 

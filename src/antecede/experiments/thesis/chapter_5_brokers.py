@@ -1,8 +1,8 @@
 """Chapter 5 of the thesis, brokers: Figure 5.12.
 
-32, 256 and 2048 brokers of 4096 nodes; at other sizes the same shares. Brokers are no subscribers, the others hang on
-them evenly. "Publishers are randomly chosen among the subscribers of the topic and send a new message on average every
-500 u.t., up to a limit of 128 messages" can be read in two ways:
+32, 256 and 2048 brokers of 4096 nodes; at other sizes the same shares. Brokers do not subscribe; the other nodes are
+spread over them evenly. "Publishers are randomly chosen among the subscribers of the topic and send a new message on
+average every 500 u.t., up to a limit of 128 messages" can be read in two ways:
 
 * `one-by-one`: one message every 500 u.t., 128 of them, each by a random subscriber.
 * `all-at-once`: 128 publishers, each with one message after 500 u.t. on average.
@@ -15,7 +15,7 @@ from antecede.experiments.readings import change
 from antecede.experiments.thesis.chapter_5 import FAITHFUL, ROOT_0, PubSub, Variant, latency
 
 _MESSAGES = 128
-#: Brokers of the thesis, for one of which there are so many nodes.
+#: Brokers of the thesis, and the nodes for each of them.
 _SHARES = {32: 128, 256: 16, 2048: 2}
 
 

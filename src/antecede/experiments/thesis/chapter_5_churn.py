@@ -1,13 +1,13 @@
-"""Chapter 5 of the thesis, members that come and go: Figure 5.11.
+"""Chapter 5 of the thesis, members that join and leave: Figure 5.11.
 
-Sizes are numbers of subscribers; the cube is the next power of two above, as in the thesis. How often members change is
-said in two ways that contradict each other:
+Sizes are numbers of subscribers; the cube is the next power of two above, as in the thesis. The thesis says in two
+contradicting ways how often members change:
 
 * `per-minute`: "approximately 46 unsubscriptions and 46 new subscriptions per minute" for 4000 subscribers with
   t_med = 1 min, "1.1 % of the subscribers per minute" for 1000.
 * `per-second`: Rhea's formula, N_s · ln 2 / t_med, which the authors cite. With t_med = 60 s it gives 46.2 *a second*,
-  and 1 % and 10 % for t_med = 69 s and 7 s are a second, too. Only then has SRPT's root what saturates it, as the text
-  says it is: 92 SUB and UNS a second to all nodes, 12 packets each, where it can send 1000.
+  and 1 % and 10 % for t_med = 69 s and 7 s are a second, too. Only this rate saturates SRPT's root, as the text says:
+  92 SUB and UNS a second to all nodes, 12 packets each, where the root can send 1000.
 
 A run here lasts 30 seconds for 250 subscribers and 8 for more, not 120 minutes. A system that keeps up shows the same
 mean as in a long run; one that does not gets slower the longer it runs.
@@ -36,7 +36,7 @@ class Churn(Experiment):
     name = "thesis-figure-5.11"
     paper = "thesis"
     item = "figure-5.11"
-    title = "Latency while members come and go"
+    title = "Latency while members join and leave"
     about = (
         "Latencies count from the application's call, as in the authors' simulator: under churn most of VCube-PS's "
         "increase is a member that has just joined and waits for its own subscription before it may publish, since the "

@@ -1,7 +1,7 @@
-"""Chapter 5 of the thesis, what order costs and what several topics do: Figures 5.9 and 5.10, and 5.6.4's text.
+"""Chapter 5 of the thesis, the cost of order and several topics: Figures 5.9 and 5.10, and the text of 5.6.4.
 
-In the discussion one node (or ten) speaks first; who has read that many messages answers after a random time t_w, once.
-The thesis does not say how long t_w is. Two readings, both uniform from 0:
+In the discussion one node (or ten) speaks first. A node that has read that many messages answers once, after a random
+time t_w. The thesis does not say how long t_w is. Two readings, both uniform from 0:
 
 * `short-pause`: up to 25 u.t., found from the share of deliveries without delay when waiting for one message.
 * `long-pause`: up to 110 u.t., which gives the queues of the authors' own runs with 64 nodes.
@@ -101,7 +101,7 @@ ORDER_AND_TOPICS: tuple[Experiment, ...] = (
         "How long causal order delays deliveries in a discussion, 256 nodes",
         "The short pause was read off the first of these figures, the share delivered without delay. With it more "
         "deliveries wait above 50 u.t. than printed; with the long pause as many as printed, but fewer wait at all. "
-        "Waiting for ten messages delays fewer deliveries here, not more: the ten spread before anybody answers.",
+        "Waiting for ten messages delays fewer deliveries here, not more: the ten spread before any node answers.",
         _section_5_6_4,
         _discussion,
         sizes=(256,),
@@ -115,7 +115,7 @@ ORDER_AND_TOPICS: tuple[Experiment, ...] = (
         "time model: +33 % for SRPT (30.6 printed), +11 % for VCube-PS (9.2). At 256 nodes a node has about as much to "
         "send as it can, acknowledgements included, so absolute latencies depend on the length of the run. SRPT's "
         "increase is the queue at the hot topics' roots; at 64 nodes these keep up, and it has none. VCube-PS's is its "
-        "publishers, who wait for their own turn on the hot topics, at any size.",
+        "publishers, which wait for their own turn on the hot topics, at any size.",
         _figure_5_10,
         _many_topics,
         sizes=(64,),

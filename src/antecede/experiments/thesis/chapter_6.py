@@ -1,7 +1,7 @@
-"""Thesis 6.2.1: aggregation inside VCube-PS, beside the causal aggregation broadcast of chapter 4 on the same load.
+"""Section 6.2.1 of the thesis: aggregation inside VCube-PS, beside causal aggregation (chapter 4) on the same load.
 
-The authors name it as future work and print no figures. The load is chapter 4's (`thesis_ch4`): every node publishes
-one message of 50 bytes to all the others. The broadcast stamps vector clocks and sees indirect predecessors; VCube-PS
+The authors name it as future work and print no figures. The load is that of `chapter_4`: every node publishes one
+message of 50 bytes to all the others. The broadcast stamps vector clocks and sees indirect predecessors; VCube-PS
 stamps causal barriers and sees immediate ones. Each is compared with itself without aggregation. Packets and bytes are
 those that carry messages; VCube-PS's acknowledgements, which the broadcast does without, come on top in `all_bytes`.
 """
@@ -32,9 +32,10 @@ class AggregationInside(Experiment):
         "over ten seeds: 5.5 ± 2.3 % (clocks 5.3 ± 1.0) at 32 nodes, 9.7 ± 1.9 % (9.2 ± 1.4) at 64. What clocks see "
         "and barriers do not, an indirect predecessor behind one that takes another edge, is rare: most chains stay on "
         "the edge. Bytes fall by 1 to 2 % in both, headers being 20 of about 90; delivery latency does not change "
-        "(−0.5 ± 0.7 %), for what is kept back would have waited anyway. With publications spread out (`literal`) "
-        "4 ± 1 % of the packets are saved at 64 nodes by either; there a message takes 96 bytes with barriers and 167 "
-        "with clocks. So inside VCube-PS what barriers save in size is worth far more than what bundling saves."
+        "(−0.5 ± 0.7 %): messages that are kept back would have waited anyway. With publications spread out "
+        "(`literal`) 4 ± 1 % of the packets are saved at 64 nodes by either; there a message takes 96 bytes with "
+        "barriers and 167 with clocks. So inside VCube-PS what barriers save in size is worth far more than what "
+        "bundling saves."
     )
     settings = ("literal", "calibrated")
     sizes = (32, 64, 128)
