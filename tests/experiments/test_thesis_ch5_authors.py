@@ -239,5 +239,5 @@ def test_names_of_scenarios_not_in_the_file() -> None:
     assert many.workload == "uniform:window=250,publishers=0.5,subscribers=1.0"
     assert many.options == {"mode": "faithful", "prune": True}
     assert spec("one_s10_single", 64, 1).protocol == "srpt-s"
-    with pytest.raises(UsageError, match="not a name of theirs"):
+    with pytest.raises(UsageError, match="no name of a scenario"):
         spec("some_p50_multi", 8, 1)

@@ -196,9 +196,9 @@ class GossipRun(Run[Trial]):
         """A subscriber, or a broker's own application, takes a group or leaves one."""
         node = self.rng.choice(self.nodes)
         process = self.simulation.processes.get(node)
-        if isinstance(process, Broker | Subscriber):
+        if process is not None:
             group = self.rng.choice(self.topics)
-            change = self.simulation.unsubscribe if group in process.takes_groups else self.simulation.subscribe
+            change = self.simulation.unsubscribe if process.takes(group) else self.simulation.subscribe
             change(node, group)
 
     def _move(self) -> None:
@@ -213,7 +213,7 @@ class GossipRun(Run[Trial]):
     def before_crash(self, node: int) -> None:
         if self.rng.random() < self.last_words_share:
             self._publish(node)
-        self.given_up_before += given_up(self.simulation.processes[node])
+        self.given_up_before += self.simulation.processes[node].given_up
 
     def comes_back(self, node: int) -> bool:
         return self.rng.random() >= self.trial.stay_down
@@ -227,7 +227,7 @@ class GossipRun(Run[Trial]):
     # -- the verdict --------------------------------------------------------------------------------------------
 
     def _given_up(self) -> int:
-        return self.given_up_before + sum(map(given_up, self.simulation.processes.values()))
+        return self.given_up_before + sum(process.given_up for process in self.simulation.processes.values())
 
     def rules(self, rows: Sequence[Row]) -> tuple[str, ...]:
         if self._given_up():
@@ -242,14 +242,6 @@ class GossipRun(Run[Trial]):
             "blocked": self.blocked(report),
             "gave-up": [f"{count} messages, though all could be obtained"] if count and obtainable else [],
         }
-
-
-def given_up(process: object) -> int:
-    """How many messages a process went on without."""
-    if isinstance(process, Broker):
-        return process.order.late + process.order.given_up
-    assert isinstance(process, Subscriber)
-    return process.reader.late + process.reader.given_up + process.forgone
 
 
 search = GossipRun.search

@@ -220,9 +220,8 @@ class TnoRun(Run[Trial]):
         """The nodes that never took, or never left, a topic as they were asked to."""
         found = []
         for node, process in self.simulation.processes.items():
-            assert isinstance(process, TotalOrder)
             for topic in self.topics:
-                if process.wants(topic) != process.module.takes(topic):
+                if process.wants(topic) != process.takes(topic):
                     found.append(f"node {node} never {'took' if process.wants(topic) else 'left'} {topic}")
         return found
 
