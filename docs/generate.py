@@ -1,7 +1,8 @@
-"""Writes docs/reference.md from the registries, so that it cannot say anything the code does not."""
+"""Writes the generated pages of docs/ from registries and types, so that they cannot say what the code does not."""
 
 from pathlib import Path
 
+import generate_wire
 import msgspec
 
 from antecede.core.choices import Choice, example
@@ -12,7 +13,7 @@ from antecede.sim.networks import NETWORKS
 from antecede.sim.workloads import WORKLOADS
 from antecede.trace import SCHEMA, SCHEMA_VERSION
 
-TARGET = Path(__file__).with_name("reference.md")
+HERE = Path(__file__).parent
 
 
 def choices(title: str, option: str, table: dict[str, type[Choice]]) -> list[str]:
@@ -41,6 +42,10 @@ def render() -> str:
     return "\n".join(lines) + "\n"
 
 
+#: Every generated page, and what writes it.
+PAGES = {"reference.md": render, "wire-and-journal.md": generate_wire.render}
+
 if __name__ == "__main__":
-    TARGET.write_text(render(), encoding="utf-8")
-    print(f"wrote {TARGET}")
+    for name, write in PAGES.items():
+        (HERE / name).write_text(write(), encoding="utf-8")
+        print(f"wrote {HERE / name}")

@@ -16,7 +16,7 @@ APPLICATION: Final = 0x616E7463
 
 Check: TypeAlias = Literal["quick", "full"]
 
-_TABLES: Final = """
+TABLES: Final = """
 -- Who this journal belongs to, and how far it has got: cluster, node, incarnation, clean, removed.
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
@@ -158,7 +158,7 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.executescript(
-        f"BEGIN; {_TABLES} INSERT INTO facts VALUES ('incarnation', 0), ('clean', 1), ('removed', 0);"
+        f"BEGIN; {TABLES} INSERT INTO facts VALUES ('incarnation', 0), ('clean', 1), ('removed', 0);"
         f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={VERSION}; COMMIT;"
     )
 
