@@ -12,7 +12,11 @@ import antecede
 from tests.client.running import awaited
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "bench" / "results").glob("*.md")),
+]
 
 
 @pytest.mark.parametrize("page", ["reference.md", "wire-and-journal.md"])

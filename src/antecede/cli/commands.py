@@ -5,9 +5,10 @@ do. `antecede --help` is written from the table below and imports none of them.
 """
 
 from importlib import import_module
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from antecede import __version__
 from antecede.loading import need_extra
@@ -15,6 +16,15 @@ from antecede.loading import need_extra
 _USE: Final = "Run nodes and use them"
 _COMPARE: Final = "Compare protocols (extras: lab, spark)"
 _JUDGE: Final = "Judge and show what happened (extras: lab, spark)"
+
+
+class _Overview(TyperGroup):
+    """Lists the commands in the plain help text under the headings of the table below."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for panel in dict.fromkeys(command.panel for command in COMMANDS.values()):
+            with formatter.section(panel):
+                formatter.write_dl([(name, one.summary) for name, one in COMMANDS.items() if one.panel == panel])
 
 
 class Command(NamedTuple):
@@ -74,7 +84,8 @@ def make_app(only: str = "") -> typer.Typer:
         epilog=_EPILOG,
         no_args_is_help=True,
         add_completion=False,
-        rich_markup_mode="markdown" if only in COMMANDS else "rich",  # loading Markdown takes a while
+        cls=_Overview,
+        rich_markup_mode="markdown" if only in COMMANDS else None,  # the overview is plain: loading rich takes a while
         pretty_exceptions_enable=False,
     )
     app.callback()(_common_options)
@@ -82,7 +93,7 @@ def make_app(only: str = "") -> typer.Typer:
         _add(app, only, COMMANDS[only])
         return app
     for name, command in COMMANDS.items():
-        app.command(name, help=command.summary, rich_help_panel=command.panel)(_listed_only)
+        app.command(name, help=command.summary)(_listed_only)
     return app
 
 

@@ -19,7 +19,7 @@ def node_command(
     ] = None,
     host: Annotated[
         str | None,
-        typer.Option(help="Address to listen on. An address other than loopback needs --tokens. Default 127.0.0.1."),
+        typer.Option(help="Address to listen on. Other than loopback it needs --tls and --tokens. Default 127.0.0.1."),
     ] = None,
     port: Annotated[
         int | None, typer.Option(help=f"Port to listen on; 0: any free one. Default {PORT_DEFAULT}.")
@@ -28,7 +28,7 @@ def node_command(
         list[str] | None, typer.Option(help="host:port of a node to join the cluster through; may be repeated.")
     ] = None,
     slots: Annotated[
-        int | None, typer.Option(help="The most nodes the cluster can have, equal at all nodes. Default 16.")
+        int | None, typer.Option(help="The most nodes the cluster will ever have had, equal at all nodes. Default 16.")
     ] = None,
     overlay: Annotated[
         str | None,
@@ -55,7 +55,8 @@ def node_command(
         int | None, typer.Option(help="Serve a status page, /health and /metrics on this port. Default: none.")
     ] = None,
     leave: Annotated[
-        bool, typer.Option(help="When it stops, the node leaves the cluster for good and frees its slot.")
+        bool,
+        typer.Option(help="When it stops, leave the cluster for good: the others then keep no messages for this node."),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log informational messages too.")] = False,
 ) -> None:

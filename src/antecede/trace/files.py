@@ -1,7 +1,7 @@
-"""Traces as Parquet: written whole or not at all, read with every doubt raised before a row is used.
+"""Writes and reads a trace as one Parquet file. A file is written whole or not at all, and checked before it is used.
 
-Pages carry checksums: most bytes of a Parquet file can change without its decoder noticing, and an audit of a damaged
-trace would blame the protocol.
+Pages carry checksums. Without them most bytes of a Parquet file can change unnoticed, and the audit of a damaged trace
+would blame the protocol. Needs the extra `lab`.
 """
 
 import os
@@ -20,7 +20,7 @@ V = TypeVar("V")
 
 
 def write_trace(table: pa.Table, path: Path) -> None:
-    """Write to a temporary name beside `path`, then put it in place: a reader never sees half a file."""
+    """Write `table` to `path`, which must not exist, through a temporary file: a reader never sees half a trace."""
     if path.exists():
         raise _exists(path)
     if not path.parent.is_dir():
@@ -36,9 +36,9 @@ def write_trace(table: pa.Table, path: Path) -> None:
 
 
 def check_trace(path: Path, columns: pa.Schema = SCHEMA) -> None:
-    """Refuse what is not a trace of this version, naming the file and what is wrong with it.
+    """Raise `UsageError` unless the file at `path` is a trace of this version with these `columns`.
 
-    `columns`: what it must have; for those who store a trace in parts and need a column more.
+    A trace directory has one column more (`trace.directory.STORED`).
     """
     try:
         schema = pq.read_schema(path)
@@ -67,6 +67,7 @@ def check_trace(path: Path, columns: pa.Schema = SCHEMA) -> None:
 
 
 def read_trace(path: Path) -> pa.Table:
+    """Return the trace at `path` as a table in `SCHEMA`. Raises `UsageError` if the file is damaged or no trace."""
     check_trace(path)
     try:
         return pq.read_table(path, schema=SCHEMA, page_checksum_verification=True)
@@ -76,7 +77,7 @@ def read_trace(path: Path) -> pa.Table:
 
 
 def table_rows(table: pa.Table) -> Iterator[Row]:
-    """The rows of a table in `SCHEMA`, as the recorder would have given them."""
+    """Yield the rows of a table in `SCHEMA`; `Recorder.rows` gives equal ones."""
     events = {event.name.lower(): event for event in Event}
     for batch in table.to_batches():
         for row in batch.to_pylist():
@@ -99,12 +100,12 @@ def table_rows(table: pa.Table) -> Iterator[Row]:
 
 
 def _put(temporary: Path, path: Path) -> None:
-    """A rename that refuses a file which appeared meanwhile, where the file system can do that."""
+    """Rename, but refuse to overwrite a file that appeared meanwhile, where the file system has hard links."""
     try:
         os.link(temporary, path)
     except FileExistsError:
         raise _exists(path) from None
-    except OSError:  # no links here
+    except OSError:  # this file system has no hard links
         os.replace(temporary, path)
 
 
