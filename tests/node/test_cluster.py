@@ -14,7 +14,7 @@ from tests.node.clusters import cluster, make, restart, until_all_have
 
 
 @awaited
-async def test_nodes_take_places_in_order_and_everybody_delivers_everything() -> None:
+async def test_nodes_take_slots_in_order_and_everybody_delivers_everything() -> None:
     async with cluster(5) as nodes:
         assert [node.slot for node in nodes] == [0, 1, 2, 3, 4]
         buses = [await node.connect().__aenter__() for node in nodes]
@@ -30,12 +30,12 @@ async def test_nodes_take_places_in_order_and_everybody_delivers_everything() ->
 
 
 @awaited
-async def test_nodes_that_join_at_the_same_time_get_different_places() -> None:
+async def test_nodes_that_join_at_the_same_time_get_different_slots() -> None:
     async with cluster(1) as (founder,):
         nodes = [make(number, (founder.address,), None) for number in range(1, 8)]
         await asyncio.gather(*[node.start() for node in nodes])
         assert sorted(node.slot for node in nodes) == list(range(1, 8))
-        with pytest.raises(antecede.UsageError, match="all places"):
+        with pytest.raises(antecede.UsageError, match="every slot is or was taken"):
             await make(9, (founder.address,), None).start()
         await asyncio.gather(*[node.stop() for node in nodes])
 
@@ -182,11 +182,11 @@ async def test_a_node_that_leaves_is_gone_for_good_and_the_rest_goes_on(tmp_path
 async def test_two_clusters_founded_apart_cannot_become_one(tmp_path: Path) -> None:
     async with cluster(1, tmp_path / "a") as (one,), cluster(1, tmp_path / "b") as (other,):
         assert one.slot == other.slot == 0
-        introduction = one.neighbours._introduction
-        assert introduction is not None
+        client = one.membership._client
+        assert client is not None
         low, high = sorted([one, other], key=lambda node: node.roster.key)
         with contextlib.suppress(antecede.UnreachableError):  # when the one that is asked is the one that stops
-            one.neighbours.heard(await introduction.ask(other.address, me=one.neighbours._me))
+            one.membership.heard(await client.exchange(other.address, me=one.membership._me))
         with pytest.raises(antecede.UsageError, match="founded apart"):
             await high.stopped()
         assert not low.driver.stopped.done()

@@ -16,7 +16,7 @@ from antecede import Node
 from antecede.core import Message
 from antecede.node.joining import CODEC as ROSTER_CODEC
 from antecede.node.joining import SPEAKS as ROSTER_SPEAKS
-from antecede.node.joining import Table, Wish
+from antecede.node.joining import RosterTable, SlotRequest
 from antecede.node.protocol import OVERLAYS
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.wire.codec import FRAME_BYTES_MAX, HANDSHAKE, Hello
@@ -173,7 +173,7 @@ async def test_only_a_nodes_certificate_makes_a_node(certificates: Path, tmp_pat
         assert before == 2
         # Nor does anything else give a place in the cube.
         context = client_tls(certificates / "authority.pem")
-        wish = ROSTER_CODEC.frame(Table(4, (), Wish("mallory", 5)))
+        wish = ROSTER_CODEC.frame(RosterTable(4, (), SlotRequest("mallory", 5)))
         said = await send_raw(node, hello(role="roster", speaks=ROSTER_SPEAKS), wish, tls=context)
         assert b"refused" in said
         assert set(node.roster.members) == {0}

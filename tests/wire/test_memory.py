@@ -6,7 +6,7 @@ import random
 import pytest
 
 from antecede.core import ProtocolError, UsageError
-from antecede.node.fault_injection import Clear, Cut, Weather, WeatheredTransport
+from antecede.node.fault_injection import FaultyTransport, LinkFaults, NoFaults, Partition
 from antecede.sim.faults import duplicating, losing
 from antecede.sim.network import PacketSwitched, constant
 from antecede.wire.memory import MemoryNetwork
@@ -90,10 +90,10 @@ def test_a_handlers_complaint_is_counted() -> None:
     asyncio.run(test())
 
 
-def test_weather_is_the_simulators() -> None:
+def test_injected_faults_are_the_simulators() -> None:
     async def test() -> None:
         rng = random.Random(1)
-        rain = duplicating(losing(Clear(), 0.3, rng), 0.3, rng, spread=1000)
+        rain = duplicating(losing(NoFaults(), 0.3, rng), 0.3, rng, spread=1000)
         expected = random.Random(1)
         copies = 0
         for _ in range(300):  # the same draws, by hand
@@ -102,9 +102,9 @@ def test_weather_is_the_simulators() -> None:
                 if expected.random() < 0.3:
                     copies += 1
                     expected.randrange(1001)
-        network, weather, told = MemoryNetwork(), Weather(rain), Recorded()
-        one = WeatheredTransport(network.transport(0), weather)
-        other = WeatheredTransport(network.transport(1), weather)
+        network, faults, told = MemoryNetwork(), LinkFaults(rain), Recorded()
+        one = FaultyTransport(network.transport(0), faults)
+        other = FaultyTransport(network.transport(1), faults)
         await one.start(Recorded())
         await other.start(told)
         for seq in range(1, 301):
@@ -120,10 +120,10 @@ def test_delays_sizes_cuts_and_endings() -> None:
     async def test() -> None:
         network, told = MemoryNetwork(), Recorded()
         slow = PacketSwitched(constant(2000), ticks_per_byte=10.0)
-        cut = Cut(slow)
-        weather = Weather(cut)
-        one = WeatheredTransport(network.transport(0), weather, size=lambda packet: 100)
-        other = WeatheredTransport(network.transport(1), weather)
+        cut = Partition(slow)
+        faults = LinkFaults(cut)
+        one = FaultyTransport(network.transport(0), faults, size=lambda packet: 100)
+        other = FaultyTransport(network.transport(1), faults)
         await one.start(Recorded())
         await other.start(told)
         one.send(1, bundle(1))

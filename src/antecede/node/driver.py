@@ -24,7 +24,9 @@ from antecede.core import AntecedeError, Message, Packet, Process, ProtocolError
 from antecede.core.errors import StoppedError
 from antecede.core.process import Change
 from antecede.journal.batch import Batch, Log, Run
-from antecede.node.pending import Arrivals, Promises, Timers
+from antecede.node.hold_times import HoldTimes
+from antecede.node.promises import Promises
+from antecede.node.timers import Timers
 from antecede.wire.transport import Transport
 
 log = logging.getLogger("antecede.node")
@@ -73,7 +75,7 @@ class Driver:
         self._published: list[Run] = []
         self._timers = Timers(lambda timer: self._input(self.process.wake, timer))
         self._promises = Promises()
-        self._arrivals = Arrivals()
+        self._hold_times = HoldTimes()
         # Who waits until a batch is carried out, by its number.
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
 
@@ -178,7 +180,7 @@ class Driver:
             self._fail(error)
         else:
             if self.process.held:
-                self._arrivals.note(packets, self._loop.time())
+                self._hold_times.note(packets, self._loop.time())
 
     def link_up(self, node: int, incarnation: int) -> None:
         if self._on_link is not None and self._running:
@@ -237,7 +239,7 @@ class Driver:
             changes=out.changes.copy(),
             runs=self._published,
             timers=out.timers.copy(),
-            held_us=self._arrivals.hold_times_us(out.deliveries, now, any_held=self.process.held > 0),
+            held_us=self._hold_times.hold_times_us(out.deliveries, now, any_held=self.process.held > 0),
         )
         out.clear()
         self._published = []

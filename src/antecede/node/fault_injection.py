@@ -1,10 +1,10 @@
-"""Faults on live links: the simulator's own functions, around any transport.
+"""Fault injection on live links: the simulator's own faults, put in front of a real transport.
 
-A `sim.network.Network` says of a packet when it arrives: never, once, twice; now or later. `sim.faults` composes such
-functions. Here they are put in front of a real transport, so that a system of real sockets meets the same losses,
-duplicates, delays and partitions as the simulated one. A tick is a microsecond, counted from `Weather`'s making; one
-`Weather` serves all nodes of a process. Faults that are to change while a run goes on are objects like `Cut`; nodes
-that are processes are told theirs in the words of `antecede simulate` (`in_weather`, the setting `weather`).
+A network model (`sim.network`) says of a packet when it arrives: never, once, twice; now or later. `sim.faults`
+composes such functions. Here they decide what real sockets carry, so that a live cluster meets the same loss,
+duplicates, delays and partitions as a simulated one. A tick is a microsecond. Nodes of one process share one
+`LinkFaults`; a node that is a process of its own is told its faults in the words of `antecede simulate`
+(`inject_faults`, by its settings). A test that changes a fault while it runs keeps the object, like `Partition`.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from antecede.sim.network import Network
 from antecede.sim.networks import NETWORKS
 from antecede.wire.transport import Handler, Transport
 
-#: Those that are on links. Who wants a process to crash kills it.
+#: Faults of links. To crash a process, kill it.
 _FAULTS = {name: kind for name, kind in FAULTS.items() if kind.around is not FaultChoice.around}
 
 
-class Clear:
-    """No weather: every packet at once. The network to put faults around."""
+class NoFaults:
+    """A network that carries every packet at once: the one to put faults around."""
 
     weighs = False
 
@@ -31,8 +31,8 @@ class Clear:
         return (now,)
 
 
-class Cut:
-    """A partition that comes and goes at a caller's word rather than at set times."""
+class Partition:
+    """A partition that a caller makes and heals, rather than one at set times."""
 
     def __init__(self, network: Network) -> None:
         self.weighs = network.weighs
@@ -40,7 +40,7 @@ class Cut:
         self._side: frozenset[int] = frozenset()
 
     def cut(self, side: Collection[int]) -> None:
-        """From now on nothing sent crosses between `side` and the rest."""
+        """From now on no packet crosses between the nodes of `side` and the others."""
         self._side = frozenset(side)
 
     def heal(self) -> None:
@@ -53,8 +53,8 @@ class Cut:
         return self._network.arrivals(now, sender, to, size)
 
 
-class Weather:
-    """A network model and the moment at which its clock stood at 0: now, or `begin_s` seconds after 1970 began."""
+class LinkFaults:
+    """A network model, and the moment at which its clock stood at 0: now, or `begin_s` in seconds since 1970."""
 
     def __init__(self, network: Network, begin_s: float | None = None) -> None:
         self.network = network
@@ -64,15 +64,15 @@ class Weather:
         return int((asyncio.get_running_loop().time() - self._begin) * 1_000_000)
 
 
-class WeatheredTransport(Transport):
-    """`inner`, with every packet sent through the weather first. Its own losses come on top."""
+class FaultyTransport(Transport):
+    """A transport whose packets meet the faults before `inner` carries them. Losses of `inner` come on top."""
 
-    def __init__(self, inner: Transport, weather: Weather, size: Callable[[Packet], int] | None = None) -> None:
+    def __init__(self, inner: Transport, faults: LinkFaults, size: Callable[[Packet], int] | None = None) -> None:
         super().__init__(inner.node)
         self.inner = inner
         self.counts = inner.counts
         self.relief = inner.relief
-        self._weather = weather
+        self._faults = faults
         self._size = size
         self._due: set[asyncio.TimerHandle] = set()
 
@@ -80,10 +80,10 @@ class WeatheredTransport(Transport):
         await self.inner.start(handler)
 
     def send(self, to: int, packet: Packet) -> None:
-        weather = self._weather
-        now = weather.now()
-        size = self._size(packet) if self._size is not None and weather.network.weighs else 0
-        for arrival in weather.network.arrivals(now, self.node, to, size):
+        faults = self._faults
+        now = faults.now()
+        size = self._size(packet) if self._size is not None and faults.network.weighs else 0
+        for arrival in faults.network.arrivals(now, self.node, to, size):
             if arrival <= now:
                 self.inner.send(to, packet)
             else:
@@ -121,20 +121,21 @@ class WeatheredTransport(Transport):
         self._due.add(handle)
 
 
-def in_weather(words: Sequence[str], slots: int, begin_s: float) -> Callable[[Transport], Transport]:
-    """What puts a node's transport into the weather of these words. Raises `UsageError` where they make no sense.
+def inject_faults(words: Sequence[str], slots: int, begin_s: float) -> Callable[[Transport], Transport]:
+    """A function that puts the faults of these words in front of a node's transport.
 
-    `words`: a network, unless packets are to arrive at once, then faults; a unit of time is a second.
+    `words`: a network (without one packets arrive at once), then faults; a unit of time is a second. Raises
+    `UsageError` for words that `antecede simulate` does not know either.
     """
     has_network = bool(words) and words[0].partition(":")[0] in NETWORKS
-    chosen = parse("weather", words[0], NETWORKS) if has_network else None
-    faults = [parse("weather", text, _FAULTS) for text in words[has_network:]]
+    chosen = parse("fault_injection", words[0], NETWORKS) if has_network else None
+    faults = [parse("fault_injection", text, _FAULTS) for text in words[has_network:]]
 
     def around(transport: Transport) -> Transport:
-        seed = f"{transport.node} {time.time_ns()}"  # another one each time the node starts
-        network: Network = Clear() if chosen is None else chosen.build(slots, seed)
+        seed = f"{transport.node} {time.time_ns()}"  # a different one each time the node starts
+        network: Network = NoFaults() if chosen is None else chosen.build(slots, seed)
         for number, fault in enumerate(faults):
             network = fault.around(network, slots, f"{seed} {number}")
-        return WeatheredTransport(transport, Weather(network, begin_s))
+        return FaultyTransport(transport, LinkFaults(network, begin_s))
 
     return around

@@ -1,12 +1,12 @@
-"""Taking a place: swapping tables with those who are there, and asking one of them for a place.
+"""Joining a cluster: exchange rosters with the nodes that run, and ask one of them for a slot.
 
-One short conversation at a time, over the port that nodes and clients use (role "roster"): the caller sends its table
-and perhaps a wish for a place; the other merges, fulfils the wish, and answers with its own table. A newcomer asks
-everybody it can reach, so that it knows all, and has its place from the lowest among them: so places are given by one
-node, as long as newcomers see the same nodes.
+An exchange is one short conversation over the port that nodes and clients use (role "roster"). The caller sends its
+roster and perhaps asks for a slot; the other side merges it, gives the slot, and answers with its own roster. A
+newcomer exchanges rosters with every node it can reach, then asks the node with the lowest slot among them. So slots
+are given by one node, as long as newcomers reach the same nodes.
 
-A node without seeds founds a cluster. With seeds, only the first of them founds one, and only when no other answers:
-the others wait. So a cluster that starts all at once comes up as one.
+A node without seeds founds a cluster. With seeds, only the first of them founds one, and only when no other seed
+answers; the others wait. So a cluster whose nodes all start at once comes up as one.
 """
 
 import asyncio
@@ -39,31 +39,31 @@ _WAIT_S: Final = 5.0
 _Members = Annotated[tuple[Member, ...], Meta(max_length=1 << 16)]
 
 
-class Wish(msgspec.Struct, frozen=True, array_like=True):
-    """Give me a place."""
+class SlotRequest(msgspec.Struct, frozen=True, array_like=True):
+    """Ask for a slot."""
 
     name: Annotated[str, Meta(max_length=256)]
     key: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
     #: This one, if it is free; −1: any.
-    place: Annotated[int, Meta(ge=-1, lt=1 << 16)] = -1
+    slot: Annotated[int, Meta(ge=-1, lt=1 << 16)] = -1
 
 
-class Table(msgspec.Struct, frozen=True, array_like=True, tag="table"):
-    """What one side knows. `slots`: how large it takes the cube to be."""
+class RosterTable(msgspec.Struct, frozen=True, array_like=True, tag="table"):
+    """The roster of one side. `slots`: how many it takes the cube to have. `request`: from a node without a slot."""
 
     slots: int
     members: _Members
-    wish: Wish | None = None
+    request: SlotRequest | None = None
 
 
-CODEC: Final = RecordCodec[Table]((Table,), frame_bytes_max=_BYTES_MAX)
+CODEC: Final = RecordCodec[RosterTable]((RosterTable,), frame_bytes_max=_BYTES_MAX)
 
 
 class RosterService:
-    """Answers tables with tables."""
+    """Answers exchanges: merges the roster that comes in, and sends its own."""
 
     def __init__(self, roster: Roster, slots: int, heard: Callable[[list[Member]], None], *, secured: bool) -> None:
-        """`secured`: only who shows the certificate of a node may speak."""
+        """`secured`: a caller must show the certificate of a node. `heard` is told of entries that changed."""
         self._roster = roster
         self._secured = secured
         self._slots = slots
@@ -77,35 +77,36 @@ class RosterService:
 
             shown = holder(connection.certificate())
             if shown is None or shown.role != "node":
-                raise RefusedError(connection.host, Reason.UNTRUSTED, "only a node of this cluster may claim a place")
+                raise RefusedError(connection.host, Reason.UNTRUSTED, "only a node of this cluster may claim a slot")
         return lambda: self
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         for table in CODEC.decode(body):
             if table.slots != self._slots:
-                raise ProtocolError(f"a cube of {table.slots} places, ours has {self._slots}")
+                raise ProtocolError(f"the caller has slots = {table.slots}, this node has {self._slots}")
             news = self._roster.merge(table.members)
-            if table.wish is not None:
-                given = self._roster.give(table.wish.key, table.wish.name, self._slots, table.wish.place)
+            request = table.request
+            if request is not None:
+                given = self._roster.give(request.key, request.name, self._slots, request.slot)
                 news += [] if given is None else [given]
             if news:
                 self._heard(news)
-        connection.write(CODEC.frame(Table(self._slots, tuple(self._roster.members.values()))))
+        connection.write(CODEC.frame(RosterTable(self._slots, tuple(self._roster.members.values()))))
 
     def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
         log.warning("a node at %s: %s", connection.host, error)
 
     def writable(self, connection: FrameConnection) -> None:
-        """Tables are small."""
+        """Rosters are small."""
 
     def closed(self, connection: FrameConnection) -> None:
-        """Nothing to tidy."""
+        """Nothing is kept for a connection."""
 
 
-class _Asker:
-    """Owns the connection of one question."""
+class _Exchange:
+    """The caller's end of one exchange."""
 
-    def __init__(self, answered: "asyncio.Future[Table]") -> None:
+    def __init__(self, answered: "asyncio.Future[RosterTable]") -> None:
         self.answered = answered
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
@@ -117,7 +118,7 @@ class _Asker:
         self._fail(str(error))
 
     def writable(self, connection: FrameConnection) -> None:
-        """Tables are small."""
+        """Rosters are small."""
 
     def closed(self, connection: FrameConnection) -> None:
         self._fail("it closed the connection; do both agree on the number of slots?")
@@ -127,8 +128,8 @@ class _Asker:
             self.answered.set_exception(UnreachableError("a node", why))
 
 
-class Introduction:
-    """This node's side of it."""
+class RosterClient:
+    """Exchanges rosters with other nodes, for one that joins or has joined."""
 
     def __init__(
         self,
@@ -137,30 +138,35 @@ class Introduction:
         cluster: str,
         slots: int,
         name: str,
-        place: int = -1,
+        wanted: int = -1,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.roster = roster
         self._cluster = cluster
         self._slots = slots
         self._name = name
-        self._place = place
+        self._wanted = wanted
         self._tls = tls
 
-    async def ask(self, address: str, *, me: Member | None = None, wish: Wish | None = None) -> list[Member]:
-        """Swap tables with whoever is at `address`; what was new. Raises `RefusedError` or `UnreachableError`."""
+    async def exchange(
+        self, address: str, *, me: Member | None = None, request: SlotRequest | None = None
+    ) -> list[Member]:
+        """Exchange rosters with the node at `address`; return the entries that changed ours.
+
+        `me`: this node's own entry, if it is newer than the roster's. Raises `RefusedError` or `UnreachableError`.
+        """
         host, port = split_address(address)
-        answered: asyncio.Future[Table] = asyncio.get_running_loop().create_future()
+        answered: asyncio.Future[RosterTable] = asyncio.get_running_loop().create_future()
 
         def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
-            return _Asker(answered)
+            return _Exchange(answered)
 
         hello = Hello(cluster=self._cluster, speaks=SPEAKS, role=ROLE, name=self._name)
         connection = await greet(host, port, hello, adopt, tls=self._tls, timeout_s=_WAIT_S, bytes_max=_BYTES_MAX)
         try:
             mine = self.roster.members
             members = tuple((mine if me is None else mine | {me.slot: me}).values())
-            connection.write(CODEC.frame(Table(self._slots, members, wish)))
+            connection.write(CODEC.frame(RosterTable(self._slots, members, request)))
             async with asyncio.timeout(_WAIT_S):
                 table = await answered
         except TimeoutError:
@@ -170,15 +176,18 @@ class Introduction:
             connection.close()
         return self.roster.merge(table.members)
 
-    async def ask_all(self, addresses: set[str], *, me: Member | None = None) -> tuple[set[str], list[Exception]]:
-        """Ask everybody, those included whom others tell of. Who answered, and what went wrong with the rest."""
+    async def exchange_all(self, addresses: set[str], *, me: Member | None = None) -> tuple[set[str], list[Exception]]:
+        """Exchange rosters with all these addresses and with those that the answers name.
+
+        Returns the addresses that answered, and the errors of the others.
+        """
         asked: set[str] = set()
         reached: set[str] = set()
         problems: list[Exception] = []
         while addresses - asked:
             todo = sorted(addresses - asked)
             asked.update(todo)
-            answers = await asyncio.gather(*[self.ask(one, me=me) for one in todo], return_exceptions=True)
+            answers = await asyncio.gather(*[self.exchange(one, me=me) for one in todo], return_exceptions=True)
             for address, answer in zip(todo, answers, strict=True):
                 if isinstance(answer, RefusedError | UnreachableError):
                     problems.append(answer)
@@ -186,47 +195,44 @@ class Introduction:
                     raise answer
                 else:
                     reached.add(address)
-            addresses = addresses | self._known()
+            addresses = addresses | self.roster.addresses()
         return reached, problems
 
-    async def take_place(self, seeds: tuple[str, ...], own: str, incarnation: int) -> Member:
-        """This node's place. Waits, with growing pauses, for a seed to answer."""
+    async def take_slot(self, seeds: tuple[str, ...], own: str, incarnation: int) -> Member:
+        """This node's entry, with its slot. Waits for a seed to answer, with growing pauses."""
         failures = 0
         backoff = Backoff(random.Random(f"{self._name}/{incarnation}"), first_s=0.2)
         while True:
-            reached, problems = await self.ask_all((set(seeds) | self._known()) - {own})
+            reached, problems = await self.exchange_all((set(seeds) | self.roster.addresses()) - {own})
             refusal = next((one for one in problems if isinstance(one, RefusedError) and _final(one)), None)
             if refusal is not None and not reached:
                 raise refusal
-            place = self.roster.mine()
-            if place is None and not reached and (not seeds or own == seeds[0]):
-                place = self.roster.give(self.roster.key, self._name, self._slots, self._place)
-            elif place is None and reached:
-                place = await self._wish(reached)
-            if place is not None:
-                return msgspec.structs.replace(place, name=self._name, incarnation=incarnation, address="")
+            mine = self.roster.mine()
+            if mine is None and not reached and (not seeds or own == seeds[0]):
+                mine = self.roster.give(self.roster.key, self._name, self._slots, self._wanted)
+            elif mine is None and reached:
+                mine = await self._request_slot(reached)
+            if mine is not None:
+                return msgspec.structs.replace(mine, name=self._name, incarnation=incarnation, address="")
             if failures in (0, 5) and not reached:
                 log.warning("no seed answers yet (%s); waiting", "; ".join(map(str, problems)))
             failures += 1
             await asyncio.sleep(backoff.pause_s(failures))
 
-    async def _wish(self, reached: set[str]) -> Member | None:
-        """Have a place from the lowest node there is. None: it did not answer, look again."""
+    async def _request_slot(self, reached: set[str]) -> Member | None:
+        """Ask the node with the lowest slot for one. None: it did not answer; look again."""
         givers = sorted([member for member in self.roster.others() if member.address in reached], key=lambda m: m.slot)
         if not givers:
-            return None  # they are starting themselves
+            return None  # the others are starting, too
         try:
-            await self.ask(givers[0].address, wish=Wish(self._name, self.roster.key, self._place))
+            await self.exchange(givers[0].address, request=SlotRequest(self._name, self.roster.key, self._wanted))
         except UnreachableError:
             return None
-        place = self.roster.mine()
-        if place is None:
+        mine = self.roster.mine()
+        if mine is None:
             remedy = "start the cluster with more slots"
-            raise UsageError("slots", self._slots, "all places of the cube are or were taken", remedy)
-        return place
-
-    def _known(self) -> set[str]:
-        return {member.address for member in self.roster.others() if member.address}
+            raise UsageError("slots", self._slots, "every slot is or was taken", remedy)
+        return mine
 
 
 def _final(error: RefusedError) -> bool:

@@ -1,8 +1,8 @@
-"""Keeping the transport and the protocol informed of who has a place and where.
+"""Membership: tells transport and protocol which nodes there are, and keeps the roster in step with the others.
 
-Places that nobody has claimed are down for the protocol from the start; when a node takes one, it comes up. Whether a
-node that has a place is well, its failure detector says. Tables are compared with one neighbour after the other now and
-then, so that news missed at a restart arrives all the same.
+For the protocol a slot that no node has claimed is down from the start; it comes up when a node takes it. Whether the
+owner of a slot is well, the failure detector says. Every few seconds the node exchanges rosters with another one, so
+that entries it missed during a restart arrive all the same.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import msgspec
 
 from antecede.core import UsageError
 from antecede.core.errors import RefusedError, UnreachableError
-from antecede.node.joining import Introduction, RosterService
+from antecede.node.joining import RosterClient, RosterService
 from antecede.node.roster import Member
 from antecede.wire.address import split_address
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("antecede.node")
 
-#: Between two comparisons of tables.
+#: Between two exchanges of rosters.
 _PAUSE_S: Final = 5.0
 
 
-class Neighbours:
-    """The other nodes, as this one deals with them."""
+class Membership:
+    """The other nodes of the cluster, as one node knows them."""
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        #: Places taken for empty.
+        #: Slots that no node has claimed, as far as we know.
         self.absent: set[int] = set()
-        #: Nodes with a link, and their incarnation.
+        #: By slot: the incarnation of each node we have a link to.
         self.linked: dict[int, int] = {}
-        self._introduction: Introduction | None = None
+        self._client: RosterClient | None = None
         self._me: Member | None = None
 
     def begin(self) -> None:
         """Before the protocol starts."""
         node = self._node
-        present = {member.slot for member in node.roster.others() if member.address}  # the rest has yet to start
+        present = {member.slot for member in node.roster.others() if member.address}  # the others have yet to start
         self.absent = set(range(node.config.slots)) - present - {node.slot}
         for slot in sorted(self.absent):
             node.process.peer_down(slot)
@@ -52,8 +52,9 @@ class Neighbours:
     def service(self, secured: bool) -> RosterService:
         return RosterService(self._node.roster, self._node.config.slots, self.heard, secured=secured)
 
-    def introduce(self, introduction: Introduction, me: Member) -> None:
-        self._introduction = introduction
+    def joined(self, client: RosterClient, me: Member) -> None:
+        """This node has its slot, and listens: from now on others may know its address."""
+        self._client = client
         self._me = msgspec.structs.replace(me, address=self._node.address)
         self._node.roster.merge([self._me])
         self._node.roster.save()
@@ -67,12 +68,12 @@ class Neighbours:
             self._appeared(slot)
 
     def heard(self, news: list[Member]) -> None:
-        """The roster has changed."""
+        """Entries of the roster have changed."""
         node = self._node
         if node.roster.clash is not None:
             other = node.roster.clash
             problem = f"is also that of {other.name} at {other.address}: two clusters were founded apart"
-            node.driver._fail(UsageError("place", node.slot, problem, "start this node again with an empty directory"))
+            node.driver._fail(UsageError("slot", node.slot, problem, "start this node again with an empty directory"))
             return
         node.roster.save()
         self._set_peers(news)
@@ -81,31 +82,29 @@ class Neighbours:
                 self._appeared(member.slot)
 
     async def keep_in_touch(self) -> None:
-        """Tell everybody where we are, then compare notes with somebody now and then."""
-        assert self._introduction is not None
+        """Send our entry to every node, then exchange rosters with one at random now and then."""
+        assert self._client is not None
         rng = random.Random(self._node.roster.key)
-        everybody = {member.address for member in self._node.roster.others() if member.address}
-        await self._introduction.ask_all(everybody, me=self._me)
+        await self._client.exchange_all(self._node.roster.addresses(), me=self._me)
         self.heard(list(self._node.roster.members.values()))
         while True:
-            # While it starts, others may too, and not all of them know each other yet.
+            # More often while this node starts: others may be starting, too, and not know each other yet.
             await asyncio.sleep((_PAUSE_S if self._node.ready else _PAUSE_S / 10) * rng.uniform(0.5, 1.5))
             others = [member for member in self._node.roster.others() if member.address]
             if others:
                 with contextlib.suppress(RefusedError, UnreachableError):
-                    news = await self._introduction.ask(rng.choice(others).address, me=self._me)
+                    news = await self._client.exchange(rng.choice(others).address, me=self._me)
                     if news:
                         self.heard(news)
 
     async def farewell(self) -> None:
-        """Say that this place is given up."""
-        if self._introduction is None or self._me is None:
+        """Tell every node that this one has left for good."""
+        if self._client is None or self._me is None:
             return
         self._me = msgspec.structs.replace(self._me, left=True)
         self._node.roster.merge([self._me])
         self._node.roster.save()
-        everybody = {member.address for member in self._node.roster.others() if member.address}
-        await self._introduction.ask_all(everybody, me=self._me)
+        await self._client.exchange_all(self._node.roster.addresses(), me=self._me)
 
     def _appeared(self, slot: int) -> None:
         if slot in self.absent:

@@ -28,8 +28,8 @@ from antecede.node.driving import NodeDriver, Replicas
 from antecede.node.history import History
 from antecede.node.hub import Hub
 from antecede.node.joining import ROLE as ROSTER
-from antecede.node.joining import Introduction
-from antecede.node.membership import Neighbours
+from antecede.node.joining import RosterClient
+from antecede.node.membership import Membership
 from antecede.node.protocol import DOMAIN, OVERLAYS, diagnosed
 from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
@@ -84,9 +84,9 @@ class Node:
         #: Put around the transport before it starts: for tests in bad weather (`live.weather`).
         self.around: Callable[[Transport], Transport] | None = None
         if self.config.weather:
-            from antecede.node.fault_injection import in_weather  # noqa: PLC0415 - the simulator, for tests only
+            from antecede.node.fault_injection import inject_faults  # noqa: PLC0415 - the simulator, for tests only
 
-            self.around = in_weather(self.config.weather, self.config.slots, self.config.weather_from)
+            self.around = inject_faults(self.config.weather, self.config.slots, self.config.weather_from)
         self.listener: Listener
         self.driver: NodeDriver
         self.hub: Hub
@@ -139,15 +139,15 @@ class Node:
         self.name = self.name or own
         if self._network is None:
             context = None if self._tls is None else self._tls.client
-            introduction = Introduction(
+            client = RosterClient(
                 self.roster,
                 cluster=config.cluster,
                 slots=config.slots,
                 name=self.name,
-                place=config.place,
+                wanted=config.place,
                 tls=context,
             )
-            me = await introduction.take_place(config.seeds, own, incarnation)
+            me = await client.take_slot(config.seeds, own, incarnation)
         else:
             me = Member(slot=0, name=self.name, key=self.roster.key)
         self.slot = me.slot
@@ -157,8 +157,8 @@ class Node:
         self.roster.save()
         await self._run(incarnation)
         if self._network is None:
-            self.neighbours.introduce(introduction, me)
-            self.tasks.start("compares rosters", self.neighbours.keep_in_touch())
+            self.membership.joined(client, me)
+            self.tasks.start("exchanges rosters", self.membership.keep_in_touch())
         if config.http_port is not None:
             from antecede.node.http import HttpServer  # noqa: PLC0415 - its libraries load slowly, and few ask for it
 
@@ -226,15 +226,15 @@ class Node:
         )
         self.hub = Hub(self.domain, history, {}, total=self.overlay.total)
         self.hub.on_jam = self._jammed
-        self.neighbours = Neighbours(self)
+        self.membership = Membership(self)
         self.driver = NodeDriver(
-            process, self.transport, self._deliver, journal=self.journal, on_link=self.neighbours.link
+            process, self.transport, self._deliver, journal=self.journal, on_link=self.membership.link
         )
         self.process = process
-        self.neighbours.begin()
+        self.membership.begin()
         self.listener.serve(CLIENT, self._answer)
         self.bulk.begin(self._grant)
-        self.listener.serve(ROSTER, self.neighbours.service(self._tls is not None).judge)
+        self.listener.serve(ROSTER, self.membership.service(self._tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
         self.hub.delivered.update(process.delivered(self.domain))
@@ -271,7 +271,7 @@ class Node:
                     await self._taking
                     while self.process.leaving(self.domain):
                         await asyncio.sleep(0.01)
-            await self.neighbours.farewell()
+            await self.membership.farewell()
         await self.stop()
 
     async def stop(self) -> None:

@@ -1,11 +1,11 @@
-"""Who has which place in the cube, and where to reach them.
+"""The roster: which node has which slot of the cube, and its address.
 
-A place is given once and for ever: messages are numbered by it, so it is not given to another node even when its owner
-has left. One node gives it (`joining`), so two newcomers do not get the same. Should two have one place all the same
-(two clusters were founded apart, or the network was cut in two while nodes joined on both sides), every node decides
-alike: the lower key keeps it, and the other must stop, with an error that says so.
+A slot is given once and for ever: it is the source in a message's id, so it is not given to another node even after its
+owner has left. Slots are given by one node (`joining`), so two newcomers do not get the same one. Should two nodes hold
+one slot all the same (two clusters were founded apart, or nodes joined on both sides of a partition), every node
+decides alike: the owner with the lower key keeps the slot, and the other must stop, with an error that says so.
 
-Tables merge entry by entry, in any order, any number of times. Each node keeps its own beside its journal.
+Rosters merge entry by entry, in any order, any number of times. Each node keeps its own beside its journal.
 """
 
 import os
@@ -21,7 +21,7 @@ from antecede.core.message import Source
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A place and its owner."""
+    """A slot and its owner."""
 
     slot: Source
     name: Annotated[str, Meta(max_length=256)]
@@ -41,12 +41,12 @@ class _File(msgspec.Struct, kw_only=True):
 
 
 class Roster:
-    """One node's table."""
+    """What one node knows of the slots and their owners."""
 
     def __init__(self, key: int, path: Path | None = None) -> None:
         self.key = key
         self.members: dict[int, Member] = {}
-        #: Somebody with a lower key has our place.
+        #: Another node with a lower key that claims our slot.
         self.clash: Member | None = None
         self._path = path
 
@@ -63,7 +63,7 @@ class Roster:
         return roster
 
     def save(self) -> None:
-        """All or nothing, on the disk when this returns."""
+        """Write the file, all or nothing; it is on the disk when this returns."""
         if self._path is None:
             return
         beside = self._path.with_suffix(".new")
@@ -75,7 +75,7 @@ class Roster:
         beside.replace(self._path)
 
     def merge(self, members: Iterable[Member]) -> list[Member]:
-        """Take what is news; what that was."""
+        """Take over newer entries; return those that changed the roster."""
         news = []
         for member in members:
             mine = self.members.get(member.slot)
@@ -90,13 +90,13 @@ class Roster:
         return next((member for member in self.members.values() if member.key == self.key), None)
 
     def free(self, slots: int) -> int:
-        """The lowest place nobody ever claimed; −1: none."""
+        """The lowest slot that no node ever claimed; −1: there is none."""
         return next((slot for slot in range(slots) if slot not in self.members), -1)
 
     def give(self, key: int, name: str, slots: int, wanted: int = -1) -> Member | None:
-        """The place of the node with `key`: the one it has, or a new one. None: there is none left.
+        """The entry of the node with `key`: the one it has, or a new one. None: no slot is left.
 
-        `wanted` is given where it is free, else the lowest that is.
+        A new one gets the slot `wanted` if that is free, else the lowest free slot.
         """
         known = next((member for member in self.members.values() if member.key == key), None)
         if known is not None:
@@ -107,7 +107,12 @@ class Roster:
         self.members[slot] = Member(slot=slot, name=name, key=key)
         return self.members[slot]
 
+    def addresses(self) -> set[str]:
+        """Where the other nodes listen, of those that have not left."""
+        return {member.address for member in self.others() if member.address}
+
     def others(self) -> list[Member]:
+        """The other nodes, of those that have not left."""
         return [member for member in self.members.values() if member.key != self.key and not member.left]
 
 

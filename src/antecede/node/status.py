@@ -33,7 +33,7 @@ def node_status(node: "Node") -> dict[str, Any]:
                 "name": member.name,
                 "address": member.address,
                 "state": _state(member.slot, node.slot, members, down, member.left),
-                "linked": member.slot in node.neighbours.linked,
+                "linked": member.slot in node.membership.linked,
             }
             for member in sorted(node.roster.members.values(), key=lambda one: one.slot)
         ],

@@ -10,8 +10,8 @@ To put a transport under test, subclass `LiveWorld` and say how to make it:
             ...                  # after all have started: tell them where the others are, if they need telling
 
 All nodes live in one process and one event loop, so what happened is known exactly. The scenario's network model is put
-in front of the transport (`live.weather`): a transport must carry packets, not lose them on purpose. With a directory
-every node has a journal there; then nodes can crash, and the trace judged is what the *journals* say.
+in front of the transport (`node.fault_injection`): a transport must carry packets, not lose them on purpose. With a
+directory every node has a journal there; then nodes can crash, and the trace judged is what the *journals* say.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from antecede.core import Message
 from antecede.journal import Journal, export_rows
 from antecede.journal.batch import Batch
 from antecede.node.driver import Driver
-from antecede.node.fault_injection import Weather, WeatheredTransport
+from antecede.node.fault_injection import FaultyTransport, LinkFaults
 from antecede.sim.network import Network
 from antecede.testing.world import TOPIC, ConformanceError, Subject, World
 from antecede.trace import Event, Recorder, Row
@@ -54,7 +54,7 @@ class LiveWorld(World):
         self._make_process = subject.build(nodes)
         self._recorder = Recorder()
         self._seen = dict.fromkeys(range(nodes), 0)
-        self._weather: Weather | None = None
+        self._faults: LinkFaults | None = None
 
     @abstractmethod
     async def make_transport(self, node: int, incarnation: int) -> Transport:
@@ -64,7 +64,7 @@ class LiveWorld(World):
         """Every node that is up has started: introduce them to each other."""
 
     async def start(self) -> None:
-        self._weather = Weather(self.cut)
+        self._faults = LinkFaults(self.cut)
         for node in range(self.nodes):
             await self._bring_up(node)
         self.linked()
@@ -122,12 +122,12 @@ class LiveWorld(World):
             await journal.set_node(node)
             await self._replay(node, journal)
             self.journals[node] = journal
-        assert self._weather is not None
+        assert self._faults is not None
         inner = await self.make_transport(node, journal.identity.incarnation if journal else 1)
         process = self._make_process(node)
         driver = Driver(
             process,
-            WeatheredTransport(inner, self._weather, process.size),
+            FaultyTransport(inner, self._faults, process.size),
             lambda batch: self._took(node, batch),
             journal=journal,
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from antecede.core import AntecedeError, Message, Packet
-from antecede.node.fault_injection import Cut
+from antecede.node.fault_injection import Partition
 from antecede.protocols.options import MakeProcess
 from antecede.sim.network import Network
 from antecede.trace import Row
@@ -49,7 +49,7 @@ class World(ABC):
         self.subject = subject
         self.nodes = nodes
         #: Partitions, at a scenario's word.
-        self.cut = Cut(network)
+        self.cut = Partition(network)
         #: What each node's application was given, over all its lives, in order.
         self.delivered: dict[int, list[Message]] = {node: [] for node in range(nodes)}
         #: Called with (node, message) at every delivery: how a scenario answers what it reads.

@@ -12,7 +12,7 @@ from antecede import Node
 from antecede.audit import audit
 from antecede.core import Packet, UsageError
 from antecede.journal import export_rows
-from antecede.node.fault_injection import Clear, Cut, Weather, WeatheredTransport, in_weather
+from antecede.node.fault_injection import FaultyTransport, LinkFaults, NoFaults, Partition, inject_faults
 from antecede.protocols.aggregation.packets import Bundle
 from antecede.sim.faults import duplicating, losing
 from antecede.sim.network import Network
@@ -37,11 +37,11 @@ class Delaying:
 
 async def storm(base: Path, *, nodes: int, messages: int, crash: bool, seed: int) -> None:
     rng = random.Random(seed)
-    cut = Cut(Delaying(duplicating(losing(Clear(), 0.1, rng), 0.05, rng, 10_000), rng, 20_000))
-    weather = Weather(cut)
+    cut = Partition(Delaying(duplicating(losing(NoFaults(), 0.1, rng), 0.05, rng, 10_000), rng, 20_000))
+    faults = LinkFaults(cut)
 
     def around(transport: Transport) -> Transport:
-        return WeatheredTransport(transport, weather)
+        return FaultyTransport(transport, faults)
 
     running: list[Node] = []
     for number in range(nodes):
@@ -114,16 +114,16 @@ class Sink(Transport):
 
 
 def send(words: list[str], node: int, to: int, count: int, *, age_s: float = 0.0) -> Sink:
-    """What is left of `count` packets, in weather that began `age_s` ago."""
+    """What is left of `count` packets, under faults that began `age_s` ago."""
     sink = Sink(node)
-    transport = in_weather(words, 4, time.time() - age_s)(sink)
+    transport = inject_faults(words, 4, time.time() - age_s)(sink)
     for _ in range(count):
         transport.send(to, Bundle(()))
     return sink
 
 
 @awaited
-async def test_weather_in_words() -> None:
+async def test_faults_in_words() -> None:
     assert len(send([], 0, 1, 100).sent) == 100
     assert 300 < len(send(["loss:share=0.5"], 0, 1, 1000).sent) < 700
     cut = ["partition:nodes=2,begin=100,end=200"]
@@ -136,6 +136,6 @@ async def test_weather_in_words() -> None:
 
 
 @pytest.mark.parametrize("words", [["crash:node=1,at=3"], ["loss:share=2"], ["loss", "constant"], ["hail"]], ids=str)
-def test_weather_that_makes_no_sense(words: list[str]) -> None:
-    with pytest.raises(UsageError, match="weather"):
+def test_faults_that_make_no_sense(words: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"weather|fault_injection"):
         Node(weather=words)
