@@ -67,7 +67,7 @@ def read(page: Page) -> list[tuple[int, str]]:
     found = []
     for piece in page.pieces:
         messages = decode_deliveries(piece.block).messages
-        places = range(len(messages)) if piece.places is None else piece.places
+        places = range(len(messages)) if piece.offsets is None else piece.offsets
         for place, message in zip(places, messages, strict=True):
             found.append((piece.first + place, unseal(message.payload).body.decode()))
     return found

@@ -43,8 +43,8 @@ class Reader:
         assert isinstance(record, Items)
         self.pieces.append(piece)
         self.dropped += dropped
-        positions = [at + one if at else 0 for at, count in record.places for one in range(count)]
-        names = [(source, seq + one) for source, seq, count in record.names for one in range(count)]
+        positions = [at + one if at else 0 for at, count in record.positions for one in range(count)]
+        names = [(source, seq + one) for source, seq, count in record.ids for one in range(count)]
         assert len(positions) == len(names) == len(record.payloads)
         for index, (position, name, payload) in enumerate(zip(positions, names, record.payloads, strict=True)):
             message = Message("main", *name, record.deps.get(index, ()), payload)

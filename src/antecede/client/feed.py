@@ -142,12 +142,14 @@ class Feed:
     def _take(self, record: Items) -> None:
         """Raises `ProtocolError` when the columns of a record do not agree."""
         count = len(record.payloads)
-        placed, named = sum([place[1] for place in record.places]), sum([name[2] for name in record.names])
+        placed, named = sum([place[1] for place in record.positions]), sum([name[2] for name in record.ids])
         if not placed == named == count:
             raise ProtocolError(f"{count} messages came with {placed} positions and {named} names")
-        positions = [one for first, run in record.places for one in (range(first, first + run) if first else [0] * run)]
-        sources = [one for source, _, run in record.names for one in repeat(source, run)]
-        seqs = [one for _, first, run in record.names for one in range(first, first + run)]
+        positions = [
+            one for first, run in record.positions for one in (range(first, first + run) if first else [0] * run)
+        ]
+        sources = [one for source, _, run in record.ids for one in repeat(source, run)]
+        seqs = [one for _, first, run in record.ids for one in range(first, first + run)]
         deps, held_us, tagged = record.deps, record.held_us, frozenset(record.out_of_order)
         self._queue.extend(
             zip(
@@ -169,7 +171,7 @@ class Feed:
                 if index not in tagged:
                     self._seen[source] = seq
         elif self._seen is not None:
-            for source, first, run in record.names:
+            for source, first, run in record.ids:
                 self._seen[source] = first + run - 1
         self._wake()
 

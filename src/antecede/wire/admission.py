@@ -1,8 +1,8 @@
-"""Who may come in: how many connections, how much nonsense, and saying each refusal once.
+"""Admission control: bounds the connections of a node, and the malformed input it takes from a host.
 
-A stranger can cost us a socket, a handshake's timeout and a log line; each has a bound here. A host that sends what
-does not decode loses tokens from a bucket; when it is empty, its new connections are closed unread until the bucket
-fills again, while connections that behave go on. So a flood of nonsense costs an accept each, and ends by itself.
+A stranger costs a socket, a handshake's timeout and a log line; each has a bound here. Every malformed frame takes a
+token from its host's bucket. While the bucket is empty, new connections from that host are closed unread; connections
+that are open go on. So a flood of malformed input costs one accept for each connection, and ends by itself.
 """
 
 import logging
@@ -14,7 +14,7 @@ from antecede.wire.transport import Counts, Reason
 
 log = logging.getLogger("antecede.wire")
 
-#: Hosts and reasons remembered; a flood from many addresses only makes the admission forget the oldest.
+#: Hosts and reasons remembered. A flood from many addresses pushes out the oldest entries.
 _REMEMBERED_MAX: Final = 1024
 
 
@@ -34,19 +34,19 @@ class AdmissionLimits:
 
 
 class AdmissionControl:
-    """Counts connections and misdeeds. Time is an argument, as everywhere."""
+    """Counts connections and malformed frames, and decides which connections may begin. Time is an argument."""
 
     def __init__(self, limits: AdmissionLimits, counts: Counts) -> None:
         self.limits = limits
         self.inside = 0
         self.greeting = 0
         self._counts = counts
-        # By host: tokens left, and when that was.
+        # By host: the tokens left, and the time they were counted.
         self._buckets: BoundedCache[str, tuple[float, float]] = BoundedCache(_REMEMBERED_MAX)
         self._said: BoundedCache[tuple[str, str], None] = BoundedCache(_REMEMBERED_MAX)
 
     def admit(self, host: str, now: float) -> Reason | None:
-        """May a connection from `host` begin its handshake? None: yes, and it is counted as inside."""
+        """Count a connection from `host` as inside, and return None; or return why it must not begin its handshake."""
         if self.inside >= self.limits.connections_max or self.greeting >= self.limits.handshakes_max:
             return Reason.BUSY
         if host in self._buckets and self._tokens(host, now) < 1.0:
@@ -63,17 +63,17 @@ class AdmissionControl:
         self.inside -= 1
 
     def record_malformed(self, host: str, now: float) -> None:
-        """`host` sent what does not decode."""
+        """Take a token from `host`: it sent what does not decode."""
         tokens = self._tokens(host, now) - 1.0
         self._buckets[host] = (max(0.0, tokens), now)
 
     def refused(self, host: str, reason: str, detail: str) -> None:
-        """Count a refusal, and log the first of its kind from there."""
+        """Count a refusal, and log the first of its reason from `host`."""
         self._counts.refused[reason] += 1
         key = (host, reason)
         if key not in self._said:
             self._said[key] = None
-            # That two nodes dial each other is usual, and settled without anybody's help.
+            # Two nodes that dial each other are common, and settle it by themselves.
             level = logging.DEBUG if reason == Reason.DUPLICATE else logging.WARNING
             log.log(level, "refused %s: %s (%s); further ones are only counted", host, reason, detail)
 

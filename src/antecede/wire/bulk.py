@@ -1,15 +1,14 @@
-"""What is said between a node and one who reads or publishes in bulk. One question at a time; each has one answer.
+"""The records that a bulk client and its node exchange: the client asks one question at a time, the node answers it.
 
-**Reading.** `ExtentQuery` asks what there is, `Read` for a page of it. Pages are blocks of the journal as stored:
-the node neither opens nor copies them, unless its clients may not read everything.
+**Reading.** `ExtentQuery` asks for the range of positions that can be read, `Read` for a page of it. Pages are blocks
+of the journal as stored. The node opens them only where clients may not read everything.
 
-**Publishing.** `Stage` gives rows that are kept and shown to nobody; when all of a batch are there, `Release` publishes
-them, in order. A batch has the name of its producer and a number; a number that is not above the producer's last is
-done already. So everything may be asked again after any failure, and `Discard` is only good manners.
+**Publishing.** `Stage` gives rows that the node keeps and does not publish yet; when all rows of a batch are staged,
+`Release` publishes them, in order. A batch has the name of its producer and a number. A number that is not above the
+producer's last one is done already, so every question may be repeated after a failure. `Discard` frees disk early.
 
-**Whose they are.** Parts and producers belong to the client whose token staged or released them, by its name in the
-token file: others may use the same names for parts and producers of their own, and reach nobody else's. Without tokens
-all clients are one.
+**Ownership.** Parts and producers belong to the client whose token staged or released them, by its name in the token
+file. Other clients may use the same names for parts and producers of their own. Without tokens all clients are one.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -28,14 +27,14 @@ from antecede.wire.requests import FILTERS_MAX
 ROLE: Final = "bulk"
 SPEAKS: Final = "bulk/2"
 
-#: How the name of a producer begins that was drawn at random, and is forgotten after a day.
+#: The beginning of a producer's name that was drawn at random. Such producers are forgotten after a day.
 UNNAMED: Final = "once/"
 
-#: Bytes of blocks that are gathered in a page; blocks that are larger are split. Questions are frames like any other.
+#: Bytes of blocks in a page; larger blocks are split. Questions are frames like any other.
 PAGE_BYTES: Final = 4 * 1024 * 1024
 ANSWER_BYTES_MAX: Final = 4 * PAGE_BYTES
 
-#: Bytes of rows that are gathered in a stage. With the largest row behind them they fit a frame.
+#: Bytes of rows in a stage. With the largest row behind them they fit a frame.
 STAGE_BYTES: Final = 256 * 1024
 
 #: Parts of one batch: tasks of a job. Their names fit a frame.
@@ -53,7 +52,7 @@ class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Row(Record, frozen=True, gc=False):
-    """A message to be. `after`: what this node must have delivered before it is published."""
+    """A message to publish. `after`: messages that this node must have delivered before."""
 
     topic: Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)]
     body: Annotated[bytes, Meta(max_length=BODY_BYTES_MAX)]
@@ -65,8 +64,8 @@ class Row(Record, frozen=True, gc=False):
 
 
 class ExtentQuery(Record, frozen=True, gc=False, tag="l"):
-    """What is there? And with `time_us`: the last position delivered before that time; with `bytes_max`: how far to
-    read from `after`, at most to `last`, for about so many bytes."""
+    """Ask for the range of positions that can be read. With `time_us`: also for the last position before that time.
+    With `bytes_max`: also how far to read from `after`, at most to `last`, for about so many bytes."""
 
     time_us: _Number = 0
     after: _Number = 0
@@ -75,7 +74,7 @@ class ExtentQuery(Record, frozen=True, gc=False, tag="l"):
 
 
 class Read(Record, frozen=True, gc=False, tag="r"):
-    """A page of what was delivered after position `after` up to `last`, of what the filters take or more."""
+    """Ask for a page of the deliveries after position `after` up to `last`: those that the filters take, or more."""
 
     after: _Number
     last: _Number
@@ -83,7 +82,7 @@ class Read(Record, frozen=True, gc=False, tag="r"):
 
 
 class Stage(Record, frozen=True, gc=False, tag="s"):
-    """Keep rows: those numbered `index` of `part`, a name that nobody else uses. `rows`: an array of `Row`."""
+    """Keep rows: stage number `index` of `part`, a name drawn for this part alone. `rows`: an array of `Row`."""
 
     part: _Part
     index: _Number
@@ -91,7 +90,7 @@ class Stage(Record, frozen=True, gc=False, tag="s"):
 
 
 class Release(Record, frozen=True, gc=False, tag="p"):
-    """Publish these parts, each with how many stages it has, as batch number `batch` of `producer`.
+    """Publish these parts, each with its number of stages, as batch number `batch` of `producer`.
 
     Answered when all of it is in the journal; after `patience_ms` at the latest, with why it is not.
     """
@@ -123,7 +122,7 @@ class Cancel(Record, frozen=True, gc=False, tag="c"):
 
 
 class ExtentReply(Record, frozen=True, gc=False, tag="i"):
-    """To `ExtentQuery`: the node, what can be read (after `removed`, up to `position`), and what else was asked."""
+    """Answers `ExtentQuery`: the node, the range to read (after `removed`, up to `position`), and the rest asked."""
 
     node: _Number
     removed: _Number
@@ -133,16 +132,16 @@ class ExtentReply(Record, frozen=True, gc=False, tag="i"):
 
 
 class Piece(Record, frozen=True, gc=False):
-    """Deliveries made together (`journal.blocks`): at positions from `first` on, or `first` plus each of `places`."""
+    """Deliveries of one batch (`journal.blocks`): at positions from `first` on, or `first` plus each of `offsets`."""
 
     first: _Number
     time_us: _Number
     block: bytes
-    places: tuple[_Number, ...] | None = None
+    offsets: tuple[_Number, ...] | None = None
 
 
 class Page(Record, frozen=True, gc=False, tag="b"):
-    """To `Read`: everything wanted up to position `reached`."""
+    """Answers `Read`: everything wanted up to position `reached`."""
 
     reached: _Number
     pieces: tuple[Piece, ...]
@@ -156,7 +155,7 @@ class Done(Record, frozen=True, gc=False, tag="k"):
 
 
 class Failed(Record, frozen=True, gc=False, tag="f"):
-    """It came to nothing. With `kind` "gap": positions from `after` + 1 to `first` − 1 are gone."""
+    """The request failed. With `kind` "gap": positions from `after` + 1 to `first` − 1 were removed by retention."""
 
     kind: _Text
     text: _Text

@@ -1,15 +1,15 @@
-"""Records to bytes and back. What comes off a wire is a packet of ours or a `ProtocolError`, never anything else.
+"""Encodes records as bytes and decodes them. Bytes off the wire become records of known types or a `ProtocolError`.
 
     frame = length (4 bytes, big-endian) + body
     body  = one msgpack array of records; empty: a sign of life
 
-The length is checked before anything is allocated for it. A body holds as many packets as happened to be waiting: since
-an array is its count followed by its elements, packets are encoded once, however many peers they go to and whatever
-company they travel in, and one call decodes the lot.
+The length is checked before memory is allocated for it. A body holds all packets that were waiting. An array is its
+count followed by its elements, so a packet is encoded once, however many peers it goes to and whatever other packets
+share its frame; and one call decodes the whole body.
 
-A connection begins with `Hello` from the side that dialled and `Welcome` or `Refusal` from the other, in frames of at
-most `HELLO_BYTES_MAX`; packets follow. Records are arrays with their tag in front (`core.packet`), decoded against
-exactly the types of the protocol in use, with the bounds of their fields.
+A connection begins with `Hello` from the dialling end and `Welcome` or `Refusal` from the other, in frames of at most
+`HELLO_BYTES_MAX`; packets follow. Records are arrays with their tag in front (`core.packet`), decoded against exactly
+the types of the protocol in use, with the bounds of their fields.
 
 **Versions.** Behind the fields a record is known to have, more may follow: a later version appended them, and they are
 skipped. Fields that are missing at the end have their defaults, where they have one. Nothing else is tolerated: not an
@@ -35,18 +35,18 @@ WIRE_VERSION: Final = 2
 #: The oldest version this code still speaks: that of the release before, so that a cluster is upgraded node by node.
 WIRE_VERSION_OLDEST: Final = 2
 
-#: A frame is in memory whole, once for every peer that sends one. Twice the largest body (`envelope`).
+#: A frame is held in memory whole, one for every peer that sends one. Twice the largest body (`envelope`).
 FRAME_BYTES_MAX: Final = 1024 * 1024
 
 #: The first frame of a stranger: a few names, a token, the shapes of its packets.
 HELLO_BYTES_MAX: Final = 16 * 1024
 
-#: What packets are gathered up to in one frame; a larger one travels alone.
+#: Packets share a frame up to this size; a larger packet travels alone.
 FRAME_BYTES_FULL: Final = 64 * 1024
 
 LENGTH_BYTES: Final = 4
 
-#: A frame without a body: says nothing, proves the line is up.
+#: A frame without a body: it proves that the connection is up.
 SIGN_OF_LIFE: Final = bytes(LENGTH_BYTES)
 
 _Name: TypeAlias = Annotated[str, Meta(max_length=256)]
@@ -56,7 +56,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=True):
-    """Says who dials, and what it takes the other end for."""
+    """Names the dialling end, and the cluster, role and protocol it expects of the other end."""
 
     magic: Literal["antecede"] = "antecede"
     #: The latest version the dialling end speaks; `oldest` is the earliest.
@@ -64,13 +64,13 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=T
     cluster: _Name
     #: Which records follow: their family and its number. Of two nodes: the protocol (`PacketCodec.name`).
     speaks: _Name
-    #: "node" is a link between nodes; whatever else is served (`TcpTransport.serve`) has a word of its own.
+    #: "node" for a link between nodes; every other service (`Listener.serve`) has a word of its own.
     role: Annotated[str, Meta(min_length=1, max_length=32)] = "node"
-    #: Of a node; others say −1.
+    #: The slot of a node that dials; others say −1.
     node: Annotated[int, Meta(ge=-1, lt=1 << 16)] = -1
-    #: Counts the starts of that node: a later life outranks an earlier one.
+    #: Counts the starts of that node: a later incarnation replaces an earlier one.
     incarnation: Annotated[int, Meta(ge=0)] = 0
-    #: Where the one who dials can be dialled, as host:port; empty when it cannot.
+    #: Where the dialling end can be dialled, as host:port; empty when it cannot.
     address: _Name = ""
     #: A client's name and its proof.
     name: _Name = ""
@@ -98,7 +98,7 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refused", kw_on
 
 
 class RecordCodec(Generic[S]):
-    """Encodes and decodes the records of a closed set of tagged types. Nothing else comes out of `decode`."""
+    """Encodes and decodes the records of a closed set of tagged types."""
 
     def __init__(self, types: Sequence[type[S]], *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         _check_types(types)
@@ -110,14 +110,14 @@ class RecordCodec(Generic[S]):
         self._decoder: msgspec.msgpack.Decoder[list[S]] = msgspec.msgpack.Decoder(list[any_of_them])
 
     def encode(self, record: S) -> bytes:
-        """One record, to be joined with others by `frames`."""
+        """Encode one record, for `frames` to join with others."""
         body = self._encode(record)
         if len(body) > self.frame_bytes_max - 5:  # an array's count takes up to 5 bytes
             raise LimitError("an encoded packet in bytes", len(body), self.frame_bytes_max - 5, "send less at a time")
         return body
 
     def frames(self, bodies: Iterable[bytes]) -> bytes:
-        """Encoded records as frames ready to be written, in order, as many to a frame as fit well."""
+        """Join encoded records into frames ready to be written, in order, up to `FRAME_BYTES_FULL` to a frame."""
         parts: list[bytes] = []
         filling: list[bytes] = []
         size = 0
@@ -132,18 +132,18 @@ class RecordCodec(Generic[S]):
         return b"".join(parts)
 
     def frame(self, *records: S) -> bytes:
-        """The frames of a few records: for where speed does not matter."""
+        """Encode a few records as frames, where speed does not matter."""
         return self.frames([self.encode(record) for record in records])
 
     def decode(self, body: bytes | memoryview) -> list[S]:
-        """The records of a frame's body."""
+        """Decode the records of a frame's body. Raises `ProtocolError`, and nothing else."""
         try:
             return self._decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ProtocolError(f"a frame of {len(body)} bytes does not decode: {error}") from None
 
     def body(self, records: Sequence[S]) -> bytes:
-        """Records as one body that `decode` reads: what a journal stores, however large."""
+        """Encode records as one body that `decode` reads, of any size."""
         return self._encode(records)
 
 
@@ -166,7 +166,7 @@ class PacketCodec(RecordCodec[Packet]):
 
 
 def body_length(head: bytes | bytearray | memoryview, at: int, bytes_max: int) -> int:
-    """The length of the body whose frame begins at `at`, before a byte of it is taken."""
+    """Read the length of the body whose frame begins at `at`, and check it against `bytes_max`."""
     length = int.from_bytes(head[at : at + LENGTH_BYTES], "big")
     if length > bytes_max:
         raise ProtocolError(f"a frame announces {length} bytes, at most {bytes_max} are allowed")
@@ -199,5 +199,5 @@ def _check_types(types: Sequence[type[msgspec.Struct]]) -> None:
         seen[tag] = kind.__name__
 
 
-#: What may stand in the first frame of a connection, either way.
+#: The records of the first frame in either direction.
 HANDSHAKE: Final = RecordCodec[Hello | Welcome | Refusal]((Hello, Welcome, Refusal), frame_bytes_max=HELLO_BYTES_MAX)

@@ -1,8 +1,8 @@
-"""What stands in the payload of a message of the live system.
+"""The envelope: the payload of a message in the live system, with the topic and headers of the application.
 
-The protocol orders the messages of a whole causal domain; the names that applications use are labels inside. An
-envelope is one msgpack array: topic, time of publication, body, headers. Around a body it costs the topic's own bytes
-and 14 more (9 of them the time).
+The protocol orders the messages of a whole causal domain; the topics of applications are labels inside. An envelope is
+one msgpack array: topic, time of publication, body, headers. It adds the topic's own bytes and 14 more to a body (9 of
+them for the time).
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from antecede.wire.topics import check_topic
 #: Largest body. A message travels in one frame and is held in memory at every node it passes.
 BODY_BYTES_MAX: Final = 512 * 1024
 
-#: Headers are for a few words about a body, not for another body.
+#: Headers are for a few words about a body. More belongs into the body.
 HEADERS_MAX: Final = 32
 HEADER_BYTES_MAX: Final = 1024
 
@@ -56,9 +56,10 @@ def seal(
     headers: dict[str, str] | None = None,
     mark: tuple[int, int] | None = None,
 ) -> bytes:
-    """The payload for a message. Everything a caller may have got wrong is said here, before anything is sent.
+    """Make the payload of a message. Raises `UsageError` or `LimitError` for whatever the caller got wrong.
 
-    By its `mark`, two numbers behind what others read, its own node knows again where it came from (`live.bulk`).
+    `mark`: two numbers behind the fields that readers see, by which a node finds the rows of a batch it published
+    (`node.bulk`).
     """
     check_topic(topic)
     if type(body) is not bytes and not isinstance(body, bytes | bytearray | memoryview):
@@ -73,7 +74,7 @@ def seal(
 
 
 def unseal(payload: bytes) -> Envelope:
-    """The envelope of a message that came from elsewhere. Raises `ProtocolError` when it is none."""
+    """Open the envelope of a message. Raises `ProtocolError` when the payload is none."""
     try:
         return _decoder.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -81,7 +82,7 @@ def unseal(payload: bytes) -> Envelope:
 
 
 class Opened(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """An envelope whose sizes are not measured again."""
+    """An envelope whose bounds are not checked again."""
 
     topic: str
     time_us: _Time
@@ -93,7 +94,7 @@ _opened = msgspec.msgpack.Decoder(Opened)
 
 
 def open_all(payloads: Iterable[bytes]) -> list[Opened]:
-    """The envelopes of many messages that a node took, by those who read millions. Raises `ProtocolError`."""
+    """Open the envelopes of many messages that a node accepted before. Raises `ProtocolError`."""
     try:
         return list(map(_opened.decode, payloads))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -101,7 +102,7 @@ def open_all(payloads: Iterable[bytes]) -> list[Opened]:
 
 
 def label(payload: bytes) -> str:
-    """The topic alone, at a fraction of the price. Raises `ProtocolError` like `unseal`."""
+    """Read the topic alone, at a fraction of the cost. Raises `ProtocolError` like `unseal`."""
     try:
         return _labels.decode(payload).topic
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -109,7 +110,7 @@ def label(payload: bytes) -> str:
 
 
 class _Marked(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """An envelope with a mark behind what everybody reads."""
+    """An envelope with a mark behind the fields that readers see."""
 
     topic: msgspec.Raw
     time_us: msgspec.Raw
@@ -125,7 +126,7 @@ _MARKED: Final = b"\x95"
 
 
 def mark_of(payload: bytes) -> tuple[int, int] | None:
-    """The mark it was sealed with, if any."""
+    """The mark of an envelope, if it has one."""
     if not payload.startswith(_MARKED):
         return None
     try:

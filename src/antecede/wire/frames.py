@@ -1,11 +1,11 @@
-"""One connection that carries frames: bytes in, whole bodies out; bodies in, few writes out.
+"""A connection that carries frames: it splits the bytes that come in into bodies, and writes bodies as frames.
 
-It knows lengths and limits and nothing of what is inside. Whoever owns a connection is told of frames, of room to write
-and of the end, and may pass it on to another owner (a handshake hands over to a link or a client's session). It uses
-asyncio's callbacks, not its streams, which cost a task switch a message.
+It knows lengths and limits, and nothing of what bodies mean. Its owner is told of whole frames, of room to write and of
+the end, and may hand it on to another owner: a handshake hands it to a link or to a client's session. It uses asyncio's
+callbacks; streams would cost a task switch for each message.
 
-Reading: a body is handed over as a view into what the socket gave, valid during the call only. An incomplete frame is
-kept until the rest is there; its length was checked before the first byte of it was kept.
+A body is given to the owner as a view into the bytes read, valid during the call only. An incomplete frame is kept
+until the rest has come; its length was checked before its first byte was kept.
 """
 
 import asyncio
@@ -15,28 +15,28 @@ from typing import Any, Final, Protocol
 from antecede.core import ProtocolError
 from antecede.wire.codec import LENGTH_BYTES, body_length
 
-#: Bytes the event loop may hold for a socket before it says stop. Beyond it, what waits is in the owner's queue, where
-#: it is counted and bounded.
+#: Bytes the event loop may buffer for a socket before `can_write` turns false. Whatever else waits is in the owner's
+#: queue, where it is counted and bounded.
 WRITE_BYTES_HIGH: Final = 256 * 1024
 
 
 class Owner(Protocol):
-    """Whoever a connection reports to. Called on the event loop."""
+    """The object that a connection reports to. Called on the event loop."""
 
     def frame(self, connection: "FrameConnection", body: memoryview) -> None:
         """A whole frame. May raise `ProtocolError`: the frame was not acceptable."""
         ...
 
     def malformed(self, connection: "FrameConnection", error: ProtocolError) -> None:
-        """The bytes make no sense. The connection reads nothing more and closes after this call."""
+        """The bytes are malformed. The connection reads nothing more and closes after this call."""
         ...
 
     def writable(self, connection: "FrameConnection") -> None:
-        """There is room again after `can_write` was false."""
+        """There is room to write again, after `can_write` was false."""
         ...
 
     def closed(self, connection: "FrameConnection") -> None:
-        """The end, said exactly once."""
+        """The connection is over. Called exactly once."""
         ...
 
 
@@ -45,13 +45,13 @@ class FrameConnection(asyncio.Protocol):
 
     def __init__(self, owner: Owner, *, bytes_max: int) -> None:
         self.owner = owner
-        #: Largest body taken. An owner may raise it once it knows who is there.
+        #: The largest body accepted. An owner may raise it once it knows its peer.
         self.bytes_max = bytes_max
         self.can_write = True
         #: When something last came in, by the loop's clock.
         self.heard = 0.0
         self.wrote = False
-        #: Where the other side is, for logs and limits.
+        #: The address of the other side, for logs and limits.
         self.host = "?"
         self._transport: asyncio.Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -67,7 +67,7 @@ class FrameConnection(asyncio.Protocol):
         return not self._done
 
     def write(self, data: bytes) -> None:
-        """Whole frames. Ignored when the connection is over."""
+        """Write whole frames. Ignored when the connection is over."""
         if not self._done and self._transport is not None:
             self.wrote = True
             self._transport.write(data)
@@ -169,7 +169,7 @@ class FrameConnection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
 
     def _split(self, data: bytes) -> int:
-        """Hand over every whole frame; how far that went. Sets how much the next one needs."""
+        """Give every whole frame to the owner; return how many bytes that took. Notes how many the next one needs."""
         view = memoryview(data)
         at, end = 0, len(data)
         while not self._done:

@@ -27,7 +27,7 @@ from antecede.wire.codec import (
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.transport import Reason
 
-#: Takes over a connection that was welcomed. May raise `RefusedError` when, on reflection, it is not wanted.
+#: Takes over a connection that was welcomed. Raises `RefusedError` to break it off.
 Adopt: TypeAlias = Callable[[FrameConnection, Welcome], Owner]
 
 
@@ -150,7 +150,7 @@ class _Caller:
 
 
 class Greeter:
-    """Owns an incoming connection until its hello is judged. `judge` answers or raises `RefusedError`."""
+    """Owns an incoming connection until its hello is judged. `judge` returns the welcome, or raises `RefusedError`."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
-"""The port others dial: admits, secures, greets, and passes each connection on by the role its hello names.
+"""The port of a node: it admits connections, secures and greets them, and hands each on by the role its hello names.
 
-Nodes and clients come through one port. What is asked of all of them is asked here: that there is room, that TLS
-succeeds, that the first frame is a hello for this cluster in this version, in time, with a certificate that is trusted
-for its role. The rest is for whoever serves the role.
+Nodes and clients dial the same port. The listener checks what holds for all: there is room, TLS succeeds, and the first
+frame is a hello for this cluster, in a version spoken here, in time, with a certificate that is trusted for its role.
+Further checks belong to the service of the role.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import VERSIONS, Greeter, VersionRange, common_version, disagreement
 from antecede.wire.transport import Counts, Reason
 
-#: Says why a peer is not to be trusted, by its hello or welcome and its verified certificate; None: it is.
+#: Judges a peer by its hello or welcome and its verified certificate: why it is not trusted, or None.
 Trust: TypeAlias = Callable[[Hello | Welcome, Mapping[str, Any] | None], str | None]
 
-#: Judges a hello of some role: raises `RefusedError`, or returns what takes the connection over once it was welcomed.
+#: Judges a hello of its role: raises `RefusedError`, or returns what takes the connection over once it was welcomed.
 Serve: TypeAlias = Callable[[FrameConnection, Hello], Callable[[], Owner]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """What a node shows and asks for (`live.security.node_tls`)."""
+    """The TLS contexts of a node, and its judgement of certificates (`security.node_tls`)."""
 
     server: ssl.SSLContext
     client: ssl.SSLContext
@@ -45,7 +45,7 @@ class Tls:
 
 
 class Listener:
-    """A listening socket and everybody who came through it."""
+    """A listening socket and the connections that came through it."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Listener:
         self._closing = False
 
     def serve(self, role: str, judge: Serve) -> None:
-        """Let `judge` decide on connections whose hello says `role`."""
+        """Let `judge` decide on connections whose hello names `role`."""
         self._roles[role] = judge
 
     async def start(self) -> None:
@@ -94,7 +94,7 @@ class Listener:
         self.address = (host, self._server.sockets[0].getsockname()[1])
 
     def stop(self) -> None:
-        """Answer nobody any more. Who is inside stays."""
+        """Accept no more connections. Those that are open stay."""
         self._closing = True
         if self._server is not None:
             self._server.close()
@@ -108,26 +108,26 @@ class Listener:
             connection.abort()
 
     async def closed(self, within_s: float) -> None:
-        """After `abort`: the loop has let go of every connection."""
+        """After `abort`: return when the event loop has let go of every connection."""
         await asyncio.sleep(0)
         if self._server is not None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._server.wait_closed(), within_s)
 
     def refused(self, connection: FrameConnection, reason: str, detail: str) -> None:
-        """Count it, and hold what was malformed against the host it came from."""
+        """Count a refusal. A malformed frame also costs the host that sent it a token."""
         if reason == Reason.MALFORMED:
             self.admission.record_malformed(connection.host, asyncio.get_running_loop().time())
         self.admission.refused(connection.host, reason, detail)
 
     def incoming(self) -> FrameConnection:
-        """A connection for somebody within the process, to be connected by other means than the port."""
+        """A connection for a client within the process, to be connected by other means than the port."""
         return _Incoming(self)
 
     # -- what connections report -------------------------------------------------------------------------------------
 
     def arrived(self, connection: FrameConnection) -> None:
-        """Somebody dialled. Reading is paused until we know whether we want to listen."""
+        """Admit a new connection, or close it. Nothing is read before that."""
         if self._closing:
             connection.abort()
             return
@@ -182,7 +182,7 @@ class Listener:
             raise RefusedError(connection.host, Reason.CLUSTER, "this is another cluster")
         judge = self._roles.get(hello.role)
         if judge is None:
-            raise RefusedError(connection.host, Reason.ROLE, f"nobody here serves a {hello.role}")
+            raise RefusedError(connection.host, Reason.ROLE, f"this node does not serve the role {hello.role!r}")
         problem = disagreement(self._agreement, hello.agreement)
         if problem is not None:
             raise RefusedError(connection.host, Reason.SETTINGS, problem)
@@ -193,15 +193,15 @@ class Listener:
 
 
 class _Incoming(FrameConnection):
-    """A connection others opened: it reports its coming and going to the listener, whoever owns it by then."""
+    """A connection that a peer opened. It tells the listener of its beginning and end, whatever owns it meanwhile."""
 
     def __init__(self, listener: Listener) -> None:
-        super().__init__(_Nobody(), bytes_max=HELLO_BYTES_MAX)
+        super().__init__(_Refused(), bytes_max=HELLO_BYTES_MAX)
         self._listener = listener
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self.pause()  # a TLS client speaks at once, and its words are not for us
+        self.pause()  # a TLS client writes at once, and those bytes are for TLS
         self._listener.arrived(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -209,7 +209,7 @@ class _Incoming(FrameConnection):
         self._listener.departed(self)
 
 
-class _Nobody:
+class _Refused:
     """Owns a connection that was refused before its handshake."""
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None: ...

@@ -1,9 +1,8 @@
-"""The embedded transport: any number of nodes in one process and one event loop, no sockets.
+"""The embedded transport: any number of nodes in one process and one event loop, without sockets.
 
-Packets are frozen records and pass by reference. What is sent in one turn of the loop arrives in the next, in one call
-for each sender, so a crowd of nodes costs few callbacks. A node that is paused, or does not get round to its packets,
-has an inbox of `inbox_max` packets from each peer; at half of it the sender is congested, beyond it packets are dropped
-and counted at the sender, as everywhere (`live.transport`).
+Packets are frozen records and pass by reference. Packets sent in one turn of the loop arrive in the next, in one call
+for each sender. A node that is paused or slow has an inbox of `inbox_max` packets from each peer. When half of it is
+full, the sender is congested; when all of it is, packets are dropped and counted at the sender (`transport`).
 """
 
 import asyncio
@@ -18,7 +17,7 @@ INBOX_PACKETS_MAX: Final = 65_536
 
 
 class MemoryNetwork:
-    """Where the transports of one process find each other."""
+    """Connects the transports of one process."""
 
     def __init__(self, *, inbox_max: int = INBOX_PACKETS_MAX) -> None:
         self.inbox_max = inbox_max
@@ -29,7 +28,7 @@ class MemoryNetwork:
 
 
 class MemoryTransport(Transport):
-    """One node of a `MemoryNetwork`. Linked with every other node that has started."""
+    """One node of a `MemoryNetwork`, linked with every other node that has started."""
 
     def __init__(self, network: MemoryNetwork, node: int, incarnation: int) -> None:
         super().__init__(node)
@@ -110,7 +109,7 @@ class MemoryTransport(Transport):
         for sender, packets in inbox.items():
             handler = self._handler
             if handler is None:
-                return  # closed, perhaps by the one just told
+                return  # closed, perhaps by the handler just called
             self.counts.packets_received += len(packets)
             other = self._network.nodes.get(sender)
             if other is not None:

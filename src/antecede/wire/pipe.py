@@ -1,7 +1,7 @@
-"""A connection within the process: what `memory://` dials.
+"""A connection within the process, for `memory://`.
 
-Two ends, each an `asyncio.Transport` to the protocol at its side, so that everything above (frames, handshake, limits)
-is the code that runs over sockets. What is written in one turn of the loop arrives in the next, in one piece.
+It has two ends, each an `asyncio.Transport` to the protocol at its side. So the code above it (frames, handshake,
+limits) is the code that runs over sockets. Bytes written in one turn of the loop arrive in the next, in one piece.
 """
 
 import asyncio

@@ -1,18 +1,18 @@
-"""What a thin client and its node say to each other, after the handshake.
+"""The records that a client and its node exchange after the handshake.
 
-A client publishes and asks for feeds; the node answers and sends what the feeds take. Everything is numbered by the
-client, so answers may come in any order.
+A client publishes and opens feeds; the node acknowledges, and sends the messages that the feeds take. The client
+numbers its requests, so answers may come in any order.
 
-**Order.** A session with one node needs no clocks: the node gives a client messages in causal order, and publishes what
-comes from it after everything it has given to it. What travels is what a session cannot know: with a publication the
-*immediate predecessors* among what the client has read (`Publish.after`: mostly none or one; they matter when the
-client has come from another node, which then waits until it has delivered them); with a message the immediate
-predecessors its publisher's node stamped it with (`Item.deps`), for those who order again further on.
+**Order.** A session with one node needs no clocks: the node gives a client messages in causal order, and publishes the
+client's messages after everything it has given to that client. Two things a session cannot know travel with the
+messages. A publication names the *immediate dependencies* among what the client has read (`Publish.after`: mostly none
+or one). They matter when the client has moved from another node: the new node waits until it has delivered them. A
+delivered message names its immediate dependencies (`Items.deps`), for readers that order messages again.
 
-**Flow.** A node sends no more on a feed than the client gave credit for, so a reader that stops reading costs neither
-side memory (`live.node.feed`).
+**Back-pressure.** A node sends no more on a feed than the client gave credit for, so a reader that stops reading costs
+neither side memory (`node.feed`).
 
-The same records in every transport: tcp, and `memory://` within a process.
+The records are the same over TCP and over `memory://`.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -37,7 +37,7 @@ Order: TypeAlias = Literal["causal", "total", "fifo", "none"]
 Policy: TypeAlias = Literal["block", "drop_oldest", "disconnect"]
 
 _Number: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-#: Of what is in the same record, which its frame bounds.
+#: Counts things in the same record, which its frame bounds.
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 20)]
 _Text: TypeAlias = Annotated[str, Meta(max_length=2048)]
 #: By source: the last message read.
@@ -64,7 +64,7 @@ class Publish(Record, frozen=True, gc=False, tag="p"):
 
 
 class Subscribe(Record, frozen=True, gc=False, tag="s"):
-    """Open a feed. `since`: −1 from now; else what comes after that position, of this node; `seen` where it differs."""
+    """Open a feed. `since`: −1 for what comes from now on; else the position, at this node, to read on from."""
 
     feed: _Number
     filters: Annotated[tuple[_Text, ...], Meta(min_length=1, max_length=FILTERS_MAX)]
@@ -72,14 +72,14 @@ class Subscribe(Record, frozen=True, gc=False, tag="s"):
     since: Annotated[int, Meta(ge=-1, le=(1 << 63) - 1)] = -1
     order: Order = "causal"
     policy: Policy = "block"
-    #: Resuming from another node: what was read, by source; `since` is 0 then.
+    #: For a client that moved from another node: by source, the last message it read; `since` is 0 then.
     seen: Seen = ()
-    #: Messages that may be unread at the client altogether; 0: as many as `credit`. Resuming, some are there already.
+    #: Messages that may be unread at the client in total; 0: as many as `credit`. A resumed feed has some already.
     window: Annotated[int, Meta(ge=0, le=CREDIT_MAX)] = 0
 
 
 class Credit(Record, frozen=True, gc=False, tag="c"):
-    """The reader has taken so many messages of a feed: as many more may come."""
+    """The reader has taken `count` messages of a feed: as many more may be sent."""
 
     feed: _Number
     count: Annotated[int, Meta(ge=1, le=CREDIT_MAX)]
@@ -90,7 +90,7 @@ class Unsubscribe(Record, frozen=True, gc=False, tag="u"):
 
 
 class Ask(Record, frozen=True, gc=False, tag="a"):
-    """A question about the node itself: `status`."""
+    """Ask about the node itself: `status`."""
 
     number: _Number
     what: _Text
@@ -100,10 +100,10 @@ class Ask(Record, frozen=True, gc=False, tag="a"):
 
 
 class Info(Record, frozen=True, gc=False, tag="i"):
-    """The first record of a session: whom the client has reached."""
+    """Names the node that the client has reached: the first record of a session."""
 
     node: Source
-    #: Tells a node that has forgotten its past from one that has not: changes with each life of a node without journal.
+    #: Identifies a life of a node without a journal; 0 for a node with one.
     epoch: _Number
     position: _Number
     name: _Text = ""
@@ -112,33 +112,33 @@ class Info(Record, frozen=True, gc=False, tag="i"):
 
 
 class Items(Record, frozen=True, gc=False, tag="m"):
-    """Messages for a feed, in its order, as columns: what repeats or counts on is said once.
+    """Messages for a feed, in its order, as columns.
 
-    `places`: (position, how many). A position is a message's cursor; 0 for messages that came ahead of their turn, on a
-    feed that asked for that; others count on. `names`: (source, seq, how many), where numbers count on. By index, of
-    the few that have any: `deps`, and `held_us`. `dropped`: how many were left out before the first, by the policy.
-    `out_of_order`: by index, those that could not be given in the one order of the cluster.
+    `positions`: (position, count): this many messages from this position on. A position is a message's cursor; it is 0
+    for messages ahead of their turn, on a feed that asked for those. `ids`: (source, seq, count), likewise. `deps` and
+    `held_us`: by index, for the messages that have any. `dropped`: how many messages the policy left out before the
+    first. `out_of_order`: the indexes of messages that could not be delivered in order.
     """
 
     feed: _Number
     dropped: _Number
     payloads: tuple[bytes, ...]
-    places: tuple[tuple[_Number, _Count], ...]
-    names: tuple[tuple[Source, Seq, _Count], ...]
+    positions: tuple[tuple[_Number, _Count], ...]
+    ids: tuple[tuple[Source, Seq, _Count], ...]
     deps: dict[_Count, Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)]] = {}
     held_us: dict[_Count, _Number] = {}
     out_of_order: tuple[_Count, ...] = ()
 
 
 class Acks(Record, frozen=True, gc=False, tag="k"):
-    """Publications that are as safe as was asked: their numbers, the numbers the node gave them, and how many."""
+    """Publications that are as durable as was asked. `runs`: (first request number, first sequence number, count)."""
 
     source: Source
     runs: tuple[tuple[_Number, Seq, _Count], ...]
 
 
 class Failed(Record, frozen=True, gc=False, tag="f"):
-    """A publication or question that came to nothing. `kind` names the error; `uncertain`: it may still arrive."""
+    """A publication or question failed. `kind` names the error; `uncertain`: the message may still be delivered."""
 
     number: _Number
     kind: _Text
@@ -147,7 +147,7 @@ class Failed(Record, frozen=True, gc=False, tag="f"):
 
 
 class Ended(Record, frozen=True, gc=False, tag="e"):
-    """A feed is over, and why. With `gap`: the position asked for and the first there is."""
+    """A feed is over. `kind` and `text` say why. With kind "gap": the position asked for, and the first there is."""
 
     feed: _Number
     kind: _Text
@@ -157,7 +157,7 @@ class Ended(Record, frozen=True, gc=False, tag="e"):
 
 
 class Begun(Record, frozen=True, gc=False, tag="b"):
-    """A feed is open: it follows position `position`. `counts`: by source what that includes, if it is the present."""
+    """A feed is open, and begins behind `position`. `counts`: by source the last message before it, if that is now."""
 
     feed: _Number
     position: _Number
@@ -165,7 +165,7 @@ class Begun(Record, frozen=True, gc=False, tag="b"):
 
 
 class Answer(Record, frozen=True, gc=False, tag="r"):
-    """To a question: JSON."""
+    """Answers `Ask`, in JSON."""
 
     number: _Number
     body: bytes

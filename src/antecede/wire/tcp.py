@@ -1,15 +1,14 @@
-"""Nodes linked by TCP, with or without TLS.
+"""Links nodes by TCP, with or without TLS.
 
-One connection between two nodes carries packets both ways. Either may dial; should both, the connection dialled by the
-*lower* number stays, and the other is retired without loss (`tcp_link`). A node that has restarted (a higher
-incarnation) replaces its former life's connection, never the other way round; a node never links with itself. A broken
-link is dialled again with back-off (`backoff`).
+One connection between two nodes carries packets both ways. Either node may dial. When both do, the connection dialled
+by the *lower* slot stays, and the other is retired without loss (`tcp_link`). A higher incarnation of a node replaces
+the connection of a lower one; a lower one is refused. A broken link is dialled again with back-off (`backoff`).
 
-What is sent while a link is down waits in the peer's queue. The queue's bounds and the policy when it is full are those
-of `live.transport`: `queue_bytes_high` (congested; counts only while the link is up, since one dead peer must not stop
-the others) and `queue_bytes_max` (the newest is dropped).
+Packets sent while a link is down wait in the peer's queue, which has two bounds (`transport`). Beyond
+`queue_bytes_high` the transport is congested, while the link is up: one dead peer must not stop the others. Beyond
+`queue_bytes_max` the newest packet is dropped.
 
-The same port answers clients: `listener.serve` says who takes connections of another role.
+The same port answers clients and other roles (`listener.serve`).
 """
 
 import asyncio
@@ -41,8 +40,8 @@ class TcpLimits:
     #: Pauses before a broken link is dialled again: the first, and the longest.
     pause_s: float = 0.05
     pause_s_max: float = 5.0
-    #: A sign of life is sent when nothing else was for this long; a link is given up when nothing came for
-    #: `silent_s`. Only to notice dead connections: whether a *node* is well is for the failure detector to say.
+    #: A sign of life is sent after this long without another frame; a link on which nothing came for `silent_s` is
+    #: closed. This finds dead connections; suspecting dead *nodes* is for the failure detector.
     alive_s: float = 2.0
     silent_s: float = 10.0
     #: How long `close` waits for goodbyes.
@@ -51,7 +50,7 @@ class TcpLimits:
 
 
 class TcpTransport(Transport):
-    """One node's links. Tell it of peers with `set_peer`; a link comes up when there is something to send."""
+    """The links of one node. `set_peer` names a peer; its link comes up when there is something to send."""
 
     def __init__(
         self,
@@ -90,7 +89,7 @@ class TcpTransport(Transport):
             agreement=self.agreement,
         )
         self.listener.serve("node", self._answer)
-        #: Told of a node that claims our number: settling that is not a transport's business.
+        #: Told of a node that claims our slot: a transport does not settle that.
         self.on_clash: Callable[[Hello], None] | None = None
         self.peers: dict[int, Peer] = {}
         self._tls = tls
@@ -122,13 +121,13 @@ class TcpTransport(Transport):
         return self.listener.address
 
     def set_peer(self, node: int, host: str, port: int) -> None:
-        """Say where `node` listens. A link that is up stays; the address is for the next time."""
+        """Note where `node` listens. A link that is up stays; the address is used for the next one."""
         if node == self.node:
             raise UsageError("peer", node, "is this node itself", "name the others")
         self._peer(node).address = (host, port)
 
     def forget(self, node: int) -> None:
-        """Break with `node` and drop what is queued for it."""
+        """Close the link to `node` and drop the packets queued for it."""
         peer = self.peers.pop(node, None)
         if peer is not None:
             self.counts.unreachable += len(peer.queue)
@@ -139,7 +138,7 @@ class TcpTransport(Transport):
                 self.link_ended(peer.link)
 
     def connect(self, node: int) -> None:
-        """Bring the link to `node` up without waiting for something to send."""
+        """Bring the link to `node` up before there is something to send."""
         peer = self.peers.get(node)
         if peer is not None:
             self._dial(peer)
@@ -177,7 +176,7 @@ class TcpTransport(Transport):
         self._paused = False
         now = asyncio.get_running_loop().time()
         for link in self._links:
-            link.connection.heard = now  # it had no chance to be heard
+            link.connection.heard = now  # nothing was read while it was paused
             link.connection.resume()
 
     async def close(self) -> None:
@@ -205,7 +204,7 @@ class TcpTransport(Transport):
     # -- links -------------------------------------------------------------------------------------------------------
 
     def write_to(self, peer: Peer) -> None:
-        """Write what is queued for `peer` as far as its link takes it; bring the link up when there is none."""
+        """Write the packets queued for `peer` as far as its link takes them; dial when there is no link."""
         if not peer.queue:
             return
         if peer.link is None:
@@ -219,11 +218,11 @@ class TcpTransport(Transport):
             self._handler.received(link.peer.node, packets)
 
     def link_ended(self, link: Link) -> None:
-        """A link's connection is over: broken, retired by both sides, or forgotten."""
+        """The connection of a link is over: broken, retired by both sides, or forgotten."""
         self._links.discard(link)
         peer = link.peer
         if peer.link is not link:
-            return  # another has taken its place
+            return  # another link has replaced it
         peer.link = None
         self.counts.links_down += 1
         self.relief.set(peer.node, False)
@@ -253,7 +252,7 @@ class TcpTransport(Transport):
             raise RefusedError(f"node {node}", Reason.DUPLICATE, f"node {old.dialled_by} dialled first")
 
     def _adopt(self, node: int, incarnation: int, connection: FrameConnection, dialled_by: int) -> Link:
-        """Make `connection` the link to `node`, in the place of what there was."""
+        """Make `connection` the link to `node`, replacing the present one."""
         peer = self._peer(node)
         old = peer.link
         if old is not None:
@@ -261,7 +260,7 @@ class TcpTransport(Transport):
                 old.connection.abort()
                 self.link_ended(old)
             elif old.dialled_by == dialled_by:
-                old.connection.abort()  # who dials again has lost the former one
+                old.connection.abort()  # a node that dials again has lost the former one
                 self._links.discard(old)
             else:
                 old.retire()
@@ -281,7 +280,7 @@ class TcpTransport(Transport):
         return link
 
     def _sweep(self) -> None:
-        """Signs of life, and an end to connections that give none."""
+        """Send signs of life, and close connections that give none."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         for link in list(self._links):
@@ -293,7 +292,7 @@ class TcpTransport(Transport):
         self._sweeper = loop.call_later(self.limits.alive_s, self._sweep)
 
     def _stop(self) -> None:
-        """Answer and dial no more."""
+        """Accept and dial no more."""
         self._closing = True
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -330,7 +329,7 @@ class TcpTransport(Transport):
             except RefusedError as error:
                 if error.reason != Reason.DUPLICATE:
                     raise
-                # The other side took ours for the link until its own came up, and may have written to it.
+                # The peer used our connection until its own came up, and may have written to it.
                 unwanted = Link(self, peer, connection, self.node, welcome.incarnation)
                 self._links.add(unwanted)
                 unwanted.retire()

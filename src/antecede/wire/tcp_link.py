@@ -1,8 +1,8 @@
-"""What one node keeps of another: its address, its queue, the connection in use, and the task that dials.
+"""One peer of a node: its address, its queue, its connection, and the task that dials it.
 
-A connection ends in one of two ways. It breaks: what was written and not yet read at the other side is lost, which
-protocols repair. Or it is retired, because another one takes its place or a node leaves: each side says goodbye (a
-frame with an empty array), writes nothing more, reads on until the other's goodbye, and only then closes. Nothing is
+A connection ends in one of two ways. It breaks: packets written and not yet read at the other side are lost, and
+protocols retransmit them. Or it is retired, because another connection replaces it or a node stops: each side writes a
+goodbye (a frame with an empty array) and nothing after it, reads until the other's goodbye, and then closes. Nothing is
 lost by that.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NO_PACKETS: Final = b"\x90"
 GOODBYE: Final = len(_NO_PACKETS).to_bytes(LENGTH_BYTES, "big") + _NO_PACKETS
 
-#: Handed to a socket in one piece, before looking whether it wants more.
+#: Bytes written to a socket before looking whether it takes more.
 _PIECE_BYTES: Final = 256 * 1024
 
 
@@ -32,10 +32,10 @@ class Peer:
         self.address: tuple[str, int] | None = None
         self.link: Link | None = None
         self.dialling: asyncio.Task[None] | None = None
-        #: Attempts since the last success, and what the last one said.
+        #: Failed attempts since the last success, and the error of the last one.
         self.failures = 0
         self.problem = ""
-        #: The latest life of it that we have met.
+        #: The highest incarnation of it that was linked with us.
         self.incarnation = 0
         #: Encoded packets not yet written, and their bytes.
         self.queue: list[bytes] = []
@@ -59,7 +59,7 @@ class Link:
         self.retired = False
 
     def write_queue(self) -> None:
-        """Write what the peer's queue holds, as long as the socket takes it."""
+        """Write the packets in the peer's queue, as long as the socket takes them."""
         peer, connection, codec = self.peer, self.connection, self.transport.codec
         if peer.queued <= _PIECE_BYTES:
             if connection.can_write:
@@ -85,7 +85,7 @@ class Link:
         self.connection.wrote = False
 
     def retire(self) -> None:
-        """Say goodbye, and read on until the other side has said it too."""
+        """Write a goodbye, and read on until the other side's has come."""
         if not self.retired:
             self.retired = True
             self.connection.write(GOODBYE)

@@ -1,12 +1,12 @@
-"""Topic names and filters, by MQTT's rules.
+"""Checks topic names and filters, and matches them, by MQTT's rules.
 
 A name is levels joined by `/`. In a filter `+` stands for any one level and `#`, only at the end, for any number of
 levels including none: `rooms/+/chat`, `rooms/#` (which takes `rooms` too). A wildcard at the front does not reach names
 that begin with `$`: those are a node's own.
 
-`TopicFilter` is one filter, compiled; `FilterMap` keeps many with a value each (subscriptions, grants) as a tree of
-levels, so that finding who takes a message costs its levels, not the number of filters. Names come off wires: both
-checks are strict and bounded.
+`TopicFilter` is one filter, compiled. `FilterMap` keeps many filters with a value each (subscriptions, grants) in a
+tree of levels: matching a topic costs its levels, not the number of filters. Names come off the wire, so both checks
+are strict and bounded.
 """
 
 import re
@@ -22,14 +22,14 @@ T = TypeVar("T")
 #: Levels of a name or filter. Each costs a step in every look-up.
 TOPIC_LEVELS_MAX: Final = 64
 
-#: Names found good, and answers of a `FilterMap`, that are remembered. Systems have far fewer names in use at a time; a
-#: stranger who invents names without end only makes it forget.
+#: Checked names, and answers of a `FilterMap`, that are cached. Systems have far fewer names in use at a time; a client
+#: that invents names without end only empties the cache.
 _REMEMBERED_MAX: Final = 4096
 
 
 @lru_cache(maxsize=_REMEMBERED_MAX)
 def check_topic(topic: str) -> str:
-    """`topic` itself when it may be published on."""
+    """Return `topic` when it may be published on; raise `UsageError` otherwise."""
     _check("topic", topic)
     if "+" in topic or "#" in topic:
         raise UsageError("topic", topic, "has a wildcard", "publish on a plain name; + and # are for subscriptions")
@@ -37,7 +37,7 @@ def check_topic(topic: str) -> str:
 
 
 def check_filter(pattern: str) -> str:
-    """`pattern` itself when it may be subscribed to."""
+    """Return `pattern` when it may be subscribed to; raise `UsageError` otherwise."""
     _check("topic filter", pattern)
     levels = pattern.split("/")
     for level in levels:

@@ -221,8 +221,8 @@ def _open(chunk: Chunk) -> _Rows:
     place = np.arange(len(sizes)) - first_row[of_block]
     held_us = np.zeros(len(sizes), np.int64)
     for row, piece, block in zip(first_row.tolist(), chunk.pieces, blocks, strict=True):
-        if piece.places is not None:
-            place[row : row + len(block.messages)] = piece.places
+        if piece.offsets is not None:
+            place[row : row + len(block.messages)] = piece.offsets
         for index, us in block.held_us.items():
             held_us[row + index] = us
     position = np.array([piece.first for piece in chunk.pieces], np.int64)[of_block] + place

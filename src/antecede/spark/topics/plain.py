@@ -36,7 +36,7 @@ def _deliveries(chunk: Chunk) -> list[_Delivery]:
     found: list[_Delivery] = []
     for piece in chunk.pieces:
         block = decode_lean(piece.block)
-        places = range(len(block.messages)) if piece.places is None else piece.places
+        places = range(len(block.messages)) if piece.offsets is None else piece.offsets
         for index, (place, message) in enumerate(zip(places, block.messages, strict=True)):
             position = piece.first + place
             envelope = _open(message.payload) if chunk.after < position <= chunk.last else None

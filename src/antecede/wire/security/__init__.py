@@ -1,4 +1,4 @@
-"""Who may do what.
+"""Certificates, TLS and tokens: which peers are trusted, and what a client may do.
 
 certificates.py  a working set for a cluster: authority, a certificate for each node and client (`antecede cert init`)
 tls.py           contexts from such a set: mutual between nodes, server-only or mutual for clients

@@ -1,10 +1,11 @@
-"""A set of certificates that works: one authority for a cluster, and what it signs.
+"""Makes the certificates of a cluster: one authority, and a certificate for each node and client.
 
-    DIR/authority.pem   everybody's: whom to trust         DIR/authority.key   keep it off the nodes
+    DIR/authority.pem   for all: the certificate to trust  DIR/authority.key   keep it off the nodes
     DIR/NAME.pem        certificate of a node or client    DIR/NAME.key        its key, readable by its owner only
 
 A certificate says in a name of its own (`antecede:node:NAME`, `antecede:client:NAME`) what its holder is, so a client's
-certificate does not make a node, whoever signed it. Keys are elliptic (P-256): small, quick, and known to every TLS.
+certificate never passes for a node's, though one authority signed both. Keys are elliptic (P-256): small, quick, and
+known to every TLS.
 """
 
 import contextlib
@@ -170,7 +171,7 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> Path:
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    # Made with its permissions, not given them later: nobody gets to read it in between.
+    # Created with its permissions, so that no other user can read it in between.
     with _writing(path), os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(pem)
     return path

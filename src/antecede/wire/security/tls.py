@@ -1,8 +1,8 @@
 """TLS for nodes and clients, from a `CertificateSet`. TLS 1.2 is the oldest that is spoken.
 
 Between nodes both sides show a certificate of the cluster's authority that says `node`. Host names are not compared
-there: nodes move, and whoever holds a node's certificate *is* a node of this cluster. A client compares the name it
-dialled, as browsers do, and needs no certificate of its own: its token says who it is.
+there: nodes move, and the holder of a node's certificate *is* a node of this cluster. A client compares the name it
+dialled, as browsers do, and needs no certificate of its own: its token identifies it.
 """
 
 import ssl
@@ -43,7 +43,7 @@ def client_tls(authority: Path, files: CertificateSet | None = None) -> ssl.SSLC
 
 
 def holder(certificate: Mapping[str, Any] | None) -> Holder | None:
-    """Who a verified certificate speaks of; None when it is not one of ours."""
+    """The holder that a verified certificate names; None when the certificate is not one of ours."""
     for kind, value in (certificate or {}).get("subjectAltName", ()):
         parts = str(value).split(":", 2)
         if kind == "URI" and len(parts) == 3 and parts[0] == URI:

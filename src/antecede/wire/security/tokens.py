@@ -1,7 +1,7 @@
-"""Tokens: how clients say who they are, and what each may publish and subscribe to.
+"""Tokens identify clients, and grant what each may publish and subscribe to.
 
-A token is 32 random bytes, shown once when it is made. The file of a node holds only its SHA-256, which is enough here:
-a token is not a password somebody chose, there is nothing to guess. Comparison takes the same time for every wrong one.
+A token is 32 random bytes, shown once when it is made. The file of a node holds only its SHA-256: random bytes cannot
+be guessed, so nothing slower is needed. Comparison takes the same time for every wrong token.
 
     {"clients": [{"name": "carol", "token_sha256": "…", "publish": ["answers/#"], "subscribe": ["#"]}]}
 
