@@ -6,6 +6,7 @@ knows client and node both; `loading` is for every package that loads names lazi
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -298,3 +299,17 @@ def test_a_library_of_an_extra_is_seen() -> None:
 def test_a_print_is_seen() -> None:
     assert printing_lines("def f():\n    print('hello')\n") == [2]
     assert printing_lines("console.print('hello')  # print('no')\n'print(1)'") == []
+
+
+def test_maps_of_packages() -> None:
+    """A package whose docstring lists its files lists those that are there, and all of them."""
+    wrong = []
+    for path in sorted(SOURCE.rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse(path.read_text())) or ""
+        if re.search(r"^\w+\.py +\S", text, re.MULTILINE):
+            listed = set(re.findall(r"\b\w+\.py\b", text))
+            inside = {one.name for one in path.parent.glob("*.py")} - {"__init__.py"}
+            name = module_name(path)
+            wrong += [f"{name} lists {one}, which is not there" for one in sorted(listed - inside)]
+            wrong += [f"{name} does not list {one}" for one in sorted(inside - listed)]
+    assert not wrong, "\n" + "\n".join(wrong)

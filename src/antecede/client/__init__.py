@@ -1,11 +1,10 @@
-"""The thin client: `antecede.connect`.
+"""The thin client: `antecede.connect`. It needs a connection to a node, and no protocol.
 
-bus.py      publish and subscribe, over whatever connection there is
+bus.py      publish and subscribe, over the connection there is at the moment
 feed.py     a subscription being read
-message.py  what an application gets, and its name
-connect.py  URLs; dialling, and dialling again
-pipe.py     `memory://`: a connection within the process
-sync.py     the same for scripts without asyncio
-records.py  what travels between client and node
-errors.py   what may go wrong
+message.py  what an application gets: messages, their ids, cursors
+connect.py  URLs
+dialler.py  dialling a node, and dialling again
+sync.py     the same API for scripts without asyncio
+bulk.py     reading and publishing in bulk, for programs without an event loop
 """

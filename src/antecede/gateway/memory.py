@@ -1,11 +1,11 @@
-"""A manager's memory on disk: what it takes part in deciding is written before anybody hears of it.
+"""A manager's state on disk: every decision is written before another participant hears of it.
 
-The file is a journal as nodes have (`live.journal`), of which only the records of the protocol are used. A manager that
-was killed comes back with all it had answered for, and asks its replicas for the rest. The records of a busy manager
-are replaced by the states they lead to, every so often and when the file is opened.
+The file is a journal as nodes have (`antecede.journal`), of which only the kept records are used. A manager that was
+killed comes back with every decision it had answered for, and asks its replicas for the others. Compaction replaces
+records by the states they lead to: when the file is opened, and after every `_SHORTEN_AFTER` records.
 
-The journal belongs to one number of one system with so many managers and replicas, and is refused to any other: who
-manages what follows from these.
+The journal belongs to one manager's number in one system with so many managers and replicas, and is refused to any
+other: which manager has which topic follows from these.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ from antecede.journal.batch import Batch
 from antecede.protocols.tno import OrderingModule
 from antecede.protocols.tno.replica import Kept, KeptState
 
-#: Against what: the end of the process, or that of the machine's power too.
+#: What kept records survive: the end of the process, or a power failure, too.
 Durability: TypeAlias = Literal["process", "power"]
 
-#: Records after which a shorter account is made of them: some megabytes, and less than a second of replay.
+#: Records between two compactions: some megabytes, and less than a second of replay.
 _SHORTEN_AFTER: Final = 20_000
 
 
@@ -43,7 +43,7 @@ class Memory:
     async def open(
         cls, path: Path, system: str, number: int, fresh: Callable[[], OrderingModule], durability: Durability
     ) -> "Memory":
-        """`system`: all that must not change from one life to the next. `fresh`: a module that knows nothing yet.
+        """`system`: everything that must not change from one run to the next. `fresh`: makes a module without state.
 
         Raises `JournalError`, `UsageError`.
         """
@@ -58,12 +58,12 @@ class Memory:
         return memory
 
     async def restore(self, module: OrderingModule) -> None:
-        """Let it know what was kept; it is to be started again after that."""
+        """Give the module its kept records; start it after that."""
         module.restore(await self._journal.kept())
 
     def keep(self, records: list[object], then: Callable[[], None], failed: Callable[[AntecedeError], None]) -> None:
-        """Write, and call `then`, in the order of the calls. When something cannot be written nothing is kept any more:
-        `failed` is called instead, and no `then` after it."""
+        """Write `records`, then call `then`; calls complete in order. After a failed write nothing more is kept:
+        `failed` is called once, and no `then` after it."""
         if not records and not self._under_way and not self._broken:
             then()
             return
@@ -100,7 +100,7 @@ class Memory:
         await self._journal.close()
 
     def _shorten(self, records: list[object]) -> list[object]:
-        """The states these lead to. In the journal's thread: a module of its own reads them."""
+        """The states these records lead to. Runs in the journal's thread, on a module of its own."""
         module = self._fresh()
         module.restore(records)
         return [*module.managers_kept()]

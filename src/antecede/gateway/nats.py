@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class NatsService:
-    """Topics are subjects, word for word."""
+    """An `EventService` over a NATS server. A topic is a subject of the same name."""
 
     def __init__(self, url: str = "nats://127.0.0.1:4222", **options: Any) -> None:
         """`options` as for `nats.connect`: token, tls, user_credentials, …"""
@@ -25,17 +25,17 @@ class NatsService:
 
     async def open(self) -> None:
         try:
-            import nats  # noqa: PLC0415 - only who uses it needs it
+            import nats  # noqa: PLC0415 - an extra that only users of NATS install
         except ImportError:
             raise UsageError("service", self.url, "nats-py is not installed", "pip install 'antecede[nats]'") from None
         try:
-            # The library tries a server that is not there again and again, and prints each time.
+            # The library dials a server that does not answer again and again, and prints each time; so dial first.
             async with asyncio.timeout(_CONNECT_S):
                 where = urlsplit(self.url)
                 _, writer = await asyncio.open_connection(where.hostname, where.port or _PORT)
                 writer.close()
                 self._client = await nats.connect(self.url, **{"error_cb": self._told, **self._options})
-        except Exception as error:  # its library's own errors, and the operating system's
+        except Exception as error:  # the library's own errors, and those of the operating system
             reason = str(error) or type(error).__name__
             raise ServiceError(
                 self.url, f"no NATS server answers ({reason}); start one (nats-server), or give the url of yours"
@@ -57,7 +57,7 @@ class NatsService:
             take(message.data)
 
         self._subscriptions[topic] = await self._client.subscribe(topic, cb=taken)
-        await self._client.flush()  # the server has answered: it has the subscription
+        await self._client.flush()  # the server has answered, so it has the subscription
 
     async def unsubscribe(self, topic: str) -> None:
         subscription = self._subscriptions.pop(topic, None)

@@ -1,11 +1,11 @@
-"""What an ordering asks of a broker: publish, subscribe, be told. Implement this for yours; `nats` is 70 lines."""
+"""What a broker must offer: publish, subscribe, unsubscribe. Implement this for yours; `nats` is 70 lines."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from antecede.core import AntecedeError
 
-#: Called with the bytes of each event, in the loop's thread.
+#: Called with the bytes of each event, in the event loop's thread.
 Take: TypeAlias = Callable[[bytes], None]
 
 
@@ -19,10 +19,10 @@ class ServiceError(AntecedeError):
 
 
 class EventService(Protocol):
-    """A broker as one client sees it.
+    """A broker, as one of its clients sees it.
 
-    It may reorder events and, now and then, lose some. An event should reach everybody subscribed when it was
-    published, its publisher too.
+    It may reorder events and lose some. An event should reach every client that was subscribed when it was published,
+    its publisher included.
     """
 
     async def open(self) -> None:
@@ -30,19 +30,19 @@ class EventService(Protocol):
         ...
 
     def check(self, topic: str) -> None:
-        """Raise `UsageError` for what is no topic here."""
+        """Raise `UsageError` if the broker has no topic of this name."""
         ...
 
     async def publish(self, topic: str, data: bytes) -> None:
-        """Return when the broker has it, or will unless the connection breaks."""
+        """Return when the broker has the event, or will have it unless the connection breaks."""
         ...
 
     async def subscribe(self, topic: str, take: Take) -> None:
-        """Return when the subscription is in effect: whatever anybody publishes from now on is given to `take`."""
+        """Return when the subscription is in effect: every event published from now on is given to `take`."""
         ...
 
     async def unsubscribe(self, topic: str) -> None:
-        """No more of it."""
+        """Return when no more events of `topic` will come."""
         ...
 
     async def close(self) -> None: ...

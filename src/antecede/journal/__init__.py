@@ -1,6 +1,7 @@
 """The journal: a node's memory on disk.
 
 journal.py    opening, appending batches, replay, pull by number, cursors, identity
+batch.py      what a driver carries out at a time, and asks of a journal
 retention.py  what to let go of
 reading.py    reading in bulk from outside, beside the node
 export.py     journals as one trace, for the audit

@@ -1,16 +1,39 @@
-"""A node of the live system: `antecede.Node`.
+"""A node of the live system.
 
-node.py      the node: starts, stops, publishes, tells of itself
-config.py    what it is told
-protocol.py  the protocol it runs
-driving.py   its driver
-hub.py       where deliveries meet clients
-feed.py      a client's subscription, seen from here
-session.py   a client, seen from here
-history.py   what was delivered, in memory and journal
-roster.py    places in the cube
-joining.py   taking one
-grants.py    what a client may do
-compact.py   a shorter memory for the protocol
-http.py      health and metrics
+A message's way through it: a client's session takes it (`session`), the driver gives it to the protocol and commits
+the outcome (`driver`), the hub hands deliveries to the feeds of clients (`hub`, `feed`).
+
+node.py             the node: starts, stops, publishes
+config.py           its settings
+run.py              a node as a process
+__main__.py         `python -m antecede.node`
+local_cluster.py    several of them on this machine
+
+driver.py           runs the protocol over the transport
+driving.py          the driver of a node: counts copies, shows arrivals to the hub
+protocol.py         the protocols a node can run
+compact.py          compaction of the records a protocol keeps
+gossip.py           gossip as a node's protocol
+locamu.py           LoCaMu as a node's protocol
+total.py            total order as a node's protocol
+timers.py           the protocol's timers
+promises.py         futures of publications
+hold_times.py       how long messages were held
+fault_injection.py  faults on live links, for tests
+
+hub.py              where deliveries meet clients
+history.py          deliveries in memory and journal, as feeds read them
+feed.py             one subscription of a client
+session.py          one client
+predecessors.py     publications that wait for what they follow
+bulk/               reading and publishing in bulk
+
+roster.py           which node has which slot
+joining.py          exchanging rosters, taking a slot
+membership.py       telling transport and protocol of the other nodes
+
+status.py           what a node tells of itself, and whether it is healthy
+http.py             page, health and metrics over HTTP
+metrics.py          figures as Prometheus text
+tasks.py            supervised tasks
 """

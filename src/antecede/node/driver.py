@@ -1,16 +1,16 @@
-"""Runs a process over a transport: the simulator's engine, with real time and real packets. It decides nothing.
+"""The driver runs a process over a transport, with real time and real packets. It takes no protocol decision.
 
-Inputs (packets, timers, publications, subscriptions, suspicions) go into the process as they come. What the process
-wants done gathers in its outbox for the rest of the loop's turn and is then carried out as one *batch*, in the order of
-the contract (`core.process`): **keep, then send, then deliver and report changes, then arm timers**.
+Inputs (packets, timers, publications, subscriptions, suspicions) go into the process as they come. The process puts
+what it wants done into its outbox. At the end of the event loop's turn the driver carries the outbox out as one
+*batch*, in the order of the contract (`core.process`): **keep, send, deliver and report changes, arm timers**.
 
-With a journal, a batch is written with its deliveries and changes in one transaction, and only then are its packets
-sent and its messages delivered. Where that takes time it happens off the loop; meanwhile inputs go on and gather in the
-next batch: one commit is under way at a time, so batches grow exactly as large as the disk is slow. What a process
-knows beyond the last commit, nobody outside has seen; a crash forgets both.
+With a journal, the driver first commits the batch with its deliveries and changes in one transaction. Only then are its
+packets sent and its messages delivered, so a crash forgets only what no other node and no client has seen. A slow
+commit runs off the event loop; inputs meanwhile gather in the next batch. One commit is under way at a time, so batches
+grow as large as the disk is slow.
 
-An exception in the process, the journal or the application stops the node: nothing further is sent or delivered,
-`stopped` carries the error, and it is logged. A `ProtocolError` is a peer's fault: its packet is refused, the transport
+An exception in the process, the journal or the application stops the node: nothing further is sent or delivered, the
+error is logged, and `stopped` carries it. A `ProtocolError` is a peer's fault: its packet is refused, the transport is
 told, and the node goes on.
 """
 
@@ -47,9 +47,8 @@ class Driver:
         journal: Log | None = None,
         on_link: Callable[[int, int | None], None] | None = None,
     ) -> None:
-        """`application` gets every batch that delivers or changes something. Positions count on from the journal's.
-
-        `on_link` hears of links: the peer, and its incarnation or None when the link went down.
+        """`application` is called with every batch that delivers or changes something. Positions go on from the
+        journal's. `on_link` is called with a peer and its incarnation when a link comes up, and None when it goes down.
         """
         self.process = process
         self.transport = transport
@@ -68,21 +67,21 @@ class Driver:
         self._running = False
         self._due = False
         self._committing = False
-        # A journal may be done before `append` returns. What comes in meanwhile has its own turn.
+        # A journal may be done before `append` returns; inputs that came in meanwhile are the next batch.
         self._appending = False
         self._batches = 0
-        # Publications stamped at once, which the outbox does not report.
+        # Publications that the process stamped at once; the outbox does not report them.
         self._published: list[Run] = []
         self._timers = Timers(lambda timer: self._input(self.process.wake, timer))
         self._promises = Promises()
         self._hold_times = HoldTimes()
-        # Who waits until a batch is carried out, by its number.
+        # Futures that are done when a batch was carried out, with its number.
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
 
     # -- inputs ------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Restore what was kept, start the process, then the transport."""
+        """Restore the kept records, start the process, then the transport."""
         if self._journal is not None:
             kept = await self._journal.kept()
             if kept:
@@ -94,11 +93,11 @@ class Driver:
     def publish(
         self, topic: str, payload: bytes, promise: "asyncio.Future[Message] | None" = None, *, sync: bool = False
     ) -> Message | None:
-        """Publish, without waiting for anything. None: the process stamps it later (see `Process.publish`).
+        """Publish without waiting. Returns None if the process stamps the message later (`Process.publish`).
 
-        `promise` is done when the message is in the journal (if there is one) and on its way; with `sync` that commit
-        reaches the disk itself and survives the loss of power, not only of the process. A promise that fails with
-        `StoppedError` says that the message may or may not have left.
+        `promise` is done when the message is in the journal (if there is one) and on its way. With `sync` that commit
+        reaches the disk itself, so the message survives a power failure. If `promise` fails with `StoppedError`, the
+        message may or may not have left the node.
         """
         self._check_running()
         out = self.process.out
@@ -115,9 +114,9 @@ class Driver:
     def publish_run(
         self, topic: str, payloads: Sequence[bytes], promise: "asyncio.Future[Message] | None" = None
     ) -> list[Message]:
-        """`publish` for as many of `payloads`, from the first on, as the process stamps at once; the messages.
+        """Publish as many of `payloads`, from the first on, as the process stamps at once; return the messages.
 
-        `promise` is that of the last of them, with which all the others are safe. Without any it is left alone.
+        `promise` is done when all of them are safe. It is left alone when none was stamped.
         """
         self._check_running()
         out = self.process.out
@@ -129,7 +128,7 @@ class Driver:
         return messages
 
     def publish_durably(self, topic: str, payload: bytes, *, sync: bool = False) -> "asyncio.Future[Message]":
-        """`publish` with a promise of its own."""
+        """`publish`, with a promise that this makes and returns."""
         future: asyncio.Future[Message] = self._loop.create_future()
         self.publish(topic, payload, future, sync=sync)
         return future
@@ -147,20 +146,20 @@ class Driver:
         self._input(self.process.peer_up, node)
 
     async def settled(self) -> None:
-        """Return when everything the process has decided so far is durable, sent and delivered."""
+        """Return when everything the process has decided so far was kept, sent and delivered."""
         if self._running and (self._due or self._committing):
             waiter = self._loop.create_future()
             self._waiters.append((self._batches + self._due, waiter))  # the batch under way, or the one that gathers
             await waiter
 
     async def close(self) -> None:
-        """Finish what is under way, say goodbye, stop."""
+        """Carry out what is under way, close the links, stop."""
         await self.settled()
         self._halt(None)
         await self.transport.close()
 
     def abort(self) -> None:
-        """Stop as a crash would: what was not committed is forgotten."""
+        """Stop as a crash would: decisions that were not committed are forgotten."""
         self._halt(None)
         self.transport.abort()
 
@@ -193,14 +192,14 @@ class Driver:
     # -- batches -----------------------------------------------------------------------------------------------------
 
     def _touch(self) -> None:
-        """Something came in: carry the outbox out at the end of this turn."""
+        """An input came in: carry the outbox out at the end of this turn."""
         if not self._due:
             self._due = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         if self._committing or not self._due or not self._running:
-            return  # what gathered goes with the next batch, or went with the last
+            return  # the outbox goes with the next batch, or went with the last
         self._due = False
         batch = self._take()
         if self._journal is None or not (batch.kept or batch.deliveries or batch.changes or batch.runs):
@@ -222,7 +221,7 @@ class Driver:
             self._flush()
 
     def _take(self) -> Batch:
-        """Empty the outbox. Its lists stay, since a process may share them; their contents go."""
+        """Take the outbox as a batch. Its lists are emptied, not replaced: parts of a process may share them."""
         out = self.process.out
         now = self._loop.time()
         self._time_us = max(self._time_us, int(now * 1_000_000) + self._epoch_us)
@@ -247,7 +246,7 @@ class Driver:
         return batch
 
     def _release(self, batch: Batch) -> None:
-        """Send, deliver and report, arm: in this order."""
+        """Send, then deliver and report changes, then arm timers."""
         try:
             if batch.sends:
                 send = self.transport.send
@@ -278,7 +277,7 @@ class Driver:
             out.changes.append(Change(len(out.deliveries), what, topic))
 
     def _ask(self, do: Callable[P, R], *what: P.args, **more: P.kwargs) -> R:
-        """An input with an answer. An error of ours on purpose is for the caller, and nothing was done."""
+        """Give the process an input with an answer. An `AntecedeError` goes to the caller; nothing was done then."""
         self._touch()
         try:
             return do(*what, **more)
@@ -321,5 +320,5 @@ class Driver:
 
 
 def _retrieve(future: "asyncio.Future[None]") -> None:
-    """The error was logged; nobody is obliged to ask for it."""
+    """Mark the error as seen: it was logged, and no caller need ask for it."""
     _ = future.cancelled() or future.exception()

@@ -1,7 +1,7 @@
-"""A cluster of processes on this machine: for trying things out, demonstrations, and tests that kill.
+"""A cluster of processes on this machine: for trials, demonstrations, and tests that kill nodes.
 
-Each node has a directory (its journal, its config, its log) and a port of its own. `kill` is SIGKILL; `start` starts it
-again with what it kept. Everything that was started is stopped at the end, by its own process id.
+Each node has a directory (journal, settings, log) and a port of its own. `kill` sends SIGKILL; `start` starts the node
+again on its directory. Every process that was started is stopped at the end, by its process id.
 """
 
 import asyncio
@@ -42,8 +42,9 @@ class LocalCluster:
         http: bool = False,
         **settings: Any,
     ) -> None:
-        """`settings` as in `NodeConfig`, the same for all nodes. `memory`: without journals. `first_port`: the port of
-        the first node, the others behind it, each where it is free; 0: any. `http`: the first node serves its page.
+        """`settings` as in `NodeConfig`, the same for all nodes. `memory`: nodes have no journal. `first_port`: the
+        port of the first node, the others count on from it; a port that is taken is replaced by a free one. 0: any free
+        ports. `http`: the first node serves its page.
         """
         if not 1 <= nodes <= NODES_MAX:
             raise UsageError("nodes", nodes, "is out of range", f"use 1 … {NODES_MAX}")
@@ -67,7 +68,7 @@ class LocalCluster:
 
     @property
     def page(self) -> str | None:
-        """Where to look at the first node with a browser."""
+        """The URL of the first node's page, if it serves one."""
         return None if self._http_port is None else f"http://127.0.0.1:{self._http_port}/"
 
     def journal(self, node: int) -> Path:
@@ -78,7 +79,7 @@ class LocalCluster:
 
     async def __aenter__(self) -> "LocalCluster":
         try:
-            # The founder, so that the others need not wait for each other; unless it needs other managers.
+            # The founder first: the others join through it. With several managers it needs them to be ready.
             alone = self._settings.get("managers", 1) == 1
             await self.start(0, wait=alone)
             await asyncio.gather(*[self.start(node) for node in range(1, self.count)])
@@ -95,7 +96,7 @@ class LocalCluster:
         await self.stop()
 
     async def start(self, node: int, *, wait: bool = True) -> None:
-        """Start `node`, or start it again; return when it takes clients."""
+        """Start `node`, or start it again. Returns when it takes clients, or at once if not `wait`."""
         if self._stopped:
             raise UsageError("cluster", str(self.directory), "was stopped", "make another one")
         home = self.directory / f"n{node}"
@@ -121,14 +122,14 @@ class LocalCluster:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for us to pass on, in order
+                start_new_session=True,  # so that Ctrl-C reaches only us, and `stop` ends the nodes in order
             )
         self.processes[node] = process
         if wait:
             await self.ready(node)
 
     async def ready(self, node: int) -> None:
-        """Return when the process started last takes clients. Raises `UnreachableError` when it ends before."""
+        """Return when the process of `node` takes clients. Raises `UnreachableError` if it ends before that."""
         process = self.processes[node]
         assert process.stdout is not None
         try:
@@ -147,7 +148,7 @@ class LocalCluster:
         return process is not None and process.returncode is None
 
     async def kill(self, node: int) -> None:
-        """SIGKILL: nothing is said, nothing more is written."""
+        """Send SIGKILL: the process says nothing and writes nothing more."""
         process = self.processes[node]
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
@@ -155,7 +156,7 @@ class LocalCluster:
             await process.wait()
 
     async def stop(self) -> None:
-        """Ask all to stop, and see to it that they do. Nothing starts after that."""
+        """Ask all nodes to stop, and kill those that do not. No node can be started after that."""
         self._stopped = True
         for process in self.processes.values():
             if process.returncode is None:
@@ -169,7 +170,7 @@ class LocalCluster:
                 await self.kill(node)
 
     def _ports(self, count: int, first: int) -> list[int]:
-        """The ports of earlier times where the directory knows them, so that nodes find each other again."""
+        """The ports of an earlier run in this directory, so that nodes find each other again; else free ones."""
         remembered = self.directory / "ports.json"
         ports: list[int] = []
         try:
@@ -180,7 +181,7 @@ class LocalCluster:
             remembered.write_text(json.dumps(ports))
         except OSError as error:
             problem = f"cannot be written ({error.strerror})"
-            raise UsageError("directory", str(self.directory), problem, "choose another place") from None
+            raise UsageError("directory", str(self.directory), problem, "choose another directory") from None
         except msgspec.DecodeError as error:
             problem = f"is not a list of ports ({error})"
             raise UsageError("file", str(remembered), problem, "restore it, or remove it") from None
@@ -188,7 +189,7 @@ class LocalCluster:
 
 
 def _free_ports(wanted: list[int]) -> list[int]:
-    """The wanted ports where they are free, others in place of those that are not."""
+    """The wanted ports; a free one instead of each that is taken."""
     sockets = [socket.socket() for _ in wanted]
     try:
         for one, port in zip(sockets, wanted, strict=True):
@@ -204,5 +205,5 @@ def _free_ports(wanted: list[int]) -> list[int]:
 
 
 def _toml(settings: dict[str, Any]) -> str:
-    """Strings, numbers, booleans and lists of them are written in TOML as in JSON."""
+    """Settings as TOML: strings, numbers, booleans and lists of them are written as in JSON."""
     return "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items() if value is not None)

@@ -11,7 +11,10 @@ from antecede.node.node import Node
 
 
 async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: bool = False) -> None:
-    """Start, call `ready`, wait for SIGINT or SIGTERM, stop (`leave`: for good). Raises what stopped it otherwise."""
+    """Start a node, call `ready`, wait for SIGINT or SIGTERM, then stop it; with `leave`, leave the cluster for good.
+
+    Raises the error if the node stops by itself.
+    """
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -26,7 +29,7 @@ async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: 
             await starting
         return
     starting.result()
-    # What there is now stays: the collector need not look at it again and again. Messages are not its business at all.
+    # Objects made so far stay for good, so the garbage collector need not visit them. Messages are no objects of its.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)

@@ -1,12 +1,10 @@
-"""A node taken and given in bulk: for pipelines that read positions by the million and publish by the batch.
+"""Bulk access to a node: for pipelines that read positions by the million and publish by the batch.
 
-Beside clients (`live.client`), who follow topics as they go, there are those who want a *range*: everything after one
-position up to another, and again the same if need be. And those who publish a batch once, all of it or nothing, however
-often they try. They come through the same port in a role of their own.
+A client (`antecede.client`) follows topics as messages come. A pipeline wants a *range*: everything after one position
+up to another, and the same again if need be. And it publishes a batch once, all of it or nothing, however often it
+tries. Such callers use the same port in a role of their own; `wire.bulk` has the records, `client.bulk` the caller.
 
-records.py    what is said
-service.py    one such client, seen from its node
+service.py    one such caller, seen from its node
 staging.py    rows on the node's disk that are not published yet, and which batches are
 releasing.py  publishing them, once, across crashes
-caller.py     the other side, for programs without an event loop
 """
