@@ -246,7 +246,7 @@ def test_a_protocol_hears_from_the_diagnosis_under_it() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(UsageError, match="must end within its round"):
+    with pytest.raises(UsageError, match="must be shorter than a round"):
         Diagnosis(0, 4, interval_us=10, timeout_us=10)
     with pytest.raises(UsageError, match="node 4"):
         Diagnosis(4, 4, interval_us=10, timeout_us=5)

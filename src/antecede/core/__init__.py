@@ -8,7 +8,7 @@ from antecede.core.clocks import Frontier, VectorClock
 from antecede.core.errors import AntecedeError, LimitError, ProtocolError, UsageError
 from antecede.core.gate import Counters, Gate, Verdict
 from antecede.core.message import Dependency, Message, TopicMessageId
-from antecede.core.packet import Packet
+from antecede.core.packet import MessagePacket, Packet
 from antecede.core.process import Outbox, Process
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Gate",
     "LimitError",
     "Message",
+    "MessagePacket",
     "Outbox",
     "Packet",
     "Process",

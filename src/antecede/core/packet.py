@@ -24,3 +24,13 @@ class Packet(msgspec.Struct, frozen=True, gc=False, array_like=True):
     def kind(self) -> str:
         """What sort of packet this is, in one word, for traces and diagrams."""
         return type(self).__name__.lower()
+
+
+class MessagePacket(Packet, frozen=True, gc=False):
+    """Base of packets that carry one message."""
+
+    message: Message
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (self.message,)

@@ -10,17 +10,19 @@ def _one(item: object) -> int:
     return 1
 
 
-def in_packets(items: Iterable[T], room: int, size: Callable[[T], int] = _one) -> list[tuple[T, ...]]:
-    """Split `items`, in order, into packets with `room` each. An item larger than that travels alone.
+def in_packets(
+    items: Iterable[T], room: int, size: Callable[[T], int] = _one, *, count_max: int | None = None
+) -> list[tuple[T, ...]]:
+    """Split `items`, in order, into packets with `room` for at most `count_max` items each.
 
-    Without `size` every item takes 1 of the room.
+    An item larger than the room travels alone. Without `size` every item takes 1 of the room.
     """
     packets: list[tuple[T, ...]] = []
     filling: list[T] = []
     left = room
     for item in items:
         takes = size(item)
-        if filling and takes > left:
+        if filling and (takes > left or len(filling) == count_max):
             packets.append(tuple(filling))
             filling, left = [], room
         filling.append(item)

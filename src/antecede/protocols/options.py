@@ -1,4 +1,4 @@
-"""What every protocol's options have in common: they are checked values that build its processes."""
+"""Base classes of the protocols' options: checked values that build processes."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, ClassVar, Literal, TypeAlias
@@ -12,35 +12,36 @@ from antecede.core.rng import MakeRng
 from antecede.overlay.graph import BaseGraph
 from antecede.overlay.graph_shapes import complete_tree, from_text, line, random_tree, star
 
-#: Makes the process of one node; called again when a node recovers.
+#: Makes the process of one node. Called again when a node recovers.
 MakeProcess: TypeAlias = Callable[[int], Process]
 
-#: By topic: its members from the beginning, known to every node without a packet.
+#: By topic: its first members, which every node knows without a packet.
 Founders: TypeAlias = Mapping[str, Collection[int]]
 
-#: Ticks, or microseconds, of a unit of time: options are in units, processes count ticks.
+#: Ticks (microseconds) in a unit of time. Options are in units; processes count ticks.
 TICKS = 1_000_000
 
-#: What most protocols promise. Those that never send again add `EDGES_ONCE`; those that order everything, `TOTAL`.
+#: What most protocols promise. Protocols that never retransmit add `EDGES_ONCE`; protocols with one order for all nodes
+#: add `TOTAL`.
 PROMISES = ("causal", "fifo", "exactly-once", "no-invention", "complete", "agreement")
 EDGES_ONCE = "tree-edges-once"
 TOTAL = "total"
 
 
 class ProtocolOptions(Choice, frozen=True, kw_only=True):
-    """Options of a protocol; `build` gives the maker of its processes."""
+    """Options of a protocol. `build` returns the function that makes its processes."""
 
-    #: Does every node take every message, without subscribing?
+    #: Does every node take every message without subscribing?
     broadcast: ClassVar[bool] = True
 
     @property
     def across_topics(self) -> bool:
-        """Does it promise causal order over all topics, or within each only? What the judge asks of a run."""
+        """Does it promise causal order across all topics, or only within each topic? The audit asks."""
         return False
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """The rules of the audit it promises to keep, by name, whatever its network does that it is made for."""
+        """The names of the audit rules that the protocol keeps on every network it is made for."""
         return PROMISES
 
     def build(self, nodes: int) -> MakeProcess:
@@ -48,7 +49,7 @@ class ProtocolOptions(Choice, frozen=True, kw_only=True):
 
 
 class GroupOptions(ProtocolOptions, frozen=True, kw_only=True):
-    """Options of a protocol with topics to subscribe to. Who subscribes is the workload's choice."""
+    """Options of a protocol with topics to subscribe to. The workload chooses the subscribers."""
 
     broadcast: ClassVar[bool] = False
 
@@ -56,31 +57,31 @@ class GroupOptions(ProtocolOptions, frozen=True, kw_only=True):
         return self.build_groups(nodes, {})
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
-        """Like `build`, for topics that have members when the run begins."""
+        """`build` for topics that have members when the run begins."""
         raise NotImplementedError
 
 
 class RngOptions(GroupOptions, frozen=True, kw_only=True):
-    """Options of a protocol that draws at random: whoever builds it gives the generators, one for each node."""
+    """Options of a protocol that draws at random. The caller of `build_with_rng` gives a generator for each node."""
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
-        raise UsageError("protocol", type(self).__name__, "draws at random", "build it with `build_chance`")
+        raise UsageError("protocol", type(self).__name__, "draws at random", "build it with `build_with_rng`")
 
-    def build_chance(self, nodes: int, founders: Founders, chance: MakeRng) -> MakeProcess:
-        """Like `build_groups`, with where chance comes from."""
+    def build_with_rng(self, nodes: int, founders: Founders, make_rng: MakeRng) -> MakeProcess:
+        """`build_groups` with the function that makes each node's generator."""
         raise NotImplementedError
 
 
 class GraphOptions(GroupOptions, frozen=True, kw_only=True):
-    """Options of a protocol on an acyclic base graph: a shape by name, or edge by edge."""
+    """Options of a protocol on an acyclic base graph: a shape by name, or a list of edges."""
 
-    #: Its shape. "edges": as `edges` lists it.
+    #: The shape of the graph; "edges": the graph that `edges` lists.
     graph: Literal["tree", "line", "star", "random", "edges"] = "tree"
-    #: Of an inner node of a tree: 3 is a binary tree.
+    #: Neighbours of an inner node of a tree; 3 gives a binary tree.
     degree: Annotated[int, Meta(ge=2)] = 3
-    #: Which random tree.
+    #: Selects the random tree.
     graph_seed: Annotated[int, Meta(ge=0)] = 1
-    #: `0-1,0-2,…`; on the command line @FILE reads them from a file, one or more a line.
+    #: `0-1,0-2,…`; on the command line @FILE reads the edges from a file, one or more to a line.
     edges: str = ""
 
     @property
@@ -104,7 +105,7 @@ class GraphOptions(GroupOptions, frozen=True, kw_only=True):
 
 
 def taken_by(founders: Founders) -> dict[int, frozenset[str]]:
-    """By node: the topics it takes from the beginning."""
+    """By node: the topics that it takes from the beginning."""
     taken: dict[int, set[str]] = {}
     for topic, members in founders.items():
         for node in members:

@@ -1,6 +1,6 @@
-"""Several topics over a broadcast: an independent instance for each, made when the topic is first heard of.
+"""Runs a broadcast protocol on several topics: an independent instance for each, made when the topic first occurs.
 
-Nothing relates messages of different topics, which is what the thesis assumes (5.4).
+Messages of different topics are not related, as the thesis assumes (5.4).
 """
 
 from collections.abc import Callable, Hashable
@@ -10,7 +10,7 @@ from antecede.core.process import Outbox
 
 
 class PerTopic(Process):
-    """One process a topic, all writing to one outbox."""
+    """One process for each topic; all write to one outbox."""
 
     def __init__(self, node: int, make_process: Callable[[int], Process]) -> None:
         super().__init__(node)
@@ -45,7 +45,7 @@ class PerTopic(Process):
 
 
 class _TopicOutbox(Outbox):
-    """Writes into the shared outbox; timers are told apart by topic."""
+    """Writes to the shared outbox, and adds the topic to timers."""
 
     __slots__ = ("_topic",)
 

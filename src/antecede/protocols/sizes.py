@@ -1,4 +1,4 @@
-"""The byte model of the thesis, by which protocols without one of their own weigh their packets."""
+"""The byte model of the thesis, for protocols whose papers give none."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from antecede.protocols.bundling import in_packets
 
 
 class ByteModel(msgspec.Struct, frozen=True):
-    """Sizes as thesis 4.5.3 counts them: a packet header, then payload, source and clock of each message."""
+    """Sizes as in thesis 4.5.3: a packet header, then payload, source and clock of each message."""
 
     header: int = 20
     source: int = 2
@@ -18,7 +18,7 @@ class ByteModel(msgspec.Struct, frozen=True):
     mtu: int = PACKET_BYTES_MAX
 
     def message(self, message: Message) -> int:
-        """Payload, source, and the clock: the message's own entry and one for each dependency."""
+        """Payload, source and clock: an entry for the message itself and one for each dependency."""
         return len(message.payload) + self.source + self.entry * (len(message.deps) + 1)
 
     def packet(self, messages: Sequence[Message]) -> int:

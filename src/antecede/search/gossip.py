@@ -110,7 +110,7 @@ def options_of(trial: Trial) -> GossipOptions:
 
 def make_gossip(seed: int, trial: Trial) -> MakeProcess:
     nodes = trial.brokers + trial.subscribers
-    return options_of(trial).build_chance(
+    return options_of(trial).build_with_rng(
         nodes, founders_of(trial), lambda node: random.Random(f"{seed}/protocol at {node}")
     )
 

@@ -136,7 +136,9 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
 def _maker(spec: RunSpec, protocol: ProtocolOptions, workload: WorkloadChoice, members: Members) -> MakeProcess:
     """Makes the processes of a run; in a broadcast everyone must be a member, and topics do not know of each other."""
     if isinstance(protocol, RngOptions):
-        return protocol.build_chance(spec.nodes, members, lambda node: random.Random(f"{spec.seed}/protocol at {node}"))
+        return protocol.build_with_rng(
+            spec.nodes, members, lambda node: random.Random(f"{spec.seed}/protocol at {node}")
+        )
     if isinstance(protocol, GroupOptions):
         return protocol.build_groups(spec.nodes, members)
     if any(len(nodes) < spec.nodes for nodes in members.values()):

@@ -48,7 +48,7 @@ def _gossip(nodes: int) -> MakeProcess:
     values: dict[str, object] = {"round": 0.005, "rest": 1000, "retain": 100_000, "patience": 10_000, "durable": True}
     chosen = options("gossip-context", values)
     assert isinstance(chosen, RngOptions)
-    return chosen.build_chance(nodes, {TOPIC: range(nodes)}, lambda node: random.Random(f"gossip at {node}"))
+    return chosen.build_with_rng(nodes, {TOPIC: range(nodes)}, lambda node: random.Random(f"gossip at {node}"))
 
 
 SUBJECTS: Final = {

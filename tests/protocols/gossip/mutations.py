@@ -182,18 +182,18 @@ def skips_only(process: Any) -> None:
 def joins_anywhere(process: Any) -> None:
     """A broker says where a group begins without having what the subscriber has."""
     if isinstance(process, Broker):
-        attach = process.edge.attach
+        attach = process.sessions.attach
 
         def at_once(node: int, packet: Attach) -> None:
             attach(node, msgspec.structs.replace(packet, past=()))
 
-        process.edge.attach = at_once  # type: ignore[method-assign]
+        process.sessions.attach = at_once  # type: ignore[method-assign]
 
 
 def takes_silence_for_an_answer(process: Any) -> None:
     """A broker that suspects all others begins a group as if nobody relayed it."""
     if isinstance(process, Broker):
-        entrance = process.entrance
+        entrance = process.group_join
 
         def at_once() -> None:
             for group in list(entrance.joining):
@@ -206,7 +206,7 @@ def takes_silence_for_an_answer(process: Any) -> None:
 def does_not_break_the_chain(process: Any) -> None:
     """A broker goes on without something, and its count does not say so."""
     if isinstance(process, RoundsBroker):
-        process.edge._break_chain = lambda: None  # type: ignore[method-assign]
+        process.sessions._break_chain = lambda: None  # type: ignore[method-assign]
 
 
 def claims_too_soon(process: Any) -> None:
@@ -215,11 +215,13 @@ def claims_too_soon(process: Any) -> None:
         standing = SubscriberSessions.standing
 
         def at_once(groups: frozenset[str], levels: tuple[Level, ...]) -> Standing:
-            edge = process.edge
-            plain = standing(edge, groups, levels)
-            return msgspec.structs.replace(plain, groups=tuple(sorted(groups)), session=edge.session, upto=edge._count)
+            sessions = process.sessions
+            plain = standing(sessions, groups, levels)
+            return msgspec.structs.replace(
+                plain, groups=tuple(sorted(groups)), session=sessions.session, upto=sessions._count
+            )
 
-        process.edge.standing = at_once  # type: ignore[method-assign]
+        process.sessions.standing = at_once  # type: ignore[method-assign]
 
 
 def delivers_what_it_received(process: Any) -> None:
@@ -256,7 +258,7 @@ def never_greets(process: Any) -> None:
 
 
 def never_asks(process: Any) -> None:
-    process.habits = msgspec.structs.replace(process.habits, pull=False)
+    process.config = msgspec.structs.replace(process.config, pull=False)
 
 
 def forgets_where_it_was(process: Any) -> None:

@@ -33,7 +33,7 @@ class GossipScenario(Scenario):
         recorder = Recorder()
         published = {rest.partition(" on ")[2] for _, _, verb, rest in self.actions if verb == "publishes"}
         story = GossipStory(recorder, self.shown, sorted({*self.members, *published}))
-        make = chosen.build_chance(self.nodes, self.members, lambda node: random.Random(f"scenario/{node}"))
+        make = chosen.build_with_rng(self.nodes, self.members, lambda node: random.Random(f"scenario/{node}"))
         simulation = Simulation(make, range(self.nodes), self.links, [story])
         for group, members in self.members.items():
             for node in members:

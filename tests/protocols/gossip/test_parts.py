@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from antecede.core import Message
 from antecede.core.clocks import DomainFrontier
 from antecede.protocols.gossip import groups_of, together
-from antecede.protocols.gossip.broker import bundled
 from antecede.protocols.gossip.order import Order
-from antecede.protocols.gossip.packets import BUNDLE_MAX, Peer, Rumour
+from antecede.protocols.gossip.packets import Peer, Rumour
 from antecede.protocols.gossip.plan import EPOCHS, Plan
 from antecede.protocols.gossip.store import Store
 from antecede.protocols.gossip.subscriber_sessions import projected
@@ -68,15 +67,6 @@ def test_a_store_forgets_the_oldest_and_what_is_stale(waits: list[int]) -> None:
         there = [rumour.message.seq for rumour in store.stream("g1", 1)]
         assert there == [seq for time, seq in came if now - time < 5][-8:]
         assert [rumour.message.seq for rumour in store.young] == [seq for time, seq in came if now - time < 2]
-
-
-@settings(deadline=None)
-@given(st.integers(0, 300))
-def test_bundles_hold_everything_in_order(count: int) -> None:
-    rumours = [Rumour(Message("g1", 1, seq, (), bytes(seq % 7 * 10_000)), seq) for seq in range(1, count + 1)]
-    parts = bundled(rumours)
-    assert [rumour for part in parts for rumour in part] == rumours
-    assert all(len(part) <= BUNDLE_MAX for part in parts)
 
 
 @settings(max_examples=60, deadline=None)

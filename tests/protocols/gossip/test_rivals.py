@@ -97,7 +97,7 @@ def test_pbcast_asks_for_what_it_lacks_and_gets_it() -> None:
 
 
 def test_lpbcast_views_stay_small_and_change() -> None:
-    make = LpbcastOptions(view=5, round=1000.0).build_chance(64, {"topic": range(64)}, random.Random)
+    make = LpbcastOptions(view=5, round=1000.0).build_with_rng(64, {"topic": range(64)}, random.Random)
     member = make(0)
     assert isinstance(member, Lpbcast)
     before = set(member._view["topic"])
@@ -123,10 +123,10 @@ def test_a_full_event_travels_once_and_its_name_for_longer() -> None:
 
 
 def test_mistakes() -> None:
-    process = PbcastOptions().build_chance(4, {"t": [0, 1]}, random.Random)(2)
-    with pytest.raises(UsageError, match="no member"):
+    process = PbcastOptions().build_with_rng(4, {"t": [0, 1]}, random.Random)(2)
+    with pytest.raises(UsageError, match="not a member"):
         process.publish("t", b"")
-    with pytest.raises(UsageError, match="those of the beginning"):
+    with pytest.raises(UsageError, match="do not change"):
         process.subscribe("t")
     with pytest.raises(ProtocolError, match="not of its protocol"):
         process.receive(1, Packet())

@@ -1,11 +1,10 @@
-"""Causal broadcast over trees, one message to a packet: the yardstick for everything that bundles.
+"""Causal broadcast over trees, one message to a packet: the baseline for the protocols that bundle.
 
-Every message travels down a tree (its source's own, or one for all, `overlay.trees`); every node passes it on at once
-and delivers it in causal order through the gate. This is thesis Algorithm 2 without aggregation, and the base of the
-protocols that bundle: they change only how a message is passed on.
+Every message travels down a tree, either its source's own or one for all sources (`overlay.trees`). Every node forwards
+it at once, and delivers it in causal order through the gate. This is thesis Algorithm 2 without aggregation. The
+protocols that bundle are subclasses, and change only how a message is forwarded.
 
-Links are assumed to lose nothing (thesis 4.2); they may reorder. A packet that arrives twice is passed on twice and
-delivered once.
+Links may reorder packets but lose none (thesis 4.2). A packet that arrives twice is forwarded twice and delivered once.
 """
 
 from antecede.core import Frontier, Gate, Message, Packet, Process, ProtocolError, VectorClock, Verdict
@@ -17,7 +16,7 @@ from antecede.protocols.sizes import ByteModel
 
 
 class CausalBroadcast(Process):
-    """Every node delivers every message, after whatever its publisher had delivered before publishing it."""
+    """Every node delivers every message, after all messages that its publisher had delivered before."""
 
     def __init__(self, node: int, trees: Trees, sizes: ByteModel, *, barrier: bool = False) -> None:
         super().__init__(node)
@@ -41,7 +40,7 @@ class CausalBroadcast(Process):
         gate, messages = self._gate, packet.messages
         if len(messages) == 1:
             message = messages[0]
-            if gate.admit(message.source, message.seq, message.deps):  # next in its stream, and nothing waited for it
+            if gate.admit(message.source, message.seq, message.deps):  # next in its stream, and no message waits for it
                 self._pass_on(sender, message, packet, READY)
                 self._clock.observe(message)
                 self.out.deliveries.append(message)
@@ -51,7 +50,7 @@ class CausalBroadcast(Process):
             if verdict is FULL:
                 raise ProtocolError(f"node {self.node} holds {self.held} messages and cannot take {message.id}")
             self._pass_on(sender, message, packet, verdict)
-        # Only now: the messages of one packet are all in, and passed on, before any of them is delivered.
+        # Every message of the packet is offered and forwarded before any of them is delivered.
         delivered = gate.drain()
         observe = self._clock.observe
         for message in delivered:
@@ -71,7 +70,7 @@ class CausalBroadcast(Process):
             self.out.send(hop, packet)
 
     def _pass_on(self, sender: int, message: Message, packet: Bundle, verdict: Verdict) -> None:
-        """Send `message`, which came in `packet`, further down its tree; `verdict` is what the gate said of it."""
+        """Forward `message`, which came in `packet`, down its tree; `verdict` is the gate's answer to it."""
         alone = packet if len(packet.messages) == 1 else Bundle((message,))
         for hop in self._trees.next_hops(self.node, message.source, sender):
             self.out.send(hop, alone)

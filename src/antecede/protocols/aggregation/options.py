@@ -1,4 +1,4 @@
-"""Options of the protocols that send along trees without membership packets of their own."""
+"""Options of causal aggregation and timer bundling."""
 
 from typing import Annotated, Literal
 
@@ -16,13 +16,13 @@ from antecede.protocols.sizes import ByteModel
 
 
 class TreeOptions(ProtocolOptions, frozen=True, kw_only=True):
-    """Over which trees, and how large a packet may become."""
+    """The trees to use, and how large a packet may become."""
 
     #: One tree for each source, or one for all.
     trees: Literal["per-source", "single"] = "per-source"
     #: Root of the single tree.
     root: Annotated[int, Meta(ge=0)] = 0
-    #: Bytes of a packet, at most.
+    #: Bytes of a packet at most.
     mtu: Annotated[int, Meta(ge=64)] = PACKET_BYTES_MAX
 
     @property
@@ -44,9 +44,9 @@ class TreeOptions(ProtocolOptions, frozen=True, kw_only=True):
 class AggregationOptions(TreeOptions, frozen=True, kw_only=True):
     """Causal aggregation broadcast."""
 
-    #: Bundle causally related messages; without, one message to a packet.
+    #: Bundle causally related messages; otherwise one message to a packet.
     aggregate: bool = True
-    #: Stamp immediate predecessors instead of changed clock entries (only without aggregation, which must see further).
+    #: Stamp immediate predecessors instead of changed clock entries. Not with aggregation, which needs indirect ones.
     barrier: bool = False
 
     def build(self, nodes: int) -> MakeProcess:
@@ -63,7 +63,7 @@ class AggregationOptions(TreeOptions, frozen=True, kw_only=True):
 class TimerOptions(TreeOptions, frozen=True, kw_only=True):
     """Timer-based bundling."""
 
-    #: How long a packet waits for company, in units of time.
+    #: How long a packet waits for further messages, in units of time.
     wait: Annotated[float, Meta(gt=0)] = 10.0
 
     def build(self, nodes: int) -> MakeProcess:

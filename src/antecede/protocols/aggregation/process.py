@@ -1,20 +1,22 @@
 """Causal aggregation broadcast (thesis chapter 4, Algorithm 2; ICPP'18): bundling without timers.
 
-A node keeps a message back from a child as long as it knows the child could not deliver it: as long as a predecessor
-is missing here that this very node will have to pass on to that child. When the predecessor comes, they travel in one
-packet. Nothing is lost by the delay; the message would have waited at the child anyway.
+A node keeps a message back from a child while it knows that the child could not deliver it: a predecessor is missing
+here, and this node will forward that predecessor to the child. When the predecessor arrives, both travel in one packet.
+The delay costs nothing, since the message would have waited at the child.
 
-How the printed algorithm is carried out here. CHECKAGG(k, m) rescans everything pending whenever a message m arrives.
-What it finds is exactly what had been waiting, on the edge to k, for the counter `vector_max[m.s]` that m has just
-moved, since whatever was not waiting had been sent before. So an edge is a set of waiters on counters of what was
-*received*, as the delivery gate is a set of waiters on counters of what was *delivered*: one idea, used twice
-(`core.gate.Counters`), at a cost proportional to a message's own clock.
+Printed rule: CHECKAGG(k, m) rescans all pending messages whenever a message m arrives. It finds exactly the messages
+that waited, on the edge to k, for the counter `vector_max[m.s]` that m has just raised; all others were sent before. So
+here an edge is a set of messages that wait on counters of *received* messages, as in the gate messages wait on counters
+of *delivered* ones (`core.gate.Counters`). A message costs time in proportion to its own clock.
+
+Printed rule: Algorithm 2 calls CHECKAGG (lines 19–22) inside the loop that advances `vector_max` → with several
+messages from a source, copies are sent twice → the loop ends first, then each child is checked once.
 
 Clocks are delta-compressed (`core.clocks.VectorClock`) and never decoded. An entry left out of m's clock was in an
-earlier message of the same source; so it is enough that m leaves for a child only after its source's previous message
-has, which had waited for that entry.
+earlier message of the same source. It suffices that m leaves for a child after its source's previous message, which had
+waited for that entry.
 
-Messages keep the order of their arrival inside a packet. Sorted causally, every bundle would split at the next hop.
+Messages keep their order of arrival inside a packet. Sorted causally, every bundle would split at the next hop.
 """
 
 from collections.abc import Sequence
@@ -26,7 +28,7 @@ from antecede.protocols.aggregation.broadcast import CausalBroadcast
 from antecede.protocols.aggregation.packets import Bundle
 from antecede.protocols.sizes import ByteModel
 
-#: A message on an edge: the child it is meant for, its place in the order of arrival, itself.
+#: A message on an edge: (the child it is for, its number in the order of arrival, the message).
 _OnEdge = tuple[int, int, Message]
 
 
@@ -35,11 +37,10 @@ class CausalAggregation(CausalBroadcast):
 
     def __init__(self, node: int, trees: Trees, sizes: ByteModel) -> None:
         super().__init__(node, trees, sizes)
-        # Streams: a source, at the number of its messages received here without a hole (`vector_max`);
-        # and (child, source), at the number of that source's messages passed on to that child. The latter is kept up
-        # to date only while one of them is kept back: nobody else asks.
+        # Two kinds of streams. A source: its messages received here without a hole (`vector_max`). (child, source):
+        # that source's messages forwarded to that child, counted only while some of them are kept back.
         self._edges: Counters[_OnEdge] = Counters()
-        # By source, then child: the numbers of the messages kept back, while there are any.
+        # By source, then child: the sequence numbers of the messages kept back.
         self._kept: dict[int, dict[int, set[int]]] = {}
         self._arrivals = 0
 
@@ -54,7 +55,7 @@ class CausalAggregation(CausalBroadcast):
         received = self._edges.level.get
         missing: Sequence[Dependency] = ()
         after_a_hole = False
-        if verdict is not READY:  # else this node delivered, hence received, all that the message depends on
+        if verdict is not READY:  # if READY, this node delivered, hence received, all that the message depends on
             missing = [entry for entry in message.deps if received(entry[0], 0) < entry[1]]
             after_a_hole = seq > received(source, 0) + 1
         leaving = self._edges.add(source, seq)
@@ -83,9 +84,9 @@ class CausalAggregation(CausalBroadcast):
                 send(hop, alone)
 
     def _send_bundled(self, hops: tuple[int, ...], leaving: list[_OnEdge]) -> None:
-        """Send what may leave for `hops`, and what waited only for that: a bundle each, more when it gets too big."""
+        """Send the messages that may leave for `hops`, and those that waited only for them, bundled by hop."""
         by_hop: dict[int, list[tuple[int, Message]]] = {}
-        for hop, arrival, message in leaving:  # grows while we walk it
+        for hop, arrival, message in leaving:  # grows during the loop
             by_hop.setdefault(hop, []).append((arrival, message))
             kept = self._kept.get(message.source)
             if kept and hop in kept:

@@ -1,9 +1,9 @@
-"""Bundling with timers over VCube trees (thesis 3.4.5, Rodrigues et al. 2018): the rival of causal aggregation.
+"""Bundling with timers over VCube trees (thesis 3.4.5, Rodrigues et al. 2018), to compare with causal aggregation.
 
-Each child has a buffer. The first message put into it starts a timer; the buffer leaves when the timer goes off or
-when the next message would not fit. Any messages can share a packet, related or not, at the price of a delay that has
-to be tuned to the load. Delivery is causal, through the same gate, so that the two differ in bundling only; the
-acknowledgement wave of the original is left out, since links here lose nothing (thesis 4.2).
+Each child has a buffer. The first message in a buffer starts a timer; the buffer is sent when the timer expires, or
+when the next message would not fit. Unrelated messages can share a packet, at the price of a delay that must be tuned
+to the load. Delivery goes through the same gate as in causal aggregation, so the two differ in bundling only. The
+original's acknowledgement wave is left out, since links here lose nothing (thesis 4.2).
 """
 
 from collections.abc import Hashable
@@ -22,13 +22,13 @@ class _BufferTimer(NamedTuple):
 
 
 class TimerBundling(CausalBroadcast):
-    """`CausalBroadcast` whose packets wait up to `wait_us` for company."""
+    """`CausalBroadcast` whose packets wait up to `wait_us` for further messages."""
 
     def __init__(self, node: int, trees: Trees, sizes: ByteModel, *, wait_us: int) -> None:
         super().__init__(node, trees, sizes)
         self._wait_us = wait_us
         self._buffers: dict[int, list[Message]] = {}
-        # Counts the buffers begun for each child: a timer of a buffer that has left is stale.
+        # By child: how many buffers were begun. The timer of a buffer that has been sent is stale.
         self._begun: dict[int, int] = {}
 
     def wake(self, timer: Hashable) -> None:

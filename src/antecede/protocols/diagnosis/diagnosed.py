@@ -1,4 +1,4 @@
-"""A protocol with VCube's diagnosis below it, as one process."""
+"""Runs a protocol together with VCube's diagnosis, as one process."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
@@ -9,7 +9,7 @@ from antecede.protocols.diagnosis.records import Life
 
 
 class Diagnosed(Process):
-    """A protocol with its failure detector: one process to the driver, which the protocol inside does not notice."""
+    """A protocol with its failure detector, as one process. The protocol does not notice the detector."""
 
     reports_membership = True
 
@@ -17,7 +17,7 @@ class Diagnosed(Process):
         super().__init__(process.node)
         self.inner = process
         self.diagnosis = make_diagnosis(self._changed)
-        # One outbox: what both want done is done in the order they asked. The protocol's: its parts may hold on to it.
+        # Both share the protocol's outbox, which its parts may hold, so outputs keep the order they were written in.
         self.out = self.diagnosis.out = process.out
 
     def publish(self, topic: str, payload: bytes) -> Message | None:
@@ -61,7 +61,7 @@ class Diagnosed(Process):
             self.inner.restore(others)
 
     def peer_down(self, node: int) -> None:
-        """Told from outside, beside what the diagnosis finds."""
+        """Report a suspicion from outside, beside those of the diagnosis."""
         self.inner.peer_down(node)
 
     def peer_up(self, node: int) -> None:

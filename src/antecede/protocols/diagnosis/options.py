@@ -13,9 +13,9 @@ from antecede.protocols.options import TICKS, Founders, GroupOptions, MakeProces
 class DiagnosisOptions(GroupOptions, frozen=True, kw_only=True):
     """VCube's diagnosis alone."""
 
-    #: How many rounds; 0: without end.
+    #: How many rounds; 0: no end.
     rounds: Annotated[int, Meta(ge=0)] = 20
-    #: A round, in units of time; a test waits up to 0.4 of it for its answer.
+    #: A round, in units of time. A test waits up to 0.4 of it for its answer.
     round: Annotated[float, Meta(gt=0)] = 1000.0
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
@@ -24,13 +24,13 @@ class DiagnosisOptions(GroupOptions, frozen=True, kw_only=True):
 
 
 def diagnosed(make: MakeProcess, nodes: int, rounds: int, round_: float) -> MakeProcess:
-    """Processes that are told by a diagnosis beneath them who is down."""
+    """Processes with a diagnosis that tells them which nodes are down."""
     diagnose = _diagnosis(nodes, rounds, round_)
     return lambda node: Diagnosed(make(node), diagnose(node))
 
 
 def _diagnosis(nodes: int, rounds: int, round_: float) -> Callable[[int], Callable[[Tell | None], Diagnosis]]:
-    """By node, by listener: its diagnosis."""
+    """By node, then by listener: the diagnosis."""
     interval_us, timeout_us = round(round_ * TICKS), round(0.4 * round_ * TICKS)
     return lambda node: (
         lambda tell: Diagnosis(node, nodes, interval_us=interval_us, timeout_us=timeout_us, rounds=rounds, tell=tell)

@@ -4,7 +4,7 @@ from antecede.core import Packet
 
 
 class Probe(Packet, frozen=True, gc=False, tag="diagnosis.probe"):
-    """Are you there? And what is new since your answer number `since`, of your life `life`?"""
+    """A test: asks for an answer, and for the news since version `since` of the receiver's incarnation `life`."""
 
     number: int
     life: int
@@ -12,7 +12,7 @@ class Probe(Packet, frozen=True, gc=False, tag="diagnosis.probe"):
 
 
 class Reply(Packet, frozen=True, gc=False, tag="diagnosis.reply"):
-    """Yes; and the counters that changed since."""
+    """The answer to test `number`, with the counters that changed since."""
 
     number: int
     life: int

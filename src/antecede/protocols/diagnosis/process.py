@@ -1,18 +1,19 @@
-"""VCube's own diagnosis: who is up, found with log₂N tests a node and round (thesis 2.4; Duarte et al. 2014).
+"""VCube's diagnosis: a failure detector with log₂N tests for each node and round (thesis 2.4; Duarte et al. 2014).
 
-The rule. j is tested, for each of its clusters s, by the first node of c(j, s) that is up: at most log₂N testers a
-node, N·log₂N tests a round. A tester that gets an answer in time also gets the other's news; one that gets none takes
-j for down. So news travels one test a round: log₂N rounds on average until everybody knows, log₂²N at worst after the
-last failure, when the testers themselves have failed one behind the other. (The thesis says "j is the first of
-c(i, s)", and that every node is tested once. By that rule nobody would test a node that is down, nor see it come back;
-we keep the original one.)
+For each cluster s of node j, the first node of c(j, s) that is up tests j: at most log₂N testers for a node, N·log₂N
+tests in a round. A tester that gets an answer in time also gets the tested node's news; otherwise it suspects j. News
+travels one test each round: log₂N rounds on average until every node knows. The worst case after the last failure is
+log₂²N rounds, when the testers themselves have failed one after the other.
 
-What is known of a node is a counter that only rises: even when it is up, odd when it is down. The higher counter is the
-newer news, so merging is taking the maximum, whatever the order of arrival. A suspicion can be wrong. Whoever hears
-from a node it takes for down raises the counter again, and a node that learns of its own failure refutes it. A counter
-that rose by two at once says that a node went down and came back meanwhile; both is told.
+Printed rule (thesis): i tests j where "j is the first of c(i, s)", and every node is tested once → no node tests a
+failed node, or sees it recover → the rule above, which is the original's (Duarte et al.).
 
-Answers carry only what changed since the tester last asked: usually nothing. State is one number a node.
+For each node there is a counter that only rises: even while the node is up, odd while it is suspected. A higher counter
+is newer, so merging takes the maximum, whatever the order of arrival. A suspicion may be wrong: a node that hears from
+a suspected node raises its counter again, and a node that learns of its own suspicion refutes it. A counter that rose
+by two means that a node failed and recovered in between; both are reported.
+
+Answers carry only what changed since the tester last asked, usually nothing. The state is one number for each node.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -24,7 +25,7 @@ from antecede.overlay.members import block_of
 from antecede.protocols.diagnosis.packets import Probe, Reply
 from antecede.protocols.diagnosis.records import Life
 
-#: Told of every change of mind: (node, is it up?).
+#: Called with every change: (node, is it up?).
 Tell: TypeAlias = Callable[[int, bool], None]
 
 _HEADER_BYTES = 20
@@ -40,36 +41,36 @@ class _Timeout(NamedTuple):
     number: int
 
 
-#: By which a process above tells the timers of the diagnosis from its own.
+#: The types of the diagnosis' timers, by which a process above tells them from its own.
 TIMERS: Final = (_Round, _Timeout)
 
 
 class Diagnosis(Process):
-    """One node's part. Publishes nothing; `tell` hears what it finds out."""
+    """One node's part of the diagnosis. It publishes nothing, and calls `tell` with what it finds out."""
 
     def __init__(
         self, node: int, nodes: int, *, interval_us: int, timeout_us: int, rounds: int = 0, tell: Tell | None = None
     ) -> None:
-        """A round every `interval_us`; `rounds` of them, or for ever with 0."""
+        """Start a round every `interval_us`; `rounds` of them, or without end if 0."""
         super().__init__(node)
         if not 0 <= node < nodes <= 1 << CUBE_DIMENSION_MAX:
             raise UsageError("node", node, f"is not one of {nodes} nodes", f"choose 0 … {nodes - 1}")
         if not 0 < timeout_us < interval_us:
-            raise UsageError("timeout_us", timeout_us, "a test must end within its round", f"choose 1 … {interval_us}")
+            raise UsageError("timeout_us", timeout_us, "must be shorter than a round", f"choose 1 … {interval_us - 1}")
         self._nodes = nodes
         self._dimension = (nodes - 1).bit_length()
         self._interval_us = interval_us
         self._timeout_us = timeout_us
         self._rounds = rounds
         self._tell = tell
-        #: By node: even when it is up.
+        #: By node: even while it is up.
         self._counter = [0] * nodes
         #: The nodes taken for up, as bits.
         self._up = (1 << nodes) - 1
-        #: How often something changed, and by node: when it last did.
+        #: How many changes there were; and by node: the number of its last change.
         self._version = 0
         self._changed: dict[int, int] = {}
-        #: By tested node: the life and version of its last answer; and the number of the test under way.
+        #: By tested node: incarnation and version of its last answer; and the number of the test under way.
         self._heard: dict[int, tuple[int, int]] = {}
         self._open: dict[int, int] = {}
         self._tests = 0
@@ -82,16 +83,16 @@ class Diagnosis(Process):
 
     @property
     def down(self) -> frozenset[int]:
-        """The nodes taken for down."""
+        """The suspected nodes."""
         return frozenset(node for node in range(self._nodes) if not self.is_up(node))
 
     def hear(self, node: int) -> None:
-        """Something came from `node`: it is up."""
+        """A packet came from `node`, so it is up."""
         if self._counter[node] % 2:
             self._set(node, self._counter[node] + 1)
 
     def tested(self) -> tuple[int, ...]:
-        """Whom this node tests in the next round, as far as it knows: cluster by cluster."""
+        """The nodes that this node will test in the next round, cluster by cluster."""
         if self._plan is None:
             self._plan = tuple(
                 [
@@ -129,7 +130,7 @@ class Diagnosis(Process):
                 del self._open[sender]
             for node, counter in packet.news:
                 self._learn(node, counter)
-            # The answerer's own counter is part of its news, so `life` changes only together with it.
+            # The sender's own counter is part of its news, so `life` changes only together with it.
             self._heard[sender] = (packet.life, packet.version)
         else:
             raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, expected a test")
@@ -143,7 +144,7 @@ class Diagnosis(Process):
                 self._set(timer.node, self._counter[timer.node] + 1)
 
     def publish(self, topic: str, payload: bytes) -> Message:
-        raise UsageError("topic", topic, "diagnosis carries no messages", "put it under a protocol with `Diagnosed`")
+        raise UsageError("topic", topic, "diagnosis carries no messages", "wrap a protocol in `Diagnosed` instead")
 
     def size(self, packet: Packet) -> int:
         news = len(packet.news) if isinstance(packet, Reply) else 0
@@ -168,7 +169,7 @@ class Diagnosis(Process):
             raise ProtocolError(f"node {self.node} got news of node {node}, there are {self._nodes}")
         if counter > self._counter[node]:
             if node == self.node and counter % 2:
-                counter += 1  # they take me for down: I am not
+                counter += 1  # this node is suspected, wrongly: refute it
             self._set(node, counter)
 
     def _set(self, node: int, counter: int) -> None:
@@ -186,9 +187,9 @@ class Diagnosis(Process):
                 self._tell(node, True)
 
     def _nearest_to(self, width: int) -> Iterator[int]:
-        """The numbers that agree with this node above the lowest `width` bits and whose nearest live node it is.
+        """The numbers that agree with this node above the lowest `width` bits and have it as nearest live node.
 
-        At each bit such a number either agrees with this node, or differs where nobody is up on the other side.
+        At each bit such a number agrees with this node, or differs where no node is up on the other side.
         """
         reached = [0]
         for bit in range(width):

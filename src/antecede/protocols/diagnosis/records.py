@@ -1,9 +1,9 @@
-"""The record a node of the diagnosis keeps across a crash."""
+"""The kept record of the diagnosis."""
 
 import msgspec
 
 
 class Life(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="diagnosis.life"):
-    """Kept across crashes: the counter of this life, so that the next one is higher."""
+    """The counter of this incarnation, so that the next one is higher."""
 
     counter: int

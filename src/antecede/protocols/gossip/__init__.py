@@ -1,18 +1,17 @@
-"""Gossip publish/subscribe with short lists of predecessors (Kim & Ahn), both versions.
+"""Gossip publish/subscribe with short lists of predecessors, both versions (Kim & Ahn 2.2 and 2.3).
 
-    groups       a message to several groups, and what covers what
-    packets      what is said; `sizes` what it weighs; `records` what survives a crash
-    views        partial views that evolve
-    store        messages to push and to give to those who ask; what is stale goes
-    order        the gate over overlapping groups, and when to give up
-    broker       rounds, push, digests, pull; `edge` is its side of subscribers, `entrance` of groups that come later
-    subscriber   home broker, pull, moving
-    rounds       what gossip-rounds does otherwise: group vectors, one colour a broker, epochs (`plan`);
-                 `round_reader` is a subscriber's order by them
-    options      who is broker, who subscribes where; how many, how often, how long
+    groups        messages to several groups at once
+    packets, sizes, records
+    views         partial views of the brokers, mixed with every packet
+    store         messages to push, and to give to those that ask
+    order         causal order over overlapping groups, and when to give up
+    broker        rounds, push, digests, pull; its parts are `subscriber_sessions` and `group_join`
+    subscriber    home broker, pull, moving to another broker
+    rounds        gossip-rounds: group vectors, one colour for each broker, epochs (`plan`, `round_reader`)
+    options       which nodes are brokers, which subscribe where; `config` in rounds
 
-What is wrong with the printed rules is in docs/papers.md; each file says what it does
-instead, and tests/protocols/gossip puts each error back.
+docs/papers.md lists what is wrong with the printed rules. Each file says what it does instead, and
+tests/protocols/gossip puts each error back.
 """
 
 from antecede.protocols.gossip.broker import Broker

@@ -1,12 +1,12 @@
 """A broker: gossips messages with the other brokers of its groups, orders them, and serves its subscribers.
 
-Rounds are timers of its own. In each it pushes its young messages to `fanout` brokers drawn from its view of their
-groups, and every few rounds it compares notes with one of them (`Digest`), which pushes in the one direction and pulls
-in the other: push for speed, pull for certainty. What it gets it stores and passes on at once, in any order; what has
-had its turn (`order`) goes to its application and to its subscribers (`edge`).
+A timer starts its rounds. In each round the broker pushes its young messages to `fanout` brokers drawn from its view of
+their groups. Every few rounds it exchanges a `Digest` with one of them, after which each sends what the other lacks.
+Push is fast; digests and pulls make delivery certain. The broker stores and forwards a message as soon as it arrives;
+once the message is in order (`order`), it goes to the application and to the subscribers (`subscriber_sessions`).
 
-**Rest.** A broker without news for `rest` rounds stops its rounds until something comes. A simulation thus ends, and a
-live node (`rest` 0) never does.
+A broker without news for `rest` rounds stops its rounds until a packet comes, so that a simulation ends. A live node
+(`rest` 0) never stops.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -16,6 +16,7 @@ from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageI
 from antecede.core.clocks import DomainClock
 from antecede.core.domain_order import StreamName
 from antecede.core.rng import Rng
+from antecede.protocols.bundling import in_packets
 from antecede.protocols.gossip import records
 from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.group_join import GroupJoin
@@ -42,12 +43,12 @@ from antecede.protocols.gossip.subscriber_sessions import SubscriberSessions
 from antecede.protocols.gossip.views import Views
 
 _ROUND: Final = "round"
-#: Entries of its view a broker tells with each packet, itself not counted.
+#: How many entries of its view a broker adds to a packet, beside its own.
 _PIECE: Final = 2
 
 
 class Broker(Process):
-    """A broker of gossip-context. What gossip-rounds does otherwise is in `rounds`."""
+    """A broker of gossip-context. `rounds` has the differences of gossip-rounds."""
 
     reports_membership: ClassVar[bool] = True
 
@@ -55,38 +56,38 @@ class Broker(Process):
         self,
         node: int,
         brokers: int,
-        habits: GossipConfig,
-        chance: Rng,
+        config: GossipConfig,
+        rng: Rng,
         clock: DomainClock,
         *,
         takes: Iterable[str] = (),
         peers: Iterable[Peer] = (),
         subscribers: Mapping[int, frozenset[str]] | None = None,
-        edge: type[SubscriberSessions] = SubscriberSessions,
+        sessions: type[SubscriberSessions] = SubscriberSessions,
     ) -> None:
-        """`takes`: the groups of its application. `peers`: whom it may know of. `subscribers`: its first ones."""
+        """`takes`: groups of its application. `peers`: brokers it may know. `subscribers`: its first subscribers."""
         super().__init__(node)
         self.brokers = brokers
-        self.habits = habits
-        self.chance = chance
+        self.config = config
+        self.rng = rng
         self.takes_groups = set(takes)
-        self.edge = edge(self, subscribers or {})
-        #: Groups it relays; of some it may not know yet where they begin.
+        self.sessions = sessions(self, subscribers or {})
+        #: Groups it relays. Of some it may not know yet where they begin.
         self.relays = self.takes_groups.union(*(subscribers or {}).values())
-        self.entrance = GroupJoin(self)
-        self.views = Views(node, habits.view, chance)
+        self.group_join = GroupJoin(self)
+        self.views = Views(node, config.view, rng)
         self.views.learn(peers, self.relays)
-        self.store = Store(young=habits.young, retain=habits.retain, capacity=habits.store_max)
+        self.store = Store(young=config.young, retain=config.retain, capacity=config.store_max)
         self.clock = clock
-        self.order = Order(self.relays_topic, held_max=habits.held_max, clock=clock)
-        #: Lamport's clock, and by stream the clock of what was last delivered.
+        self.order = Order(self.relays_topic, held_max=config.held_max, clock=clock)
+        #: The Lamport clock; and by stream, the clock of the last message delivered.
         self.time = 0
         self.times: dict[StreamName, int] = {}
         self.round = 0
         self._sizes = Sizes()
         self._version = 0
         self._seq: dict[str, int] = {}
-        # By stream: how far somebody else is, as he said.
+        # By stream: how far another broker said that it is.
         self._heard: dict[StreamName, int] = {}
         self._asked_for: set[str] = set()
         self._news = 0
@@ -104,13 +105,13 @@ class Broker(Process):
         return self._publish(topic, payload)
 
     def may_publish(self) -> list[str]:
-        """Groups it may address, one or several at a time."""
-        return sorted(self.relays.difference(self.entrance.joining))
+        """The groups to which it may publish, one or several at a time."""
+        return sorted(self.relays.difference(self.group_join.joining))
 
     def subscribe(self, topic: str) -> None:
         if topic in self.takes_groups or topic in self._asked_for:
             return
-        if topic in self.relays and topic not in self.entrance.joining:
+        if topic in self.relays and topic not in self.group_join.joining:
             self._takes(topic)
         else:
             self._asked_for.add(topic)
@@ -125,11 +126,11 @@ class Broker(Process):
 
     def _check_topic(self, topic: str) -> None:
         groups = groups_of(topic)
-        if not groups <= self.relays or not groups.isdisjoint(self.entrance.joining):
+        if not groups <= self.relays or not groups.isdisjoint(self.group_join.joining):
             raise UsageError("topic", topic, f"broker {self.node} is not in all of its groups", "subscribe first")
 
     def _publish(self, topic: str, payload: bytes, *, later: bool = False) -> Message:
-        """`later` than it was asked for."""
+        """Stamp and send a message; `later`: it had to wait, so its stamping is reported."""
         seq = self._seq.get(topic, 0) + 1
         self._seq[topic] = seq
         deps, across = self.clock.stamp(topic, seq)
@@ -142,7 +143,7 @@ class Broker(Process):
         if later:
             self.out.published(message)
         self.out.deliver(message)
-        self.edge.announce([rumour])
+        self.sessions.announce([rumour])
         self.wake_up()
         return message
 
@@ -160,17 +161,17 @@ class Broker(Process):
                 self._compare(sender, packet)
             case Pull():
                 if packet.groups:
-                    self.edge.pulled(sender, packet)
+                    self.sessions.pulled(sender, packet)
                 else:
                     self._send_rumours(sender, self._wanted(packet.wants))
             case Ask():
-                self.entrance.asked(sender, packet)
+                self.group_join.asked(sender, packet)
             case Floor():
-                self.entrance.answered(packet)
+                self.group_join.answered(packet)
             case Attach():
-                self.edge.attach(sender, packet)
+                self.sessions.attach(sender, packet)
             case Detach():
-                self.edge.detach(sender, packet)
+                self.sessions.detach(sender, packet)
             case _:
                 raise ProtocolError(f"broker {self.node} got a {packet.kind} from {sender}, which is not for brokers")
 
@@ -197,7 +198,7 @@ class Broker(Process):
         return message.seq <= self.order.reached(stream) or self.order.holds(message.id)
 
     def deliver(self, rumours: list[Rumour]) -> None:
-        """These have had their turn."""
+        """Give messages that are in order to the application and the subscribers."""
         if not rumours:
             return
         for rumour in rumours:
@@ -206,83 +207,83 @@ class Broker(Process):
             self.keep(records.Delivered(rumour))
             if not self.takes_groups.isdisjoint(groups_of(message.topic)):
                 self.out.deliver(message)
-        self.edge.announce(rumours)
-        self.entrance.delivered()
+        self.sessions.announce(rumours)
+        self.group_join.delivered()
 
     def _note(self, rumour: Rumour) -> None:
-        """It is part of this broker's past from now on."""
+        """Count a message as part of this broker's past."""
         self.time = max(self.time, rumour.clock)
         self.times[rumour.message.topic, rumour.message.source] = rumour.clock
 
     # -- rounds -------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        if self.order.levels():  # it was here before: so that others know it again
+        if self.order.levels():  # it was here before a crash: make itself known again
             for broker in range(self.brokers):
                 if broker != self.node and broker not in self.views.down:
                     self.out.send(broker, Spread((), (self.peer,)))
             self.wake_up()
-        if not self.habits.rest:
+        if not self.config.rest:
             self.wake_up()
 
     def wake_up(self) -> None:
-        """There is news: rounds go on."""
+        """There is news: continue the rounds."""
         self._news = self.round
         self._arm()
 
     def _arm(self) -> None:
         if not self._armed:
             self._armed = True
-            self.out.wake_after(self.habits.round_us, _ROUND)
+            self.out.wake_after(self.config.round_us, _ROUND)
 
     def wake(self, timer: Hashable) -> None:
         if timer != _ROUND:
             return
         self._armed = False
         self.round += 1
-        habits = self.habits
+        config = self.config
         self._begin_round()
         self.store.expire(self.round)
         self._push()
-        if self.entrance.joining:
-            self.entrance.ask()
-        if habits.pull:
+        if self.group_join.joining:
+            self.group_join.ask()
+        if config.pull:
             self._pull()
-            if self.round % habits.compare == 0:
+            if self.round % config.compare == 0:
                 self._send_digest()
-                self.edge.compare()
-            if self.round % (2 * habits.compare) == 0:
+                self.sessions.compare()
+            if self.round % (2 * config.compare) == 0:
                 self._greet()
         floor = self.order.clock_floor
-        passed = self.order.give_up(self.round - habits.patience, self.round)
+        passed = self.order.give_up(self.round - config.patience, self.round)
         if self.order.clock_floor > floor:
             self.keep(records.GaveUp(self.order.clock_floor))
         self.deliver(passed)
-        if not habits.rest or self.entrance.joining or self.order.held or self.round - self._news < habits.rest:
+        if not config.rest or self.group_join.joining or self.order.held or self.round - self._news < config.rest:
             self._arm()
 
     def _begin_round(self) -> None:
-        """For versions in which rounds mean more."""
+        """For gossip-rounds."""
 
     def _push(self) -> None:
-        """Young messages to a few brokers drawn anew for each topic, one packet for each of them."""
+        """Push young messages, to brokers drawn anew for each topic, in one packet for each broker."""
         by_topic: dict[str, list[Rumour]] = {}
         for rumour in self.store.young:
             by_topic.setdefault(rumour.message.topic, []).append(rumour)
         by_target: dict[int, list[Rumour]] = {}
         for topic, rumours in by_topic.items():
-            for target in self.views.targets(groups_of(topic), self.habits.fanout):
+            for target in self.views.targets(groups_of(topic), self.config.fanout):
                 by_target.setdefault(target, []).extend(rumours)
         for target, rumours in by_target.items():
             self._send_rumours(target, rumours)
 
     def _send_rumours(self, to: int, rumours: list[Rumour]) -> None:
-        peers = self._piece() if self.round % self.habits.compare == 0 else ()  # views need not be mixed so often
-        for part in bundled(rumours):
+        peers = self._piece() if self.round % self.config.compare == 0 else ()  # views need not be mixed so often
+        for part in in_packets(rumours, BUNDLE_BYTES, _payload_bytes, count_max=BUNDLE_MAX):
             self.out.send(to, Spread(part, peers))
 
     def _pull(self) -> None:
-        """Ask somebody for what is missing, each stream of somebody drawn anew."""
+        """Pull missing messages, each stream from a broker drawn at random."""
         wanted = dict(self._heard)
         for stream, upto in self.order.missing().items():
             wanted[stream] = max(upto, wanted.get(stream, 0))
@@ -301,15 +302,18 @@ class Broker(Process):
         found: list[Rumour] = []
         for topic, source, after, upto in wants:
             found += [rumour for rumour in self.store.stream(topic, source) if after < rumour.message.seq <= upto]
-        return found[: self.habits.burst]
+        return found[: self.config.burst]
 
     def _send_digest(self) -> None:
         for target in self.views.targets(self.relays, 1):
             self.out.send(target, Digest(self._levels_for(self.views.groups(target)), self._piece()))
 
     def _greet(self) -> None:
-        """One broker after the other, known or not: small views may fall apart into circles that know only each other,
-        or leave somebody out, and what such a circle has would never come to the others."""
+        """Send this broker's entry to the other brokers in turn, known or not.
+
+        Small views may split into circles of brokers that know only each other, or leave a broker out. Messages of
+        such a circle would never reach the others.
+        """
         if self.brokers > 1:
             self._greetings = self._greetings % (self.brokers - 1) + 1
             other = (self.node + self._greetings) % self.brokers
@@ -317,7 +321,7 @@ class Broker(Process):
                 self.out.send(other, Spread((), (self.peer,)))
 
     def _greeted(self, sender: int, packet: Spread) -> None:
-        """Who was not in our view compares notes with us before others take its place there."""
+        """Answer a broker that is not in the view with a digest, before others take its entry there."""
         groups = frozenset(next((peer.groups for peer in packet.peers if peer.node == sender), ()))
         if not self.relays.isdisjoint(groups) and not self.views.groups(sender) and sender not in self.views.down:
             self.out.send(sender, Digest(self._levels_for(groups), (self.peer,)))
@@ -332,7 +336,7 @@ class Broker(Process):
         )
 
     def _compare(self, sender: int, packet: Digest) -> None:
-        """The sender gets what it lacks; what we lack we ask for in the next round."""
+        """Send the sender what it lacks; what this broker lacks is pulled in the next round."""
         theirs = {(topic, source): reached for topic, source, reached in packet.levels}
         for stream, reached in theirs.items():
             if reached > self.order.reached(stream) and self.relays_topic(stream[0]):
@@ -360,18 +364,18 @@ class Broker(Process):
         self.views.learn(peers, self.relays)
 
     def relay(self, groups: Iterable[str]) -> None:
-        """Begin to relay `groups`, if that is not done already."""
+        """Begin to relay `groups` that are not relayed yet."""
         new = sorted({*groups} - self.relays)
         if new:
             self._version += 1
             self.relays.update(new)
-            self.entrance.open(new)
+            self.group_join.open(new)
             self.deliver(self.order.changed(again=True))
-            self.entrance.ask()
+            self.group_join.ask()
             self.wake_up()
 
     def begun(self, group: str, floors: tuple[Level, ...], before: tuple[Level, ...]) -> None:
-        """It is known where `group` begins for us (`entrance`)."""
+        """It is known where `group` begins for this broker (`group_join`)."""
         takes = group in self._asked_for
         self.keep(records.Began(group, takes, floors, before))
         if takes:
@@ -380,12 +384,12 @@ class Broker(Process):
         self.wake_up()
 
     def resign(self) -> None:
-        """What precedes something delivered here may never be found."""
+        """Go on though predecessors of messages delivered here may never be found."""
         self.order.resign(self.time)
         self.keep(records.GaveUp(self.time))
 
     def note_floor(self, topic: str, source: int, seq: int, time: int) -> None:
-        """What this broker begins behind, and the clock it had."""
+        """This broker begins after message `seq` of this stream, which had this clock."""
         self.times[topic, source] = max(time, self.times.get((topic, source), 0))
 
     def _takes(self, group: str, *, kept: bool = False) -> None:
@@ -395,23 +399,23 @@ class Broker(Process):
             self.keep(records.Began(group, True))
         self.out.joined(group)
 
-    # -- who is up ----------------------------------------------------------------------------------------------------
+    # -- suspicions ---------------------------------------------------------------------------------------------------
 
     def peer_down(self, node: int) -> None:
         self.views.forget(node)
-        self.edge.gone(node)
-        self.entrance.nobody_left()
+        self.sessions.gone(node)
+        self.group_join.nobody_left()
 
     def peer_up(self, node: int) -> None:
         self.views.trust(node, self.relays)
         if node < self.brokers and self.relays:
-            self.out.send(node, Spread((), self._piece()))  # so that it knows us
+            self.out.send(node, Spread((), self._piece()))  # so that it knows this broker
             self.wake_up()
 
     # -- across a crash -----------------------------------------------------------------------------------------------
 
     def keep(self, record: records.Kept) -> None:
-        if self.habits.durable:
+        if self.config.durable:
             self.out.keep(record)
 
     def restore(self, records_kept: Iterable[object]) -> None:
@@ -424,7 +428,7 @@ class Broker(Process):
                     if record.takes:
                         self.takes_groups.add(record.group)
                     self.order.floors(record.floors)
-                    self.entrance.begin_after(record.group, record.before)
+                    self.group_join.begin_after(record.group, record.before)
                 case records.Ended():
                     self.takes_groups.discard(record.group)
                 case records.GaveUp():
@@ -432,7 +436,7 @@ class Broker(Process):
                 case records.Reached():
                     self._restore_summary(record)
         self._version = len(self.relays)
-        self.entrance.delivered()
+        self.group_join.delivered()
 
     def _replay(self, rumour: Rumour) -> None:
         message = rumour.message
@@ -450,7 +454,7 @@ class Broker(Process):
                 self._seq[topic] = max(seq, self._seq.get(topic, 0))
         self.clock.merge(record.frontier)
 
-    # -- for those who look on ----------------------------------------------------------------------------------------
+    # -- questions ----------------------------------------------------------------------------------------------------
 
     @property
     def held(self) -> int:
@@ -473,21 +477,8 @@ class Broker(Process):
         return self.order.holding()
 
     def unfinished(self) -> list[str]:
-        return [f"does not know where {group} begins" for group in self.entrance.joining]
+        return [f"does not know where {group} begins" for group in self.group_join.joining]
 
 
-def bundled(rumours: list[Rumour]) -> list[tuple[Rumour, ...]]:
-    """As many to a packet as it may hold."""
-    parts: list[tuple[Rumour, ...]] = []
-    filling: list[Rumour] = []
-    size = 0
-    for rumour in rumours:
-        weight = len(rumour.message.payload)
-        if filling and (len(filling) == BUNDLE_MAX or size + weight > BUNDLE_BYTES):
-            parts.append(tuple(filling))
-            filling, size = [], 0
-        filling.append(rumour)
-        size += weight
-    if filling:
-        parts.append(tuple(filling))
-    return parts
+def _payload_bytes(rumour: Rumour) -> int:
+    return len(rumour.message.payload)

@@ -1,31 +1,31 @@
-"""How brokers and subscribers go about it: what options come down to (`options`)."""
+"""The settings of brokers and subscribers, as `options` computes them."""
 
 import msgspec
 
 
 class GossipConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How brokers and subscribers go about it. Counts are rounds, unless they say otherwise."""
+    """Settings of brokers and subscribers. Counts are in rounds unless they say otherwise."""
 
     round_us: int
-    #: Brokers a message is pushed to in each round while it is young.
+    #: How many brokers a young message is pushed to in each round.
     fanout: int = 3
-    #: Places of a view, for each group.
+    #: Size of a broker's view, for each group.
     view: int = 8
     young: int
-    #: How long a message can be asked for; 0: as long as there is room.
+    #: How long a message can be pulled; 0: as long as there is room.
     retain: int
-    #: How long something is waited for before it is given up.
+    #: How long a node waits for a missing message before it gives up.
     patience: int
     #: After how many rounds without news a broker stops its rounds; 0: never.
     rest: int
-    #: Every so many rounds notes are compared.
+    #: Every so many rounds a broker exchanges digests.
     compare: int = 3
-    #: Is what is missing asked for?
+    #: Are missing messages pulled?
     pull: bool = True
-    #: Messages a broker has at hand, and messages anybody holds back.
+    #: How many messages a broker stores, and how many a node may hold.
     store_max: int = 65_536
     held_max: int = 65_536
-    #: Messages sent in answer to one question.
+    #: How many messages are sent in answer to one request.
     burst: int = 256
-    #: Is what must survive a crash kept?
+    #: Are the records kept that must survive a crash?
     durable: bool = False

@@ -1,8 +1,8 @@
-"""What pbcast and lpbcast have in common: messages that spread in rounds, and are asked for by name.
+"""The base of pbcast and lpbcast: messages spread in rounds, and are asked for by name.
 
-Kim & Ahn compare their protocols with both ([4], [6]). Here they run as their papers have them, on the same links and
-rounds: whoever has a message tells of it for a few rounds, whoever hears of one it lacks asks the teller for it once,
-and again when it hears of it again. Membership is that of the beginning.
+Kim & Ahn compare their protocols with both ([2] and [4]; the text swaps the numbers). Here they run as in their own
+papers, on the same links and rounds. A node that has a message tells others of it for a few rounds. A node that hears
+of a message it lacks asks the teller for it, and again when it hears of it again. Membership is fixed.
 """
 
 from abc import abstractmethod
@@ -19,7 +19,7 @@ from antecede.core.numbers import NumberSet
 from antecede.core.rng import Rng
 from antecede.protocols.gossip.packets import BUNDLE_MAX, ENTRIES_MAX
 
-#: A message by name.
+#: The name of a message.
 Name: TypeAlias = tuple[Topic, Source, Seq]
 Names: TypeAlias = Annotated[tuple[Name, ...], Meta(max_length=ENTRIES_MAX)]
 Messages: TypeAlias = Annotated[tuple[Message, ...], Meta(max_length=BUNDLE_MAX)]
@@ -28,13 +28,13 @@ _ROUND: Final = "round"
 
 
 class Solicit(Packet, frozen=True, gc=False, tag="epidemic.solicit"):
-    """Send me these: you told me of them."""
+    """Asks for messages that the receiver told of."""
 
     names: Names
 
 
 class Reply(Packet, frozen=True, gc=False, tag="epidemic.reply"):
-    """What was asked for, as far as it is still there."""
+    """The messages asked for, as far as they are still stored."""
 
     bundle: Messages
 
@@ -44,18 +44,18 @@ class Reply(Packet, frozen=True, gc=False, tag="epidemic.reply"):
 
 
 class Rounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How they go about it."""
+    """The settings of a member."""
 
     round_us: int
     fanout: int
-    #: Rounds a message is told of, and can be asked for.
+    #: Rounds for which a message is told, and can be asked for.
     young: int
-    #: Messages at hand, at most.
+    #: How many messages are stored at most.
     store_max: int
 
 
 class Sizes(msgspec.Struct, frozen=True):
-    """Bytes, counted as for the other protocols of this package."""
+    """The byte model, counted as for the other protocols of this package."""
 
     header: int = 20
     node: int = 2
@@ -68,17 +68,17 @@ class Sizes(msgspec.Struct, frozen=True):
 
 
 class Epidemic(Process):
-    """A member of some groups. What differs is whom it tells what (`_tell`) and in which order it delivers."""
+    """A member of some groups. Subclasses say what it tells whom (`_tell`), and in which order it delivers."""
 
-    def __init__(self, node: int, rounds: Rounds, chance: Rng, members: Mapping[str, Collection[int]]) -> None:
+    def __init__(self, node: int, rounds: Rounds, rng: Rng, members: Mapping[str, Collection[int]]) -> None:
         super().__init__(node)
         self._rounds = rounds
-        self._chance = chance
+        self._rng = rng
         self._members = {topic: sorted(nodes) for topic, nodes in members.items()}
         self._takes = frozenset(topic for topic, nodes in members.items() if node in nodes)
         self._seq: dict[str, int] = {}
         self._seen: dict[tuple[str, int], NumberSet] = {}
-        #: By name: the message, and the round in which it came; oldest first.
+        #: By name: the message and the round in which it came; oldest first.
         self._store: BoundedCache[Name, tuple[Message, int]] = BoundedCache(rounds.store_max)
         self._down: set[int] = set()
         self._round = 0
@@ -89,7 +89,7 @@ class Epidemic(Process):
 
     def publish(self, topic: str, payload: bytes) -> Message:
         if topic not in self._takes:
-            raise UsageError("topic", topic, f"node {self.node} is no member of it", "publish from a member")
+            raise UsageError("topic", topic, f"node {self.node} is not a member of it", "publish from a member")
         self._seq[topic] = self._seq.get(topic, 0) + 1
         message = Message(topic, self.node, self._seq[topic], (), payload)
         self._take([message])
@@ -145,11 +145,11 @@ class Epidemic(Process):
 
     @abstractmethod
     def _tell(self) -> None:
-        """A round: tell others of what is in the store."""
+        """In each round: tell others what is stored."""
 
     @abstractmethod
     def _new(self, message: Message) -> None:
-        """It came for the first time: deliver it, now or in its turn."""
+        """A message came for the first time: deliver it, now or in its turn."""
 
     def _take(self, messages: Iterable[Message]) -> None:
         for message in messages:
@@ -167,9 +167,9 @@ class Epidemic(Process):
             self.out.send(sender, Solicit(tuple(missing[:BUNDLE_MAX])))
 
     def _draw(self, among: Iterable[int]) -> list[int]:
-        """As many as the fan-out says, at random."""
+        """As many live nodes as the fan-out says, at random."""
         found = sorted(node for node in set(among) if node != self.node and node not in self._down)
-        return found if len(found) <= self._rounds.fanout else self._chance.sample(found, self._rounds.fanout)
+        return found if len(found) <= self._rounds.fanout else self._rng.sample(found, self._rounds.fanout)
 
     def _seen_of(self, topic: str, source: int) -> NumberSet:
         seen = self._seen.get((topic, source))
@@ -178,4 +178,4 @@ class Epidemic(Process):
         return seen
 
     def _refuse_change(self, topic: str) -> None:
-        raise UsageError("topic", topic, "members are those of the beginning", "use a protocol whose members change")
+        raise UsageError("topic", topic, "members of this protocol do not change", "use a protocol with subscriptions")

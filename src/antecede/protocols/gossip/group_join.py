@@ -1,20 +1,20 @@
-"""How a broker comes to a group while others are in it.
+"""How a broker joins a group that other brokers already relay.
 
-A broker relays what its application or one of its subscribers takes, so groups come to it while it runs. It asks the
-brokers there are; one that relays the group answers how far it is (`Floor`), which was before the newcomer's time.
-Three rules make that right:
-* from the moment it asks, messages that name some of the group's wait until it knows where the group begins for it;
-* the one that answers has delivered whatever the newcomer's own past names of the group, so nothing that precedes what
-  the newcomer has delivered can come later;
-* with the answer comes what lies before that point in other groups. Of those it relays the newcomer must deliver it
-  before it is *closed*: only then does it tell subscribers where to begin. The rest it tells on.
+A broker relays the groups that its application or one of its subscribers takes, so groups come to it while it runs. It
+asks the other brokers. A broker that relays the group answers how far it is (`Floor`); messages up to there predate the
+join. Three rules keep causal order:
+* From the moment it asks, messages that depend on the group wait until it knows where the group begins for it.
+* The broker that answers has delivered every message of the group that the newcomer's past depends on. So no
+  predecessor of a message delivered by the newcomer can come later.
+* The answer also says what precedes that point in other groups. Before the newcomer tells subscribers where to begin,
+  it must deliver those messages of the groups it relays; only then is it *closed*. It passes on the other entries.
 
-A group that nobody relays begins when all others have said so. Who is suspected says nothing, and may have what the
-newcomer's past names, now or when it is back: without that answer a group begins only for whom nothing of it precedes
-anything.
+A group that no broker relays begins when all other brokers have said so. A suspected broker cannot answer, but it may
+hold messages that the newcomer's past depends on. Without its answer, the group begins only if nothing delivered here
+depends on it.
 
-If for too long nobody answers, those who knew have crashed: the newcomer *resigns*, takes any answer or none, and
-refuses whatever could precede what it has delivered (`order.Order.resign`).
+If no broker answers for too long, the brokers that knew the group have crashed. The newcomer then *resigns*: it accepts
+any answer or none, and refuses messages that could precede what it has delivered (`order.Order.resign`).
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Joining:
-    """A group that a broker does not know the beginning of: since when, and who has said that it does not relay it."""
+    """A group whose beginning is unknown: since which round, and which brokers said that they do not relay it."""
 
     __slots__ = ("answered", "since")
 
@@ -39,14 +39,14 @@ class Joining:
 
 
 class GroupJoin:
-    """A broker's way into groups, and others' way into groups it relays."""
+    """A broker's joins of groups, and its answers to brokers that join groups it relays."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self.joining: dict[str, Joining] = {}
         # What must be delivered here before subscribers may begin where this broker is.
         self._closing: list[Level] = []
-        # The same of groups this broker does not relay: only to be told.
+        # The same of groups that this broker does not relay, to be passed on.
         self._before: dict[StreamName, int] = {}
 
     @property
@@ -59,7 +59,7 @@ class GroupJoin:
             self.joining[group] = Joining(self._broker.round)
 
     def ask(self) -> None:
-        """Everybody who has not answered, about every group."""
+        """Ask every broker that has not answered about every group."""
         broker = self._broker
         for group in list(self.joining):
             past = self._past(group)
@@ -78,7 +78,7 @@ class GroupJoin:
         order = broker.order
         behind = any(order.reached((topic, source)) < n for topic, source, n in packet.past)
         if behind and not packet.resigned:
-            return  # not yet: it asks again
+            return  # not yet: the newcomer asks again
         streams = [stream for stream in order.levels() if group in groups_of(stream[0])]
         levels = tuple([(*stream, order.reached(stream), broker.times.get(stream, 0)) for stream in streams])
         broker.out.send(sender, Floor(group, True, broker.peer, levels, self._front()))
@@ -95,7 +95,7 @@ class GroupJoin:
             return
         if self._has_resigned(group):
             broker.resign()
-        # What we see through another group goes on where it is.
+        # Streams that this broker sees through another group continue where they are.
         seen = broker.relays.difference(self.joining)
         floors = [entry for entry in packet.levels if seen.isdisjoint(groups_of(entry[0]))]
         for entry in floors:
@@ -103,7 +103,7 @@ class GroupJoin:
         self._begin(group, tuple([entry[:3] for entry in floors]), packet.frontier)
 
     def nobody_left(self) -> None:
-        """Groups that nobody relays begin now. A suspicion is no answer, but there may be nothing to learn."""
+        """Begin groups that no broker relays. Suspected brokers cannot answer, but there may be nothing to learn."""
         down = self._broker.views.down
         for group in list(self.joining):
             silent = self._silent(group)
@@ -116,7 +116,7 @@ class GroupJoin:
             self._begin(group, (), ())
 
     def begin_after(self, group: str, before: Iterable[Level]) -> None:
-        """Of what lies before our beginning we must deliver what is in our groups, and tell on what is not."""
+        """Entries that precede the beginning of `group`: deliver those of groups relayed here, pass on the others."""
         others = self._broker.relays - {group}
         for topic, source, seq in before:
             if not others.isdisjoint(groups_of(topic)):
@@ -125,7 +125,7 @@ class GroupJoin:
                 self._before[topic, source] = max(seq, self._before.get((topic, source), 0))
 
     def delivered(self) -> None:
-        """The broker has come further."""
+        """The broker has delivered messages."""
         if self._closing:
             reached = self._broker.order.reached
             self._closing = [(t, s, n) for t, s, n in self._closing if reached((t, s)) < n]
@@ -137,19 +137,19 @@ class GroupJoin:
         self.delivered()
 
     def _front(self) -> tuple[Level, ...]:
-        """What lies before the point where we are, in every group there is."""
+        """The entries of every group that precede the point where this broker is."""
         before = [(*stream, seq) for stream, seq in self._before.items()]
         return (*self._broker.clock.entries(), *self._closing, *before)
 
     def _has_resigned(self, group: str) -> bool:
-        """Nobody has answered for too long: who relays the group has not what we have heard of, and may never."""
-        return self._broker.round - self.joining[group].since >= self._broker.habits.patience
+        """No usable answer came for too long: brokers of the group may never have what this one knows of."""
+        return self._broker.round - self.joining[group].since >= self._broker.config.patience
 
     def _past(self, group: str) -> tuple[Level, ...]:
-        """What precedes something delivered here, of `group`."""
+        """The messages of `group` on which messages delivered here depend."""
         return tuple([entry for entry in self._broker.clock.entries() if group in groups_of(entry[0])])
 
     def _silent(self, group: str) -> list[int]:
-        """Whom we have not heard of about `group`, suspected or not."""
+        """The brokers that have not answered about `group`, suspected or not."""
         broker, answered = self._broker, self.joining[group].answered
         return [other for other in range(broker.brokers) if other != broker.node and other not in answered]

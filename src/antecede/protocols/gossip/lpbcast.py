@@ -1,12 +1,11 @@
-"""lpbcast, lightweight probabilistic broadcast (Eugster, Guerraoui, Handurukande, Kermarrec, Kouznetsov; DSN 2001):
-Kim & Ahn's [6].
+"""lpbcast, lightweight probabilistic broadcast (Eugster et al., DSN 2001; Kim & Ahn compare with it).
 
-Nobody knows everybody: a member has a *view* of a few others. A round's gossip carries what came since the last one in
-full, the names of what came lately, and names of members; what is new to the receiver is asked for. Nothing is ordered.
+A member knows only a *view* of a few others. A round's gossip carries what came since the last one in full, the names
+of recent messages, and names of members. The receiver asks for messages that it lacks. Nothing is ordered.
 
-A member heard of takes a place in the view, and whoever had it travels on with the next gossip: members are passed
-around rather than forgotten, so views stay a random sample. (Were pieces of views copied instead, views would soon be
-full of those who gossip just now, that is, of those who have the message already.)
+A member heard of takes an entry of the view, and the member it replaces travels on with the next gossip. Members are
+passed around rather than forgotten, so views remain a random sample. (If parts of views were copied instead, views
+would soon be full of members that gossip just now, which have the message already.)
 """
 
 from collections.abc import Collection, Mapping
@@ -22,12 +21,12 @@ from antecede.protocols.gossip.packets import BUNDLE_MAX
 
 
 class Gossip(Packet, frozen=True, gc=False, tag="lpbcast.gossip"):
-    """A round's news of the sender."""
+    """The sender's news of a round."""
 
     topic: str
     events: Messages
     names: Names
-    #: Members to be passed around; the sender is one of them.
+    #: Members passed around; the sender is one of them.
     peers: Annotated[tuple[Source, ...], Meta(max_length=256)]
 
     @property
@@ -36,21 +35,21 @@ class Gossip(Packet, frozen=True, gc=False, tag="lpbcast.gossip"):
 
 
 class Lpbcast(Epidemic):
-    """A member. It knows as many others as its view has places."""
+    """A member that knows as many others as its view holds."""
 
     def __init__(
-        self, node: int, rounds: Rounds, chance: Rng, members: Mapping[str, Collection[int]], *, view: int
+        self, node: int, rounds: Rounds, rng: Rng, members: Mapping[str, Collection[int]], *, view: int
     ) -> None:
-        super().__init__(node, rounds, chance, members)
+        super().__init__(node, rounds, rng, members)
         self._places = view
-        #: By topic: whom this member knows, and those it no longer does and will tell others of.
+        #: By topic: the members in the view, and those replaced there, to be told to others.
         self._view: dict[str, list[int]] = {}
         self._around: dict[str, list[int]] = {}
-        #: By topic: what came since the last gossip.
+        #: By topic: the messages that came since the last gossip.
         self._events: dict[str, list[Message]] = {}
         for topic in sorted(self._takes):
             others = [member for member in self._members[topic] if member != node]
-            self._view[topic] = others if len(others) <= view else chance.sample(others, view)
+            self._view[topic] = others if len(others) <= view else rng.sample(others, view)
             self._around[topic] = []
 
     def receive(self, sender: int, packet: Packet) -> None:
@@ -88,9 +87,9 @@ class Lpbcast(Epidemic):
             if len(view) < self._places:
                 view.append(member)
                 continue
-            place = self._chance.randrange(len(view))
+            place = self._rng.randrange(len(view))
             if view[place] not in around:
                 around.append(view[place])
             view[place] = member
         while len(around) > self._places:
-            del around[self._chance.randrange(len(around))]
+            del around[self._rng.randrange(len(around))]

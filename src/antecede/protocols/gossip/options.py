@@ -1,4 +1,4 @@
-"""Options of the gossip protocols, and who is who: the first nodes are brokers, the others subscribe through them."""
+"""Options of the gossip protocols. The first nodes are brokers, the others subscribe through them."""
 
 from collections.abc import Callable
 from math import log2
@@ -17,11 +17,11 @@ from antecede.protocols.gossip.packets import Peer
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.rounds import RoundsBroker, RoundsSubscriber
 from antecede.protocols.gossip.subscriber import Subscriber
-from antecede.protocols.options import TICKS, Founders, MakeProcess, RngOptions
+from antecede.protocols.options import TICKS, Founders, MakeProcess, RngOptions, taken_by
 
-#: Rounds added to log2 of the number of brokers: the tail of a rumour's spread.
+#: Rounds added to log2 of the number of brokers: the tail of a message's spread.
 _MARGIN = 4
-#: Brokers a subscriber knows of besides its own.
+#: How many brokers a subscriber knows beside its own.
 _ALTERNATES = 4
 
 _ORDER = ("causal", "fifo", "exactly-once", "no-invention")
@@ -30,30 +30,30 @@ Count = Annotated[int, Meta(ge=0)]
 
 
 class GossipOptions(RngOptions, frozen=True, kw_only=True):
-    """What both versions have in common."""
+    """Options of both versions."""
 
-    #: The first so many nodes are brokers; node n beyond them begins at broker n mod `brokers`. 0: all are brokers.
+    #: Nodes 0 … `brokers` − 1 are brokers; any other node n begins at broker n mod `brokers`. 0: all nodes are brokers.
     brokers: Count = 0
-    #: Brokers a message is pushed to in each round.
+    #: How many brokers a message is pushed to in each round.
     fanout: Annotated[int, Meta(ge=1)] = 3
-    #: Places of a broker's view, for each group.
+    #: Size of a broker's view, for each group.
     view: Annotated[int, Meta(ge=1)] = 16
     #: A round, in units of time.
     round: Annotated[float, Meta(gt=0)] = 200.0
-    #: Rounds a message is pushed; 0: log2 of the brokers, and 4.
+    #: Rounds for which a message is pushed; 0: log2 of the number of brokers, plus 4.
     young: Count = 0
-    #: Rounds it can be asked for; 0: 32 times as long.
+    #: Rounds for which it can be pulled; 0: 32 times as long.
     retain: Count = 0
-    #: Rounds something is waited for before it is given up; 0: 8 times as long as a message is young.
+    #: Rounds to wait for a missing message before giving up; 0: 8 times as long as a message is young.
     patience: Count = 0
     #: Rounds without news after which a broker rests; 0: 4 times as long as a message is young.
     rest: Count = 0
-    #: Ask for what is missing; without, what is lost is lost.
+    #: Pull missing messages; otherwise a lost message stays lost.
     pull: bool = True
-    #: Messages a broker has at hand for those who ask; messages anybody holds back.
+    #: How many messages a broker stores, and how many a node may hold.
     store: Annotated[int, Meta(ge=1)] = 65_536
     held: Annotated[int, Meta(ge=1)] = 65_536
-    #: Keep what must survive a crash.
+    #: Keep the records that must survive a crash.
     durable: bool = False
 
     @property
@@ -62,46 +62,43 @@ class GossipOptions(RngOptions, frozen=True, kw_only=True):
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """Order always. Nobody can promise that all agree on what a broker told its subscribers before it crashed."""
+        """Order always. Agreement cannot be promised: a broker may crash when only some subscribers have a message."""
         return (*_ORDER, "complete") if self.pull else _ORDER
 
-    def build_chance(self, nodes: int, founders: Founders, chance: MakeRng) -> MakeProcess:
+    def build_with_rng(self, nodes: int, founders: Founders, rng: MakeRng) -> MakeProcess:
         brokers = self.brokers or nodes
         if brokers > nodes:
             raise UsageError("brokers", brokers, f"there are {nodes} nodes", f"choose 0 … {nodes}")
-        habits = self.habits(brokers)
-        takes: dict[int, set[str]] = {}
-        for topic, members in founders.items():
-            if SEPARATOR not in topic:  # who takes several groups at once takes each of them
-                for node in members:
-                    takes.setdefault(node, set()).add(topic)
+        config = self.config(brokers)
+        # A node that takes several groups takes each of them.
+        takes = taken_by({topic: members for topic, members in founders.items() if SEPARATOR not in topic})
         homes: dict[int, dict[int, frozenset[str]]] = {}
         for node, groups in takes.items():
             if node >= brokers:
-                homes.setdefault(node % brokers, {})[node] = frozenset(groups)
-        relays = {node: frozenset(takes.get(node, ())).union(*homes.get(node, {}).values()) for node in range(brokers)}
+                homes.setdefault(node % brokers, {})[node] = groups
+        relays = {node: takes.get(node, frozenset()).union(*homes.get(node, {}).values()) for node in range(brokers)}
         by_group: dict[str, list[int]] = {}
         for node, relayed in relays.items():
             for group in relayed:
                 by_group.setdefault(group, []).append(node)
-        make_broker = self._broker_maker(relays, habits)
+        make_broker, make_subscriber = self._makers(relays, config)
 
         def make(node: int) -> Process:
-            drawn = chance(node)
+            drawn = rng(node)
             if node >= brokers:
                 others = [broker for broker in range(brokers) if broker != node % brokers]
                 alternates = drawn.sample(others, min(_ALTERNATES, len(others)))
-                return self._subscriber(node, node % brokers, alternates, habits, drawn, takes.get(node, set()), relays)
+                return make_subscriber(node, node % brokers, alternates, drawn, takes.get(node, frozenset()))
             peers = [
                 Peer(other, 0, tuple(sorted(relays[other])))
                 for group in sorted(relays[node])
-                for other in _some(by_group[group], habits.view + 1, drawn)
+                for other in _some(by_group[group], config.view + 1, drawn)
             ]
-            return make_broker(node, drawn, takes.get(node, set()), peers, homes.get(node, {}), brokers)
+            return make_broker(node, drawn, takes.get(node, frozenset()), peers, homes.get(node, {}), brokers)
 
         return make
 
-    def habits(self, brokers: int) -> GossipConfig:
+    def config(self, brokers: int) -> GossipConfig:
         young = self.young or round(log2(max(2, brokers))) + _MARGIN
         return GossipConfig(
             round_us=round(self.round * TICKS),
@@ -117,90 +114,61 @@ class GossipOptions(RngOptions, frozen=True, kw_only=True):
             durable=self.durable,
         )
 
-    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: GossipConfig) -> "MakeBroker":
-        raise NotImplementedError
-
-    def _subscriber(
-        self,
-        node: int,
-        home: int,
-        alternates: list[int],
-        habits: GossipConfig,
-        chance: Rng,
-        takes: set[str],
-        relays: dict[int, frozenset[str]],
-    ) -> Subscriber:
+    def _makers(self, relays: dict[int, frozenset[str]], config: GossipConfig) -> "tuple[MakeBroker, MakeSubscriber]":
         raise NotImplementedError
 
 
-#: (node, chance, takes, peers, subscribers, brokers)
-MakeBroker = Callable[[int, Rng, set[str], list[Peer], dict[int, frozenset[str]], int], Broker]
+#: (node, rng, takes, peers, subscribers, brokers)
+MakeBroker = Callable[[int, Rng, frozenset[str], list[Peer], dict[int, frozenset[str]], int], Broker]
+#: (node, home, alternates, rng, takes)
+MakeSubscriber = Callable[[int, int, list[int], Rng, frozenset[str]], Subscriber]
 
 
 class ContextOptions(GossipOptions, frozen=True, kw_only=True):
     """Gossip with immediate predecessors."""
 
-    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: GossipConfig) -> MakeBroker:
-        return lambda node, chance, takes, peers, subscribers, brokers: Broker(
-            node,
-            brokers,
-            habits,
-            chance,
-            DomainFrontier(node, groups_of),
-            takes=takes,
-            peers=peers,
-            subscribers=subscribers,
+    def _makers(self, relays: dict[int, frozenset[str]], config: GossipConfig) -> tuple[MakeBroker, MakeSubscriber]:
+        return (
+            lambda node, rng, takes, peers, subscribers, brokers: Broker(
+                node,
+                brokers,
+                config,
+                rng,
+                DomainFrontier(node, groups_of),
+                takes=takes,
+                peers=peers,
+                subscribers=subscribers,
+            ),
+            lambda node, home, alternates, rng, takes: Subscriber(node, home, alternates, config, rng, takes=takes),
         )
-
-    def _subscriber(
-        self,
-        node: int,
-        home: int,
-        alternates: list[int],
-        habits: GossipConfig,
-        chance: Rng,
-        takes: set[str],
-        relays: dict[int, frozenset[str]],
-    ) -> Subscriber:
-        return Subscriber(node, home, alternates, habits, chance, takes=takes)
 
 
 class RoundsOptions(GossipOptions, frozen=True, kw_only=True):
-    """Gossip with one colour a broker. Each message goes to all groups its broker has at the beginning."""
+    """Gossip with one colour for each broker. A message goes to all groups that its broker has at the beginning."""
 
-    #: How many rounds back an age may name a message; 0: twice the rounds a message is young. With fewer than a message
-    #: takes to reach everybody, more messages wait until their broker says how far it is; without pull, more are lost.
-    #: What is 64 times as many rounds old is told to no subscriber: who was cut off for so long goes on without it.
+    #: How many rounds back an age may name a message; 0: twice the rounds for which a message is young. With fewer than
+    #: a message takes to reach all nodes, more messages wait until their broker reports how far it is; without pull,
+    #: more are lost. A message 64 times as many rounds old is sent to no subscriber.
     colours: Annotated[int, Meta(ge=0, le=255)] = 0
 
-    def habits(self, brokers: int) -> GossipConfig:
-        """All brokers are known from the plan: views have room for them, so none is silent and out of everybody's."""
-        return msgspec.structs.replace(super().habits(brokers), view=max(self.view, brokers))
+    def config(self, brokers: int) -> GossipConfig:
+        """The plan names all brokers, so views have room for all: none is left out because it was silent."""
+        return msgspec.structs.replace(super().config(brokers), view=max(self.view, brokers))
 
-    def _plan(self, relays: dict[int, frozenset[str]], habits: GossipConfig) -> Plan:
+    def _makers(self, relays: dict[int, frozenset[str]], config: GossipConfig) -> tuple[MakeBroker, MakeSubscriber]:
         if self.colours == 1:
-            raise UsageError("colours", 1, "one colour tells no rounds apart", "choose 0, or 2 … 255")
+            raise UsageError("colours", 1, "cannot tell rounds apart", "choose 0, or 2 … 255")
         streams = tuple([(together(groups), node) for node, groups in relays.items() if groups])
-        return Plan(streams, self.colours or 2 * habits.young)
-
-    def _broker_maker(self, relays: dict[int, frozenset[str]], habits: GossipConfig) -> MakeBroker:
-        plan = self._plan(relays, habits)
-        return lambda node, chance, takes, peers, subscribers, brokers: RoundsBroker(
-            node, brokers, habits, chance, plan, takes=takes, peers=peers, subscribers=subscribers
+        plan = Plan(streams, self.colours or 2 * config.young)
+        return (
+            lambda node, rng, takes, peers, subscribers, brokers: RoundsBroker(
+                node, brokers, config, rng, plan, takes=takes, peers=peers, subscribers=subscribers
+            ),
+            lambda node, home, alternates, rng, takes: RoundsSubscriber(
+                node, home, alternates, config, rng, plan, takes=takes
+            ),
         )
 
-    def _subscriber(
-        self,
-        node: int,
-        home: int,
-        alternates: list[int],
-        habits: GossipConfig,
-        chance: Rng,
-        takes: set[str],
-        relays: dict[int, frozenset[str]],
-    ) -> Subscriber:
-        return RoundsSubscriber(node, home, alternates, habits, chance, self._plan(relays, habits), takes=takes)
 
-
-def _some(among: list[int], count: int, chance: Rng) -> list[int]:
-    return among if len(among) <= count else chance.sample(among, count)
+def _some(among: list[int], count: int, rng: Rng) -> list[int]:
+    return among if len(among) <= count else rng.sample(among, count)

@@ -1,7 +1,7 @@
-"""What brokers say to each other, and what they and subscribers do.
+"""The packets between brokers, and between brokers and subscribers.
 
-Between brokers a message travels whole (`Rumour`), with its dependencies on every group; numbers are the message's own.
-To a subscriber goes a `Copy`: the same message with only what this subscriber can wait for.
+Between brokers a message travels whole (`Rumour`), with its dependencies on every group. To a subscriber goes a `Copy`:
+the same message with only the dependencies that this subscriber can wait for.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -12,31 +12,31 @@ from msgspec import Meta
 from antecede.core import Message, Packet
 from antecede.core.message import Source, Topic
 
-#: Entries of one packet; what is more waits for the next.
+#: Entries of one packet at most; others wait for the next.
 ENTRIES_MAX: Final = 1 << 16
-#: Messages of one packet.
+#: Messages of one packet at most.
 BUNDLE_MAX: Final = 64
-#: Bytes of payload of one packet, after the first message.
+#: Bytes of payload of one packet, beyond its first message.
 BUNDLE_BYTES: Final = 64 * 1024
 
 Position: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-#: How far a stream has come: (topic, source, position).
+#: How far a stream has come: (topic, source, sequence number).
 Level: TypeAlias = tuple[Topic, Source, Position]
 Levels: TypeAlias = Annotated[tuple[Level, ...], Meta(max_length=ENTRIES_MAX)]
-#: (topic, source, after, up to).
+#: A range of a stream: (topic, source, after, up to).
 Want: TypeAlias = tuple[Topic, Source, Position, Position]
 Groups: TypeAlias = Annotated[tuple[Topic, ...], Meta(max_length=4096)]
 
 
 class Rumour(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A message among brokers. `clock`: its Lamport clock, or the round in which it was published, which is one too."""
+    """A message among brokers. `clock` is its Lamport clock, or the round of its publication (also a Lamport clock)."""
 
     message: Message
     clock: Position
 
 
 class Peer(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A broker and the groups it relays; `version` counts their changes."""
+    """A broker and the groups it relays. `version` counts the changes of its groups."""
 
     node: Source
     version: Position
@@ -47,7 +47,7 @@ Peers: TypeAlias = Annotated[tuple[Peer, ...], Meta(max_length=256)]
 
 
 class Spread(Packet, frozen=True, gc=False, tag="gossip.spread"):
-    """Rumours, and a piece of the sender's view: itself and a few others."""
+    """Messages, and a part of the sender's view: itself and a few others."""
 
     rumours: Annotated[tuple[Rumour, ...], Meta(max_length=BUNDLE_MAX)]
     peers: Peers = ()
@@ -58,23 +58,23 @@ class Spread(Packet, frozen=True, gc=False, tag="gossip.spread"):
 
 
 class Digest(Packet, frozen=True, gc=False, tag="gossip.digest"):
-    """How far the sender has come in the groups it shares with the receiver: each sends the other what it lacks."""
+    """How far the sender has come in the groups it shares with the receiver. Each then sends what the other lacks."""
 
     levels: Levels
     peers: Peers
 
 
 class Pull(Packet, frozen=True, gc=False, tag="gossip.pull"):
-    """Send me these. From a subscriber: with the groups it takes."""
+    """Asks for ranges of streams. A subscriber adds the groups it takes."""
 
     wants: Annotated[tuple[Want, ...], Meta(max_length=ENTRIES_MAX)]
     groups: Groups = ()
 
 
 class Ask(Packet, frozen=True, gc=False, tag="gossip.ask"):
-    """The sender begins to relay `group`. `past`: what it knows of that group's messages from others' dependencies.
+    """The sender begins to relay `group`. `past`: the messages of that group that its own past depends on.
 
-    `resigned`: nobody has all of that any more, so whoever relays the group may answer.
+    `resigned`: no broker has all of that any more, so any broker that relays the group may answer.
     """
 
     group: Topic
@@ -84,8 +84,8 @@ class Ask(Packet, frozen=True, gc=False, tag="gossip.ask"):
 
 
 class Floor(Packet, frozen=True, gc=False, tag="gossip.floor"):
-    """The answer. If the sender relays the group: how far it is, with the clock it reached, and all that lies before
-    that in other groups (`frontier`)."""
+    """The answer to `Ask`. If the sender relays the group: how far it is, with the clocks it reached, and what precedes
+    that point in other groups (`frontier`)."""
 
     group: Topic
     relays: bool
@@ -95,7 +95,7 @@ class Floor(Packet, frozen=True, gc=False, tag="gossip.floor"):
 
 
 class Beat(Packet, frozen=True, gc=False, tag="gossip.beat"):
-    """The sender is in this round: rounds are kept together (gossip-rounds)."""
+    """The sender is in this round, so that brokers' rounds stay together (gossip-rounds)."""
 
     round: Position
 
@@ -104,7 +104,7 @@ class Beat(Packet, frozen=True, gc=False, tag="gossip.beat"):
 
 
 class Copy(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A message for a subscriber. `clock` is its Lamport clock, or the code of its round; `ages` only with rounds."""
+    """A message for a subscriber. `clock` is its Lamport clock or the code of its round; `ages` only with rounds."""
 
     message: Message
     clock: Position
@@ -112,10 +112,10 @@ class Copy(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class Notice(Packet, frozen=True, gc=False, tag="gossip.notice"):
-    """Messages for a subscriber of just these groups: of others they name nothing, so for another they say too little.
+    """Messages for a subscriber of exactly these groups. They name no dependencies on others, so no one else uses them.
 
-    On a wire the groups would be a number the two agreed on. With rounds, where it is no answer: what the broker has
-    delivered between its counts `after` and `upto`, for these groups.
+    A real wire format would replace the groups by an agreed number. With rounds, a notice that is not an answer
+    contains all that the broker delivered for these groups between its counts `after` and `upto`.
     """
 
     groups: Groups
@@ -130,9 +130,9 @@ class Notice(Packet, frozen=True, gc=False, tag="gossip.notice"):
 
 
 class Attach(Packet, frozen=True, gc=False, tag="gossip.attach"):
-    """A subscriber comes to a broker, or takes other groups. `fresh`: those it does not take yet.
+    """A subscriber comes to a broker, or changes its groups. `fresh`: groups that it does not take yet.
 
-    `past`: how far it is in everything it ever took.
+    `past`: how far it is in every stream it ever took.
     """
 
     version: Position
@@ -143,7 +143,7 @@ class Attach(Packet, frozen=True, gc=False, tag="gossip.attach"):
 
 
 class Attached(Packet, frozen=True, gc=False, tag="gossip.attached"):
-    """The answer: where the fresh groups begin, how far time is, and whom to turn to when this broker is gone."""
+    """The answer: where the fresh groups begin, the broker's clock, and brokers to turn to if this one fails."""
 
     version: Position
     floors: Levels
@@ -152,13 +152,13 @@ class Attached(Packet, frozen=True, gc=False, tag="gossip.attached"):
 
 
 class Detach(Packet, frozen=True, gc=False, tag="gossip.detach"):
-    """A subscriber has another broker now."""
+    """The subscriber has another broker now."""
 
     version: Position
 
 
 class Standing(Packet, frozen=True, gc=False, tag="gossip.standing"):
-    """How far a broker has come, for a subscriber of it. With rounds: for one of just these groups, at which count."""
+    """How far a broker has come, for its subscriber. With rounds: for exactly these groups, at count `upto`."""
 
     levels: Levels
     clock: Position
@@ -167,6 +167,6 @@ class Standing(Packet, frozen=True, gc=False, tag="gossip.standing"):
     upto: Position = 0
 
 
-#: What travels between brokers.
+#: The packets between brokers.
 BROKER_PACKETS: Final = (Spread, Digest, Pull, Ask, Floor)
 PACKETS: Final = (*BROKER_PACKETS, Beat, Notice, Attach, Attached, Detach, Standing)

@@ -1,45 +1,39 @@
-"""pbcast, bimodal multicast (Birman, Hayden, Ozkasap, Xiao, Budiu, Minsky; TOCS 1999): Kim & Ahn's [4].
+"""pbcast, bimodal multicast (Birman et al., TOCS 1999; Kim & Ahn compare with it).
 
-A message is first sent to everybody, unreliably. Then, in rounds, whoever has it tells a few members drawn from all of
-them what it has (a *digest* of names, not the messages), and who lacks something asks for it. Almost everybody gets it,
-or almost nobody. A source's messages are delivered in their order; one that has not come when all who could have it
-stopped telling of it is given up. Across sources nothing is ordered.
+A message is first sent to all members, unreliably. Then, in rounds, each node that has it tells a few members, drawn
+from all, what it has (a *digest* of names, not messages), and a member that lacks a message asks for it. Almost all
+members get it, or almost none. A source's messages are delivered in order. A message that has not come when no node
+tells of it any more is given up. Messages of different sources are not ordered.
 """
 
 from collections.abc import Collection, Mapping
 
-from antecede.core import Gate, Message, Packet
+from antecede.core import Gate, Message, MessagePacket, Packet
 from antecede.core.rng import Rng
 from antecede.protocols.gossip.epidemic import Epidemic, Names, Rounds
 
 
-class Multicast(Packet, frozen=True, gc=False, tag="pbcast.multicast"):
-    """A message, to everybody, once."""
-
-    message: Message
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
+class Multicast(MessagePacket, frozen=True, gc=False, tag="pbcast.multicast"):
+    """A message, sent once to all members."""
 
 
 class Have(Packet, frozen=True, gc=False, tag="pbcast.have"):
-    """What the sender can be asked for."""
+    """The messages that the sender can be asked for."""
 
     names: Names
 
 
 class Pbcast(Epidemic):
-    """A member. It knows all members."""
+    """A member that knows all members."""
 
     def __init__(
-        self, node: int, rounds: Rounds, chance: Rng, members: Mapping[str, Collection[int]], *, multicast: bool
+        self, node: int, rounds: Rounds, rng: Rng, members: Mapping[str, Collection[int]], *, multicast: bool
     ) -> None:
-        """`multicast`: without it a message spreads by gossip alone."""
-        super().__init__(node, rounds, chance, members)
+        """`multicast`: if false, a message spreads by gossip alone."""
+        super().__init__(node, rounds, rng, members)
         self._multicast = multicast
         self._gate: Gate[Message] = Gate()
-        #: What waits for an earlier one of its source: the round in which it came.
+        #: Messages that wait for an earlier one of their source, and the round in which each came.
         self._waiting: dict[tuple[str, int, int], int] = {}
 
     @property
@@ -86,7 +80,7 @@ class Pbcast(Epidemic):
             self.out.deliver(message)
 
     def _give_up(self) -> None:
-        """What is before a message that has waited as long as anybody tells of it does not come any more."""
+        """Give up the messages before one that has waited for as long as any node tells of them."""
         for (topic, source, seq), since in sorted(self._waiting.items()):
             if self._round - since >= self._rounds.young:
                 self._gate.skip((topic, source), seq - 1)

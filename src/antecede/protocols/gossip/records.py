@@ -1,6 +1,6 @@
-"""What a broker keeps across a crash, where it is asked to (the live system): one small record an event.
+"""The kept records of a broker (in the live system): one small record for each event.
 
-The messages themselves are among them, so that whoever lacks one can still have it from a node that came back.
+The messages are among them, so that a node that came back can still give them to a node that lacks one.
 """
 
 from typing import Final, TypeAlias
@@ -12,25 +12,25 @@ from antecede.protocols.gossip.packets import Levels, Position, Rumour
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """Base of what is kept."""
+    """Base of the kept records."""
 
 
 class Published(Record, frozen=True, gc=False, tag="gossip.published"):
-    """A message of this node. Its number is never used again."""
+    """A message that this node published. Its sequence number is never used again."""
 
     rumour: Rumour
 
 
 class Delivered(Record, frozen=True, gc=False, tag="gossip.delivered"):
-    """A message that has had its turn here."""
+    """A message that was delivered here, in order."""
 
     rumour: Rumour
 
 
 class Began(Record, frozen=True, gc=False, tag="gossip.began"):
-    """This node relays a group: what `floors` name was before its time, after what `before` names in other groups.
+    """This node relays a group from `floors` on. `before`: what precedes that point in other groups.
 
-    `takes`: its application takes it, too.
+    `takes`: the application takes the group, too.
     """
 
     group: Topic
@@ -40,19 +40,19 @@ class Began(Record, frozen=True, gc=False, tag="gossip.began"):
 
 
 class Ended(Record, frozen=True, gc=False, tag="gossip.ended"):
-    """The application takes the group no more."""
+    """The application no longer takes the group."""
 
     group: Topic
 
 
 class GaveUp(Record, frozen=True, gc=False, tag="gossip.gave_up"):
-    """This node went on without something: whatever it has not delivered up to this Lamport clock is late."""
+    """This node gave up a message: undelivered messages up to this Lamport clock are late."""
 
     clock: Position
 
 
 class Reached(Record, frozen=True, gc=False, tag="gossip.reached"):
-    """In the place of many records: how far this node had come, and what lay at the front of its past."""
+    """Replaces many records: how far this node had come, and its frontier."""
 
     levels: Levels
     frontier: Levels

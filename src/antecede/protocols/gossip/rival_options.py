@@ -1,4 +1,4 @@
-"""Options of the gossip protocols Kim & Ahn compare theirs with."""
+"""Options of the gossip protocols that Kim & Ahn compare theirs with."""
 
 from math import log2
 from typing import Annotated
@@ -11,20 +11,20 @@ from antecede.protocols.gossip.lpbcast import Lpbcast
 from antecede.protocols.gossip.pbcast import Pbcast
 from antecede.protocols.options import TICKS, Founders, MakeProcess, RngOptions
 
-#: Rounds added to log2 of the number of nodes, as for the protocols of this package.
+#: Rounds added to log2 of the number of nodes, as in `options`.
 _MARGIN = 4
 
 
 class EpidemicOptions(RngOptions, frozen=True, kw_only=True):
-    """What both have in common."""
+    """Options of both."""
 
-    #: Members a node tells in each round.
+    #: How many members a node tells in each round.
     fanout: Annotated[int, Meta(ge=1)] = 3
     #: A round, in units of time.
     round: Annotated[float, Meta(gt=0)] = 200.0
-    #: Rounds a message is told of; 0: log2 of the nodes, and 4.
+    #: Rounds for which a message is told; 0: log2 of the number of nodes, plus 4.
     young: Annotated[int, Meta(ge=0)] = 0
-    #: Messages at hand for those who ask.
+    #: How many messages a node stores for those that ask.
     store: Annotated[int, Meta(ge=1)] = 65_536
 
     def rounds(self, nodes: int) -> Rounds:
@@ -35,28 +35,28 @@ class EpidemicOptions(RngOptions, frozen=True, kw_only=True):
 class PbcastOptions(EpidemicOptions, frozen=True, kw_only=True):
     """pbcast."""
 
-    #: Send to everybody first, unreliably; without, messages spread by gossip alone.
+    #: Send each message to all members first, unreliably; otherwise messages spread by gossip alone.
     multicast: bool = True
 
     @property
     def promises(self) -> tuple[str, ...]:
         return ("fifo", "exactly-once", "no-invention")
 
-    def build_chance(self, nodes: int, founders: Founders, chance: MakeRng) -> MakeProcess:
+    def build_with_rng(self, nodes: int, founders: Founders, rng: MakeRng) -> MakeProcess:
         rounds = self.rounds(nodes)
-        return lambda node: Pbcast(node, rounds, chance(node), founders, multicast=self.multicast)
+        return lambda node: Pbcast(node, rounds, rng(node), founders, multicast=self.multicast)
 
 
 class LpbcastOptions(EpidemicOptions, frozen=True, kw_only=True):
     """lpbcast."""
 
-    #: Places of a view.
+    #: Size of a member's view.
     view: Annotated[int, Meta(ge=1)] = 16
 
     @property
     def promises(self) -> tuple[str, ...]:
         return ("exactly-once", "no-invention")
 
-    def build_chance(self, nodes: int, founders: Founders, chance: MakeRng) -> MakeProcess:
+    def build_with_rng(self, nodes: int, founders: Founders, rng: MakeRng) -> MakeProcess:
         rounds = self.rounds(nodes)
-        return lambda node: Lpbcast(node, rounds, chance(node), founders, view=self.view)
+        return lambda node: Lpbcast(node, rounds, rng(node), founders, view=self.view)

@@ -1,21 +1,20 @@
-"""gossip-rounds: for pre-planned networks of sensors, where a subscriber gets one colour for each broker.
+"""gossip-rounds: for pre-planned sensor networks; a subscriber gets one colour for each broker (Kim & Ahn 2.2).
 
 All brokers and their groups are known beforehand (`plan`). Among brokers a message carries the vectors of all groups
-(`core.clocks.GroupVectors`, Birman et al. 1991) and passes the same gate as in the other version. A subscriber gets the
-round of the message, and for each broker of the plan the *age* of that one's last message in its past: how many rounds
-before. A vector clock in the unit of rounds, of ⌈log2 C⌉ bits an entry (Kim & Ahn 2.2).
+(`core.clocks.GroupVectors`, Birman et al. 1991) and passes the same gate as in gossip-context. A subscriber gets the
+round of the message and, for each broker of the plan, the *age* of that broker's last message in its past: how many
+rounds earlier it was. That is a vector clock in units of rounds, with ⌈log2 C⌉ bits for an entry.
 
-What the paper leaves out or gets wrong, and what is done here:
-* A broker may skip a round, so its messages are not one round apart: a subscriber waits for what the entry of the
-  message's own broker names, not for "one less".
-* C colours say a round only up to C; so ages reach back C − 1 rounds, and 0 stands for "none, or older". An epoch of
-  a byte goes with the colour, and is read as the one nearest to the present. For what is older the subscriber's broker
-  vouches: it numbers its notices, and says now and then how far it is (`round_reader`).
-* Messages of one round are independent only if each was made with the vector its broker had when the round began. A
-  broker publishes at the beginning of a round, at most one message, and what it has delivered has a lower round:
-  whoever hears of a later round is in that round. Brokers that share no group tell each other the round (`Beat`), so
-  that the message of one who was silent for long is not taken for an old one.
-* One entry a broker is enough only if all messages of a broker go to the same groups: those it has in the plan.
+* Printed: a broker's messages are one round apart (GT_s[i] = GT_m[i] − 1) → a broker may skip a round, and every
+  subscriber is stuck → a subscriber waits for what the entry of the message's own broker names.
+* Printed: colours without epochs → C colours name a round only modulo C → ages reach back C − 1 rounds, 0 stands for
+  "none, or older", and an epoch of a byte goes with the colour, read as the one nearest to the present. For older
+  messages the subscriber's broker vouches: it numbers its notices, and reports how far it is (`round_reader`).
+* Printed: messages of one round are independent → only if each was made with the vector its broker had when the round
+  began → a broker publishes at most one message, at the beginning of a round, and all it has delivered has a lower
+  round: a broker that hears of a later round moves to it. Brokers that share no group tell each other the round
+  (`Beat`), so that the message of a broker that was silent for long does not seem old.
+* One entry for a broker suffices only if all its messages go to the same groups: those it has in the plan.
 """
 
 from collections import deque
@@ -37,28 +36,28 @@ from antecede.protocols.gossip.sizes import Sizes
 from antecede.protocols.gossip.subscriber import Reader, Subscriber
 from antecede.protocols.gossip.subscriber_sessions import SubscriberSessions
 
-#: Publications that may wait for their round.
+#: How many publications may wait for their round.
 _QUEUE_MAX: Final = 65_536
-#: Copies for subscribers that need not be made again.
+#: How many copies for subscribers are cached.
 _COPIES_MAX: Final = 1024
 _NONE: Final[dict[int, int]] = {}
 
 
 class RoundsSessions(SubscriberSessions):
-    """Predecessors are ages, the same for everybody; notices are numbered, and standings are claims (`round_reader`).
+    """Copies carry ages, the same for all subscribers; notices are numbered, and standings are claims (`round_reader`).
 
-    The count is of this broker's deliveries. What it goes on without counts, too, and no notice tells of it: somebody
-    else may have it, so the chain is broken there until the next claim. Nothing is refused for want of colours, but
-    what is 64 times as many rounds old as there are colours cannot be told.
+    The count is of this broker's deliveries. A skipped message still consumes a number, but is never announced, since
+    another broker may have it; the chain is broken there until the next claim. No message is refused for want of
+    colours, but a round 64 times as many rounds old as there are colours cannot be encoded.
     """
 
     _broker: "RoundsBroker"
 
     def __init__(self, broker: "RoundsBroker", subscribers: Mapping[int, frozenset[str]]) -> None:
-        #: How many records this broker came back with: after a crash it counts anew.
+        #: How many records this broker restored: after a crash it counts anew.
         self.session = 0
         self._count = 1
-        # By groups: up to which count those who take them were told.
+        # By groups: the count up to which their subscribers were told.
         self._told: dict[frozenset[str], int] = {}
         self._refusals = 0
         self._copies: dict[TopicMessageId, Copy] = {}
@@ -95,7 +94,7 @@ class RoundsSessions(SubscriberSessions):
                     self._broker.out.send(node, chained)
 
     def _is_ancient(self, rumour: Rumour) -> bool:
-        """Epochs do not tell its round any more: no subscriber gets it."""
+        """Epochs can no longer encode its round: no subscriber gets it."""
         return rumour.clock <= self._broker.time - self._broker.plan.rounds_told
 
     def _break_chain(self) -> None:
@@ -114,7 +113,7 @@ class RoundsSessions(SubscriberSessions):
 
     def standing(self, groups: frozenset[str], levels: tuple[Level, ...]) -> Standing:
         plain = super().standing(groups, levels)
-        if not self._broker.entrance.closed:
+        if not self._broker.group_join.closed:
             return plain
         return msgspec.structs.replace(plain, groups=tuple(sorted(groups)), session=self.session, upto=self._count)
 
@@ -137,14 +136,14 @@ class RoundsSessions(SubscriberSessions):
 class RoundsBroker(Broker):
     """A broker that publishes at the beginning of a round."""
 
-    edge: RoundsSessions
+    sessions: RoundsSessions
 
     def __init__(
         self,
         node: int,
         brokers: int,
-        habits: GossipConfig,
-        chance: Rng,
+        config: GossipConfig,
+        rng: Rng,
         plan: Plan,
         *,
         takes: Iterable[str] = (),
@@ -154,31 +153,31 @@ class RoundsBroker(Broker):
         super().__init__(
             node,
             brokers,
-            habits,
-            chance,
+            config,
+            rng,
             GroupVectors(node),
             takes=takes,
             peers=peers,
             subscribers=subscribers,
-            edge=RoundsSessions,
+            sessions=RoundsSessions,
         )
         self.plan = plan
         self._sizes = Sizes(colours=plan.colours)
         self._queue: deque[tuple[str, bytes]] = deque()
-        # By stream: the rounds of its messages by number, as far back as ages may need them.
+        # By stream: the rounds of its messages by sequence number, as far back as ages may need them.
         self._rounds: dict[StreamName, dict[int, int]] = {}
 
     def may_publish(self) -> list[str]:
         return [topic for topic, source in self.plan.streams if source == self.node]
 
     def publish(self, topic: str, payload: bytes) -> Message | None:
-        """At the beginning of the next round; one a round."""
+        """Publish at the beginning of the next round; one message in a round."""
         if (topic, self.node) not in self.plan.streams:
             own = ", ".join(self.may_publish()) or "nothing"
             problem = f"broker {self.node} has {own} in the plan"
-            raise UsageError("topic", topic, problem, "address all groups of the broker, as one entry a broker demands")
+            raise UsageError("topic", topic, problem, "publish to all groups that the broker has in the plan")
         if len(self._queue) >= _QUEUE_MAX:
-            raise LimitError("publications that wait", len(self._queue), _QUEUE_MAX, "publish less often than rounds")
+            raise LimitError("publications that wait", len(self._queue), _QUEUE_MAX, "publish slower than one a round")
         self._queue.append((topic, payload))
         self.wake_up()
         return None
@@ -196,7 +195,7 @@ class RoundsBroker(Broker):
             if self._queue:
                 self.wake_up()
         others = [broker for broker in range(self.brokers) if broker != self.node and broker not in self.views.down]
-        for broker in self.chance.sample(others, min(self.habits.fanout, len(others))):
+        for broker in self.rng.sample(others, min(self.config.fanout, len(others))):
             self.out.send(broker, Beat(self.time))
 
     # -- the rounds of messages ---------------------------------------------------------------------------------------
@@ -229,7 +228,7 @@ class RoundsBroker(Broker):
     def restore(self, records_kept: Iterable[object]) -> None:
         kept = list(records_kept)
         super().restore(kept)
-        self.edge.session = len(kept)
+        self.sessions.session = len(kept)
 
 
 class RoundsSubscriber(Subscriber):
@@ -240,15 +239,15 @@ class RoundsSubscriber(Subscriber):
         node: int,
         home: int,
         alternates: Sequence[int],
-        habits: GossipConfig,
-        chance: Rng,
+        config: GossipConfig,
+        rng: Rng,
         plan: Plan,
         *,
         takes: Iterable[str] = (),
     ) -> None:
         self._plan = plan
-        super().__init__(node, home, alternates, habits, chance, takes=takes, sizes=Sizes(colours=plan.colours))
+        super().__init__(node, home, alternates, config, rng, takes=takes, sizes=Sizes(colours=plan.colours))
 
     def _make_reader(self) -> Reader:
-        habits = self.habits
-        return RoundReader(self.takes_topic, self._plan, held_max=habits.held_max, pull=habits.pull)
+        config = self.config
+        return RoundReader(self.takes_topic, self._plan, held_max=config.held_max, pull=config.pull)

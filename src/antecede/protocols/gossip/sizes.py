@@ -1,5 +1,5 @@
-"""Bytes on the wire, counted as for the other protocols (thesis 4.5.3): 20 for a header, 2 for a node or a topic, 4 for
-a counter with its node, and 4 for a clock. Vectors of rounds take their bits (Kim & Ahn 2.2).
+"""Packet sizes in bytes, counted as for the other protocols (thesis 4.5.3): 20 for a header, 2 for a node or a topic, 4
+for a counter with its node, 4 for a clock. Vectors of rounds take their bits (Kim & Ahn 2.2).
 """
 
 import msgspec
@@ -29,7 +29,7 @@ class Sizes(msgspec.Struct, frozen=True):
     topic: int = 2
     entry: int = 4
     clock: int = 4
-    #: Colours of gossip-rounds; 0: none, and messages carry numbers.
+    #: Colours of gossip-rounds; 0: none, and messages carry sequence numbers.
     colours: int = 0
 
     def packet(self, packet: Packet) -> int:
@@ -59,7 +59,7 @@ class Sizes(msgspec.Struct, frozen=True):
         return self.header + size
 
     def causal(self, message: Message) -> int:
-        """What order costs: the entries of a message's predecessors."""
+        """Bytes that ordering costs: the entries of a message's predecessors."""
         return self.entry * len(message.deps) + (self.topic + self.entry) * len(message.across)
 
     def rumour(self, rumour: Rumour) -> int:
@@ -71,7 +71,7 @@ class Sizes(msgspec.Struct, frozen=True):
         return self._plain(copy.message) + self.clock + self.causal(copy.message)
 
     def ages(self, brokers: int) -> int:
-        """A round, of which the epoch takes a byte, and the ages."""
+        """Bytes of a round, whose epoch takes a byte, and of the ages."""
         bits = (self.colours - 1).bit_length()
         return 1 + -(-bits * (1 + brokers) // 8)
 
@@ -79,7 +79,7 @@ class Sizes(msgspec.Struct, frozen=True):
         return self.topic + self.entry + len(message.payload)
 
     def _count(self) -> int:
-        """With rounds: the broker's count in two bytes, how many that is more than before, and a session."""
+        """With rounds: the broker's count and the difference to the last, and a session."""
         return self.clock if self.colours else 0
 
     def _levels(self, count: int) -> int:

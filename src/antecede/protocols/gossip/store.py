@@ -1,7 +1,7 @@
-"""The messages a broker has at hand: young ones to push, older ones for those who ask.
+"""The messages that a broker stores: young ones to push, older ones to give to those that ask.
 
-A message is pushed in every round while it is younger than `young` rounds, can be asked for until it is `retain` rounds
-old (stale-message removal), and is forgotten sooner when there are more than `capacity` of them, oldest first.
+A message is pushed in every round while it is younger than `young` rounds. It can be pulled until it is `retain` rounds
+old (the paper's stale-message removal). When there are more than `capacity` messages, the oldest is dropped.
 """
 
 from collections import deque
@@ -11,18 +11,18 @@ from antecede.protocols.gossip.packets import Rumour
 
 
 class Store:
-    """Rumours by stream (topic, source), and when each came."""
+    """Messages by stream (topic, source), with the round in which each came."""
 
     def __init__(self, *, young: int, retain: int, capacity: int) -> None:
-        """`retain` 0: as long as there is room."""
+        """`retain` 0: messages are kept as long as there is room."""
         self._young = young
         self._retain = retain
         self._capacity = capacity
         self._streams: dict[tuple[str, int], dict[int, Rumour]] = {}
-        # In order of arrival: (round, rumour). Those at the right end are young.
+        # In order of arrival: (round, message).
         self._all: deque[tuple[int, Rumour]] = deque()
         self._pushed: deque[tuple[int, Rumour]] = deque()
-        #: Messages forgotten for want of room.
+        #: How many messages were dropped for want of room.
         self.crowded_out = 0
 
     def __len__(self) -> int:
@@ -43,7 +43,7 @@ class Store:
             self._drop()
 
     def expire(self, now: int) -> None:
-        """Let go of what is stale."""
+        """Drop messages that are too old to push or to pull."""
         while self._pushed and now - self._pushed[0][0] >= self._young:
             self._pushed.popleft()
         while self._retain and self._all and now - self._all[0][0] >= self._retain:
@@ -51,11 +51,11 @@ class Store:
 
     @property
     def young(self) -> list[Rumour]:
-        """What is pushed in this round."""
+        """The messages to push in this round."""
         return [rumour for _, rumour in self._pushed]
 
     def stream(self, topic: str, source: int) -> Iterator[Rumour]:
-        """What is there of one stream, by number."""
+        """The stored messages of one stream, by sequence number."""
         found = self._streams.get((topic, source), {})
         return (found[seq] for seq in sorted(found))
 

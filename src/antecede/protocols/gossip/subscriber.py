@@ -1,17 +1,17 @@
-"""A subscriber: has a home broker, orders what comes from it, asks for what it misses, and may move.
+"""A subscriber: has a home broker, orders what comes from it, pulls what it misses, and may move.
 
-It takes whole groups and never publishes (in the paper brokers are the publishers). Packets may come twice, late or not
-at all: gaps show by position, tails by what the broker says of itself now and then (`Standing`), and what is missing is
-asked for in every round, of the home broker first and of others in turn.
+It takes whole groups and never publishes (in the paper brokers are the publishers). Packets may come twice, late or
+never. Gaps show by sequence number, and a missing tail by the broker's occasional `Standing`. The subscriber pulls
+missing messages in every round, from the home broker first and from others in turn.
 
-**Moving.** A subscriber whose broker is suspected, because it crashed or because the subscriber has wandered off, turns
-to another and says how far it is in each stream; the new one sends what came since. Nothing is repeated, for positions
-at or below are duplicates wherever they come from. The old broker is told, and told again should it go on sending.
+**Moving.** When its broker is suspected, or the subscriber has moved out of reach, it turns to another broker and says
+how far it is in each stream. The new broker sends what came since. No message is delivered twice, since positions at or
+below that are duplicates wherever they come from. The old broker is told, again if it continues to send.
 
-**Coming to a group.** The broker answers where the group begins. It does so only when it has delivered everything this
-subscriber has, in all groups it ever took; and meanwhile the subscriber takes nothing. So nothing that precedes what it
-has delivered can come later. What is under way with the short list of predecessors made for its former groups is
-refused when it comes: it says nothing of the new one.
+**Joining a group.** The broker answers where the group begins, once it has delivered everything that this subscriber
+has in all groups it ever took. Meanwhile the subscriber takes nothing. So no predecessor of a message delivered here
+can come later. Copies made for its former groups are refused when they arrive: they name no predecessors in the new
+one.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -36,9 +36,9 @@ from antecede.protocols.gossip.packets import (
 from antecede.protocols.gossip.sizes import Sizes
 
 _ROUND: Final = "round"
-#: Unanswered attempts after which a broker is taken for gone.
+#: After so many unanswered attempts a broker is taken for failed.
 _ATTEMPTS_MAX: Final = 12
-#: Other brokers a subscriber remembers.
+#: How many other brokers a subscriber remembers.
 _ALTERNATES_MAX: Final = 16
 
 
@@ -69,7 +69,7 @@ class Reader(Protocol):
 
 
 class NumberReader:
-    """Predecessors are named: the order brokers keep, without a clock to stamp."""
+    """Orders by named predecessors: the brokers' order, without a clock to stamp."""
 
     def __init__(self, takes: Callable[[str], bool], order: Order) -> None:
         self._takes = takes
@@ -85,10 +85,10 @@ class NumberReader:
         return [ready.message for copy in notice.copies for ready in offer(Rumour(copy.message, copy.clock), now)]
 
     def claim(self, standing: Standing) -> list[Message]:
-        return []  # gaps show by number, and what is asked for is `Subscriber`'s business
+        return []  # gaps show by number, and `Subscriber` pulls what is missing
 
     def behind(self, standing: Standing) -> list[tuple[StreamName, int]]:
-        """Streams in which our broker is further, and how far."""
+        """Streams in which the broker is further than this subscriber, and how far."""
         reached, takes = self.reached, self._takes
         return [
             ((topic, source), n)
@@ -100,13 +100,13 @@ class NumberReader:
         return _messages(self._order.floors(levels))
 
     def forgo(self, stream: StreamName, upto: int) -> list[Message]:
-        return []  # who waits for it gives up in his turn
+        return []  # messages that wait for it are given up in their turn
 
     def changed(self) -> None:
         self._order.changed(again=False)
 
     def moved(self) -> None:
-        """It is all the same whom a message comes from."""
+        """The sender of a message does not matter."""
 
     def give_up(self, since: int, now: int) -> list[Message]:
         return _messages(self._order.give_up(since, now))
@@ -144,18 +144,18 @@ class Subscriber(Process):
         node: int,
         home: int,
         alternates: Sequence[int],
-        habits: GossipConfig,
-        chance: Rng,
+        config: GossipConfig,
+        rng: Rng,
         *,
         takes: Iterable[str] = (),
         sizes: Sizes | None = None,
     ) -> None:
-        """`home` knows of it if it takes anything already; if not, nothing is said until it does."""
+        """`home` knows this subscriber if it takes anything already; otherwise nothing is sent until it does."""
         super().__init__(node)
         self.home = home
         self.alternates = [broker for broker in alternates if broker != home]
-        self.habits = habits
-        self.chance = chance
+        self.config = config
+        self.rng = rng
         self.takes_groups = set(takes)
         self.fresh: set[str] = set()
         self.reader = self._make_reader()
@@ -165,14 +165,14 @@ class Subscriber(Process):
         self._attached = True
         self._attempts = 0
         self._down: set[int] = set()
-        # By stream: how far our broker is, as it said, and since when we try to get there.
+        # By stream: how far the broker said that it is, and the round since which this subscriber tries to get there.
         self._heard: dict[StreamName, tuple[int, int]] = {}
         self._armed = False
-        #: How often it stopped asking for something its broker has, or had.
+        #: How often it stopped asking for something that its broker has, or had.
         self.forgone = 0
 
     def _make_reader(self) -> Reader:
-        return NumberReader(self.takes_topic, Order(self.takes_topic, held_max=self.habits.held_max))
+        return NumberReader(self.takes_topic, Order(self.takes_topic, held_max=self.config.held_max))
 
     def takes_topic(self, topic: str) -> bool:
         return not self.takes_groups.isdisjoint(groups_of(topic))
@@ -222,7 +222,7 @@ class Subscriber(Process):
         return self._sizes.packet(packet)
 
     def _hear(self, stream: StreamName, position: int) -> None:
-        """There is something to ask for. What is said twice, or late, takes nothing back."""
+        """Note that there is something to pull. An older or repeated report changes nothing."""
         known, since = self._heard.get(stream, (0, self.round))
         self._heard[stream] = (max(position, known), since)
 
@@ -237,7 +237,7 @@ class Subscriber(Process):
     # -- the broker ---------------------------------------------------------------------------------------------------
 
     def _attach(self) -> None:
-        """Something has changed: say what we take, to whoever is our broker now."""
+        """Tell the present broker what this subscriber takes, after a change."""
         self._version += 1
         self._attached = False
         self._attempts = 0
@@ -252,18 +252,18 @@ class Subscriber(Process):
 
     @property
     def _resigned(self) -> bool:
-        """No broker has all that this subscriber has, and may never have: what could precede that is not taken."""
-        return self._attempts > self.habits.patience
+        """No broker has all that this subscriber has: it refuses messages that could precede it."""
+        return self._attempts > self.config.patience
 
     def _begin(self, sender: int, packet: Attached) -> None:
         if sender != self.home or packet.version != self._version or self._attached:
             return
         self._attached = True
-        # Those it knows come first; those known before may be the only ones left one day.
+        # Brokers named by the new broker come first. Those known before may be the only ones left some day.
         known = dict.fromkeys((*packet.alternates, *self.alternates))
         self.alternates = [broker for broker in known if broker != self.home][:_ALTERNATES_MAX]
         if self.fresh:
-            # What was taken already goes on where it is; what is new begins where the broker is.
+            # Streams taken already continue where they are; new ones begin where the broker is.
             floors = [level for level in packet.floors if not self.takes_topic(level[0])]
             fresh, self.fresh = self.fresh, set()
             self.takes_groups |= fresh
@@ -279,11 +279,11 @@ class Subscriber(Process):
         self.reader.heard(packet.clock)
 
     def _move(self) -> bool:
-        """To another broker, if there is one."""
+        """Move to another broker, if there is one."""
         left = [broker for broker in self.alternates if broker not in self._down]
         if not left:
             return False
-        old, self.home = self.home, self.chance.choice(left)
+        old, self.home = self.home, self.rng.choice(left)
         self.alternates = [broker for broker in (*self.alternates, old) if broker != self.home]
         self._attach()
         self.out.send(old, Detach(self._version))
@@ -299,14 +299,14 @@ class Subscriber(Process):
         if self.home in self._down:
             self._move()
         elif node == self.home:
-            self._attach()  # it was away, and may have forgotten us
+            self._attach()  # it was down, and may have lost this subscriber
 
     # -- rounds -------------------------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
         if not self._armed:
             self._armed = True
-            self.out.wake_after(self.habits.round_us, _ROUND)
+            self.out.wake_after(self.config.round_us, _ROUND)
 
     def _misses(self) -> bool:
         return not self._attached or self.reader.held > 0 or bool(self._heard)
@@ -320,11 +320,11 @@ class Subscriber(Process):
             self._attempts += 1
             if self._attempts <= _ATTEMPTS_MAX or self.fresh or not self._move():
                 self._say()
-        if self.habits.pull:
+        if self.config.pull:
             self._pull()
         else:
             self._heard.clear()
-        self._deliver(self.reader.give_up(self.round - self.habits.patience, self.round))
+        self._deliver(self.reader.give_up(self.round - self.config.patience, self.round))
         if self._misses():
             self._arm()
 
@@ -333,7 +333,7 @@ class Subscriber(Process):
         for stream, (upto, since) in list(self._heard.items()):
             if upto <= self.reader.reached(stream) or not self.takes_topic(stream[0]):
                 del self._heard[stream]
-            elif self.round - since >= self.habits.patience:
+            elif self.round - since >= self.config.patience:
                 self.forgone += 1
                 del self._heard[stream]
                 self._deliver(self.reader.forgo(stream, upto))
@@ -347,10 +347,10 @@ class Subscriber(Process):
         if wants or self.reader.held:
             others = [broker for broker in self.alternates if broker not in self._down]
             elsewhere = wants and others and (self.home in self._down or self.round % 3 == 2)
-            target = self.chance.choice(others) if elsewhere else self.home
+            target = self.rng.choice(others) if elsewhere else self.home
             self.out.send(target, Pull(tuple(wants), tuple(sorted(self.takes_groups))))
 
-    # -- for those who look on ----------------------------------------------------------------------------------------
+    # -- questions ----------------------------------------------------------------------------------------------------
 
     @property
     def held(self) -> int:

@@ -1,9 +1,9 @@
-"""A broker's side of its subscribers: who they are, what they take, and the short form in which messages go to them.
+"""A broker's sessions with its subscribers: what each takes, and the short form in which messages go to it.
 
-Among brokers a message names its predecessors on every topic there is. A subscriber can only wait for what it takes, so
-its copy keeps just those (Kim & Ahn's immediate predecessors, for each topic). What the broker has delivered
-goes to each subscriber once; that it arrives is the subscriber's concern, who sees gaps by number and asks, and the
-broker's, who now and then says how far it is (`Standing`).
+Among brokers a message names its predecessors on every topic. A subscriber can wait only for topics that it takes, so
+its copy keeps only those (Kim & Ahn's immediate predecessors, for each topic). The broker sends what it has delivered
+to each subscriber once. A subscriber sees gaps by number and pulls; the broker reports now and then how far it is
+(`Standing`).
 """
 
 from collections.abc import Mapping
@@ -31,19 +31,19 @@ from antecede.protocols.gossip.packets import (
 if TYPE_CHECKING:
     from antecede.protocols.gossip.broker import Broker
 
-#: Brokers a subscriber is told of, to turn to.
+#: How many other brokers a subscriber is told of.
 _ALTERNATES: Final = 4
 
 
 class SubscriberSessions:
-    """Of gossip-context."""
+    """The sessions of a gossip-context broker."""
 
     def __init__(self, broker: "Broker", subscribers: Mapping[int, frozenset[str]]) -> None:
         self._broker = broker
-        #: By subscriber: the version of its wishes, and its groups.
+        #: By subscriber: the version of its request, and its groups.
         self._subscribers: dict[int, tuple[int, frozenset[str]]] = {}
         self._by_groups: dict[frozenset[str], dict[int, None]] = {}
-        # How far we were when we last told everybody, and what of it concerns whom.
+        # The levels of the last report to all subscribers, and the part of them that concerns each set of groups.
         self._compared: dict[StreamName, int] = {}
         self._by_groups_compared: dict[frozenset[str], tuple[Level, ...]] = {}
         for node, groups in subscribers.items():
@@ -55,10 +55,10 @@ class SubscriberSessions:
     # -- the short form ----------------------------------------------------------------------------------------------
 
     def copy(self, rumour: Rumour, groups: frozenset[str]) -> Copy | None:
-        """The message for somebody who takes `groups`. None: it is of no use to him any more."""
+        """The message for a subscriber of `groups`. None: it is of no use to the subscriber any more."""
         return Copy(projected(rumour.message, groups), rumour.clock)
 
-    # -- what subscribers say ----------------------------------------------------------------------------------------
+    # -- packets from subscribers ------------------------------------------------------------------------------------
 
     def attach(self, node: int, packet: Attach) -> None:
         broker = self._broker
@@ -69,11 +69,11 @@ class SubscriberSessions:
             groups = frozenset((*packet.groups, *packet.fresh))
             self._set(node, packet.version, groups)
         broker.wake_up()
-        # What it took before counts as well: only who relays all of it knows what lies before that.
+        # Groups it took before count, too: only a broker that relays all of them knows what precedes those messages.
         broker.relay(groups.union(*[groups_of(topic) for topic, _, _ in packet.past]))
-        if not groups.isdisjoint(broker.entrance.joining):
-            return  # not yet: it asks again
-        if packet.fresh and not packet.resigned and not (broker.entrance.closed and self._covers(packet.past)):
+        if not groups.isdisjoint(broker.group_join.joining):
+            return  # not yet: the subscriber asks again
+        if packet.fresh and not packet.resigned and not (broker.group_join.closed and self._covers(packet.past)):
             return
         floors = self._levels(groups) if packet.fresh else ()
         alternates = tuple(broker.views.targets(groups, _ALTERNATES))
@@ -94,24 +94,24 @@ class SubscriberSessions:
                 del self._by_groups[known[1]]
 
     def pulled(self, node: int, packet: Pull) -> None:
-        """A subscriber, of this broker or another, misses something."""
+        """A subscriber, of this broker or another, misses messages."""
         store = self._broker.store
         found: list[Rumour] = []
         for topic, source, after, upto in packet.wants:
             found += [one for one in store.stream(topic, source) if after < one.message.seq <= upto and self._had(one)]
-        self._send(node, found[: self._broker.habits.burst], frozenset(packet.groups))
+        self._send(node, found[: self._broker.config.burst], frozenset(packet.groups))
 
-    # -- what subscribers get ----------------------------------------------------------------------------------------
+    # -- packets to subscribers --------------------------------------------------------------------------------------
 
     def announce(self, rumours: list[Rumour]) -> None:
-        """These have had their turn."""
+        """Send messages that were delivered here."""
         for groups, nodes in self._by_groups.items():
             for notice in self._notices(rumours, groups):
                 for node in nodes:
                     self._broker.out.send(node, notice)
 
     def compare(self) -> None:
-        """Tell everybody how far we are."""
+        """Tell all subscribers how far this broker is."""
         levels = self._broker.order.levels()
         if levels != self._compared:
             self._compared = levels
@@ -125,7 +125,7 @@ class SubscriberSessions:
                 self._broker.out.send(node, standing)
 
     def standing(self, groups: frozenset[str], levels: tuple[Level, ...]) -> Standing:
-        """How far we are, for those who take `groups`."""
+        """How far this broker is, for subscribers of `groups`."""
         return Standing(levels, self._broker.time)
 
     def _send(self, node: int, rumours: list[Rumour], groups: frozenset[str]) -> None:
@@ -143,7 +143,7 @@ class SubscriberSessions:
         return [Notice(name, part) for part in in_packets(copies, BUNDLE_MAX)]
 
     def _bring_up_to_date(self, node: int, groups: frozenset[str], packet: Attach) -> None:
-        """What a subscriber that comes from elsewhere has not seen, as far as it is here."""
+        """Send a subscriber that comes from another broker what it has not seen, as far as it is stored here."""
         fresh = frozenset(packet.fresh)
         seen = {(topic, source): position for topic, source, position in packet.past}
         store = self._broker.store
@@ -155,12 +155,12 @@ class SubscriberSessions:
             if rumour.message.seq > seen.get((topic, source), 0) and self._had(rumour)
         ]
         if not fresh:
-            self._send(node, found[: self._broker.habits.burst], groups)
+            self._send(node, found[: self._broker.config.burst], groups)
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _had(self, rumour: Rumour) -> bool:
-        """Has it had its turn here?"""
+        """Was it delivered here?"""
         message = rumour.message
         return message.seq <= self._broker.order.reached((message.topic, message.source))
 
@@ -174,7 +174,7 @@ class SubscriberSessions:
         )
 
     def _covers(self, past: tuple[Level, ...]) -> bool:
-        """Has this broker delivered whatever the subscriber has? Then also what lies before that, in every group."""
+        """Has this broker delivered everything the subscriber has? Then it has also delivered what precedes that."""
         reached = self._broker.order.reached
         return all(reached((topic, source)) >= position for topic, source, position in past)
 
@@ -185,6 +185,6 @@ class SubscriberSessions:
 
 
 def projected(message: Message, groups: frozenset[str]) -> Message:
-    """The message without what somebody who takes only `groups` cannot wait for."""
+    """The message without the dependencies that a subscriber of only `groups` cannot wait for."""
     across = tuple([entry for entry in message.across if not groups.isdisjoint(groups_of(entry[0]))])
     return message if len(across) == len(message.across) else msgspec.structs.replace(message, across=across)

@@ -1,8 +1,8 @@
-"""Partial views that evolve: for each group a few of the brokers that relay it, mixed a little with every packet.
+"""Partial views: for each group a few of the brokers that relay it, mixed a little with every packet.
 
 No broker needs to know all others (Kim & Ahn 3; lpbcast). Every packet between brokers carries the sender's own entry
-and a few of its view; who is new takes a free place, or the place of somebody drawn at random. Views are kept by group,
-so that a broker in many groups does not lose sight of a small one.
+and a few of its view. A new broker takes a free entry of the view, or replaces an entry drawn at random. Views are kept
+by group, so that a broker in many groups does not lose sight of a small one.
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ from antecede.protocols.gossip.packets import Peer
 
 
 class Views:
-    """Whom a broker knows."""
+    """The brokers that one broker knows."""
 
-    def __init__(self, node: int, size: int, chance: Rng) -> None:
+    def __init__(self, node: int, size: int, rng: Rng) -> None:
         self._node = node
         self._size = size
-        self._chance = chance
+        self._rng = rng
         self._peers: dict[int, Peer] = {}
         self._by_group: dict[str, list[int]] = {}
         self.down: set[int] = set()
@@ -30,12 +30,12 @@ class Views:
         return tuple(self._by_group.get(group, ()))
 
     def groups(self, node: int) -> frozenset[str]:
-        """What `node` relays, as far as it is known."""
+        """The groups that `node` relays, as far as is known."""
         peer = self._peers.get(node)
         return frozenset(peer.groups) if peer is not None else frozenset()
 
     def learn(self, peers: Iterable[Peer], shared: Iterable[str]) -> None:
-        """Somebody told of `peers`. Those who relay one of the `shared` groups are of interest."""
+        """Take in `peers` that relay one of the `shared` groups."""
         shared = frozenset(shared)
         for peer in peers:
             if peer.node == self._node or peer.node in self.down:
@@ -48,14 +48,14 @@ class Views:
             self._enter(peer, [group for group in peer.groups if group in shared])
 
     def forget(self, node: int) -> None:
-        """`node` is suspected: nothing is sent to it until it is trusted again."""
+        """`node` is suspected: leave it out until it is trusted again."""
         self.down.add(node)
         if node in self._peers:
             self._lost[node] = self._peers[node]
         self._remove(node)
 
     def trust(self, node: int, shared: Iterable[str]) -> None:
-        """`node` is up after all, or again."""
+        """The suspicion of `node` is over."""
         self.down.discard(node)
         known = self._lost.pop(node, None)
         if known is not None:
@@ -65,15 +65,15 @@ class Views:
         """Up to `count` brokers drawn from those known to relay one of the groups."""
         among = {node: None for group in sorted(groups) for node in self._by_group.get(group, ())}
         found = list(among)
-        return found if len(found) <= count else self._chance.sample(found, count)
+        return found if len(found) <= count else self._rng.sample(found, count)
 
     def piece(self, count: int) -> tuple[Peer, ...]:
-        """A few entries to tell others."""
+        """A few entries of the view, to tell others."""
         peers = list(self._peers.values())
-        return tuple(peers if len(peers) <= count else self._chance.sample(peers, count))
+        return tuple(peers if len(peers) <= count else self._rng.sample(peers, count))
 
     def _enter(self, peer: Peer, groups: list[str]) -> None:
-        """Into free places, and where there are none into one that is taken, of one group."""
+        """Put `peer` into the views of `groups`. If some are full, it replaces an entry in one of those."""
         if not groups:
             return
         self._peers[peer.node] = peer
@@ -87,8 +87,8 @@ class Views:
             else:
                 full.append(view)
         if full:
-            view = full[self._chance.randrange(len(full))]
-            place = self._chance.randrange(len(view))
+            view = full[self._rng.randrange(len(full))]
+            place = self._rng.randrange(len(view))
             gone, view[place] = view[place], peer.node
             if not any(gone in other for other in self._by_group.values()):
                 del self._peers[gone]

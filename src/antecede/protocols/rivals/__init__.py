@@ -1,4 +1,4 @@
-"""What LoCaMu is compared with (LoCaMu IV-A), on the same base graph: CBCAST, Causal Barriers, Delta-Neighbourhood."""
+"""The protocols that LoCaMu is compared with (LoCaMu IV-A): CBCAST, Causal Barriers, Delta-Neighbourhood."""
 
 from antecede.protocols.rivals.causal_barriers import CausalBarriers
 from antecede.protocols.rivals.cbcast import Cbcast

@@ -1,15 +1,15 @@
-"""Causal Barriers (Prakash, Raynal and Singhal 1996): direct dependencies, by destination. LoCaMu's reference [6].
+"""Causal Barriers (Prakash, Raynal and Singhal 1996): direct dependencies by destination. LoCaMu's reference [6].
 
-A node keeps for every destination the messages that whatever it sends there next depends on directly: a row of the
-barrier matrix CB. All rows travel with every message, since what is sent to one may be passed on to another. Sending to
-a group empties the rows of its members but for the message itself, which covers all that was there. Delivering a
-message brings the rows it carried: for its own destinations they are covered by it, for the others they are added.
+A node keeps, for every destination, the messages on which its next message there directly depends: a row of the barrier
+matrix CB. All rows travel with every message, since a receiver may forward dependencies to other destinations. Sending
+to a group empties the rows of its members except for the message itself, which covers what was there. Delivering a
+message merges the rows it carried: its own destinations are covered by it, the others' entries are added.
 
-A row's entries come from messages to groups, so many rows are alike. They are kept by entry instead: a message with the
-set of destinations that still have to wait for it, as a bit mask. That is the same matrix, read along the other side.
+Entries come from messages to groups, so many rows are alike. The matrix is therefore stored by entry: a message, with
+the bit mask of the destinations that must still wait for it.
 
-Bytes as LoCaMu VI counts them: 8 for each entry of each row (who, which), so 8 MB for 1024 nodes that have each sent
-to each.
+Bytes as in LoCaMu VI: 8 for each entry of each row (source, number), so 8 MB for 1024 nodes that have each sent to
+each.
 """
 
 from antecede.core import Message, Packet
@@ -24,7 +24,7 @@ ENTRY = 8
 class Barred(Carry, frozen=True, gc=False, tag="rival.barred"):
     """A message with the barrier matrix of its publisher."""
 
-    #: (topic, source, seq, destinations): who has to wait for that message, as a bit mask.
+    #: (topic, source, seq, destinations): the destinations that must wait for that message, as a bit mask.
     matrix: tuple[tuple[str, int, int, int], ...] = ()
 
 
@@ -35,8 +35,8 @@ class CausalBarriers(Flooding):
 
     def __init__(self, node: int, routes: Routes) -> None:
         super().__init__(node, routes)
-        # By topic and source: its last message that somebody may have to wait for, and who. A source's earlier ones to
-        # the same topic are covered by its last, for the same destinations.
+        # By topic and source: its last message that a destination may have to wait for, and these destinations. The
+        # last message covers the source's earlier ones on the topic, which have the same destinations.
         self._matrix: dict[tuple[str, int], tuple[int, int]] = {}
 
     def size(self, packet: Packet) -> int:
@@ -49,7 +49,7 @@ class CausalBarriers(Flooding):
 
     @property
     def state_bytes(self) -> int:
-        """The matrix, and how far each source is delivered."""
+        """The matrix, and how far each source was delivered."""
         waits = sum(destinations.bit_count() for _, destinations in self._matrix.values())
         return ENTRY * (waits + len(self._gate.levels()))
 
@@ -77,7 +77,7 @@ class CausalBarriers(Flooding):
             key = (topic, source)
             known, mine = matrix.get(key, (0, 0))
             if known == seq:
-                # Destinations of the message wait for it, and it waits for this. The others must wait for this still.
+                # The message's destinations wait for it, and it waits for this entry. Others must still wait for this.
                 self._set(key, seq, (mine | theirs) & ~(theirs & covered))
             elif known < seq:
                 self._set(key, seq, theirs & ~covered)

@@ -1,13 +1,13 @@
-"""CBCAST (Birman, Schiper and Stephenson 1991): a vector clock for each group, compressed. LoCaMu's reference [1].
+"""CBCAST (Birman, Schiper and Stephenson 1991): a compressed vector clock for each group. LoCaMu's reference [1].
 
-Every node keeps a clock for every group it has heard of, its own or not: order may lead through groups it does not
-take, and whoever passes a dependency on must know of it. A message to a group carries that group's clock and those of
-all others; of each only what changed since its publisher's last message *to the same group*. Every member got that one
-and waited for what it named (links lose nothing, members do not change), so what is left out is known.
+Every node keeps a clock for every group it has heard of, since order may lead through groups that it does not take. A
+message to a group carries that group's clock and those of all others; of each only what changed since its publisher's
+last message *to the same group*. Every member received that message and waited for what it named (links lose nothing,
+members do not change), so members know the entries that are left out.
 
-Bytes as LoCaMu VI counts them: a full clock has 4 bytes for each member of its group, a single entry 8 (who, how many);
-whichever is shorter travels. The clock of another group than the message's own needs 2 more to name it. With everyone
-in one group of 1024 a full clock is the paper's 4 KB.
+Bytes as in LoCaMu VI: a full clock has 4 bytes for each member of its group, a single entry 8 (node, count); the
+shorter form travels. The clock of another group has 2 more bytes to name it. With all nodes in one group of 1024 a full
+clock has the paper's 4 KB.
 """
 
 from collections import Counter
@@ -22,22 +22,22 @@ COUNT, ENTRY = 4, 8
 
 
 class GroupClocks:
-    """The vector clocks of all groups, and which of their entries changed since when."""
+    """The vector clocks of all groups, and when each entry last changed."""
 
     __slots__ = ("_entries", "_stamped", "_version")
 
     def __init__(self) -> None:
-        # By group and node: how many, and when that changed. In the order of the changes, the latest last.
+        # By group and node: the count, and the version when it changed. The latest change is last.
         self._entries: dict[tuple[str, int], tuple[int, int]] = {}
         self._version = 0
-        # By group: when the last message to it was stamped.
+        # By group: the version when the last message to it was stamped.
         self._stamped: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def stamp(self, topic: str, node: int, seq: int) -> list[tuple[str, int, int]]:
-        """What message `seq` of `node` to `topic` carries beside its own entry; from here on it is the past."""
+        """Return what message `seq` of `node` to `topic` carries beside its own entry. Later messages depend on it."""
         since = self._stamped.get(topic, 0)
         changed = []
         for (other, source), (count, version) in reversed(self._entries.items()):
@@ -50,7 +50,7 @@ class GroupClocks:
         return changed
 
     def note(self, topic: str, source: int, count: int) -> None:
-        """`source` has sent so many messages to `topic`."""
+        """Note that `source` has sent `count` messages to `topic`."""
         key = (topic, source)
         known = self._entries.get(key)
         if known is not None:
@@ -83,7 +83,7 @@ class Cbcast(Flooding):
 
     @property
     def state_bytes(self) -> int:
-        """The clocks, as far as they have entries."""
+        """The entries of the clocks."""
         return ENTRY * len(self._clocks)
 
     def _stamp(self, topic: str, seq: int, payload: bytes) -> Carry:
@@ -103,7 +103,7 @@ class Cbcast(Flooding):
     def _observe(self, packet: Carry) -> None:
         message = packet.message
         self._clocks.note(message.topic, message.source, message.seq)
-        # What it names of groups taken here was delivered here before: only the others are news.
+        # Entries of groups taken here were delivered here before: only the others are new.
         for topic, source, count in message.across:
             if topic not in self._taken:
                 self._clocks.note(topic, source, count)

@@ -1,22 +1,21 @@
 """Delta-Neighbourhood (Kazemzadeh and Jacobsen 2011): localized, FIFO only, one message in flight. LoCaMu's [5].
 
-A publisher sends its next message only when the last one has reached every member: each node confirms a message to the
-one it had it from once all behind it have confirmed it. That is all there is to its order. A source's messages cannot
-overtake each other, for there are never two under way; messages of different sources can, and so an answer may arrive
-before its question where links reorder. Nothing is held back, so there is no gate here, and nothing is remembered but
-what is in one's hands: no clock, no counter for any other node.
+A publisher sends its next message when the last one has reached every member. Each node confirms a message to the node
+it came from once all nodes behind it have confirmed it. A source's messages cannot overtake each other, since only one
+is in flight. Messages of different sources can, so an answer may arrive before its question where links reorder. No
+message is held back, so there is no gate; a node remembers only the messages it has yet to confirm.
 
-Runs are without faults, as in the paper's figures: links lose and repeat nothing, and the redundant links with which
-Delta-Neighbourhood goes round a node that is down are not used.
+Runs are without faults, as in the paper's figures: links lose and repeat nothing, and the redundant links by which
+Delta-Neighbourhood bypasses a failed node are not used.
 
-Bytes: 8 for a message's name (who, which), and as many for a confirmation, which is nothing but a name.
+Bytes: 8 for a message's name (source, number), also in a confirmation.
 """
 
 from collections import deque
 
-from antecede.core import Message, Packet, Process, ProtocolError, UsageError
+from antecede.core import Message, Packet, ProtocolError, UsageError
 from antecede.core.limits import HELD_MESSAGES_MAX
-from antecede.protocols.rivals.flooding import GROUP, HEADER, Carry
+from antecede.protocols.rivals.flooding import GROUP, HEADER, Carry, FixedGroups
 from antecede.protocols.rivals.routes import Routes
 
 #: Bytes of a message's name.
@@ -24,24 +23,22 @@ NAME = 8
 
 
 class Confirm(Packet, frozen=True, gc=False, tag="rival.confirm"):
-    """The message has reached the sender of this and everyone behind it."""
+    """The message has reached the sender and all nodes behind it."""
 
     topic: str
     source: int
     seq: int
 
 
-class DeltaNeighbourhood(Process):
-    """A node that passes on what it gets and says when it has arrived."""
+class DeltaNeighbourhood(FixedGroups):
+    """A node that forwards what it receives, and confirms it when all nodes behind it have."""
 
     def __init__(self, node: int, routes: Routes) -> None:
-        super().__init__(node)
-        self._routes = routes
-        self._taken = routes.taken(node)
+        super().__init__(node, routes)
         self._seq: dict[str, int] = {}
         #: Publications that wait for the one in flight.
         self._queue: deque[tuple[str, bytes]] = deque()
-        #: What is in this node's hands: whom it came from, and how many have yet to confirm it.
+        #: Messages to be confirmed: the node each came from, and how many have yet to confirm it.
         self._in_hands: dict[tuple[str, int, int], tuple[int | None, int]] = {}
         self._in_flight = False
 
@@ -50,9 +47,7 @@ class DeltaNeighbourhood(Process):
         if not self._in_flight:
             return self._send_own(topic, payload)
         if len(self._queue) >= HELD_MESSAGES_MAX:
-            raise UsageError(
-                "publish", topic, f"{len(self._queue)} messages wait for their turn", "publish less than is confirmed"
-            )
+            raise UsageError("publish", topic, f"{len(self._queue)} messages wait for their turn", "publish slower")
         self._queue.append((topic, payload))
         return None
 
@@ -77,23 +72,14 @@ class DeltaNeighbourhood(Process):
     def size(self, packet: Packet) -> int:
         return HEADER + GROUP + NAME + sum([len(message.payload) for message in packet.messages])
 
-    def subscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, "groups of this protocol do not change", "name its members at the beginning")
-
-    def unsubscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, "groups of this protocol do not change", "name its members at the beginning")
-
-    def takes(self, topic: str) -> bool:
-        return topic in self._taken
-
     @property
     def held(self) -> int:
-        """Publications that wait for their turn; what is received never waits."""
+        """Publications that wait for their turn. Received messages never wait."""
         return len(self._queue)
 
     @property
     def state_bytes(self) -> int:
-        """The names of what is in this node's hands, with whom each came from and how many are to confirm it."""
+        """The names of messages to be confirmed, with the node each came from and how many have yet to confirm it."""
         return (NAME + 8) * len(self._in_hands)
 
     def _send_own(self, topic: str, payload: bytes, *, waited: bool = False) -> Message:
@@ -128,7 +114,7 @@ class DeltaNeighbourhood(Process):
             self._arrived(name, came_from)
 
     def _arrived(self, name: tuple[str, int, int], came_from: int | None) -> None:
-        """Everyone from here on has it."""
+        """Every node from here on has it: confirm it, or start the next publication."""
         if came_from is not None:
             self.out.send(came_from, Confirm(*name))
             return

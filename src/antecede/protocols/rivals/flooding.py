@@ -1,44 +1,53 @@
-"""What CBCAST and Causal Barriers share: messages spread along the base graph, members deliver them in causal order.
+"""The base of CBCAST and Causal Barriers: messages spread along the base graph, members deliver in causal order.
 
-A node passes a message on as soon as it has it; only members hold it, in the gate, until all it depends on is
-delivered. Streams of the gate are (topic, source). What a message must carry, and what to make of it, is for the
-subclass to say.
+A node forwards a message as soon as it has it. Only members hold it, in the gate, until all it depends on is delivered.
+Streams of the gate are (topic, source). A subclass says what a message carries and what it needs.
 
-Links may reorder and repeat packets, not lose them; nodes do not crash: the paper measures these protocols in runs
-without faults, and so do we.
+Links may reorder and repeat packets but lose none, and nodes do not crash: the paper measures these protocols in runs
+without faults.
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
-from antecede.core import Gate, Message, Packet, Process, ProtocolError, UsageError
+from antecede.core import Gate, Message, MessagePacket, Packet, Process, ProtocolError, UsageError
 from antecede.core.gate import FULL, READY, WAITING, Need
 from antecede.protocols.rivals.routes import Routes
 
-#: Bytes every packet has, as LoCaMu's here have: a header, and the number of the group it is for.
+#: Bytes that every packet has, as in LoCaMu: a header, and the number of the group.
 HEADER, GROUP = 20, 2
 
 
-class Carry(Packet, frozen=True, gc=False, tag="rival.carry"):
+class Carry(MessagePacket, frozen=True, gc=False, tag="rival.carry"):
     """A message on its way along the base graph."""
 
-    message: Message
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
-
-
-class Flooding(Process):
-    """A node of an acyclic graph over which groups multicast in causal order."""
-
-    packet: ClassVar[type[Carry]] = Carry
+class FixedGroups(Process):
+    """A node of a base graph with groups that do not change."""
 
     def __init__(self, node: int, routes: Routes) -> None:
         super().__init__(node)
         self._routes = routes
         self._taken = routes.taken(node)
+
+    def subscribe(self, topic: str) -> None:
+        raise UsageError("topic", topic, "groups of this protocol do not change", "name its members at the beginning")
+
+    def unsubscribe(self, topic: str) -> None:
+        self.subscribe(topic)
+
+    def takes(self, topic: str) -> bool:
+        return topic in self._taken
+
+
+class Flooding(FixedGroups):
+    """A node of an acyclic graph over which groups multicast in causal order."""
+
+    packet: ClassVar[type[Carry]] = Carry
+
+    def __init__(self, node: int, routes: Routes) -> None:
+        super().__init__(node, routes)
         self._gate: Gate[Carry] = Gate()
         self._seq: dict[str, int] = {}
 
@@ -67,21 +76,12 @@ class Flooding(Process):
             if verdict is FULL:
                 raise ProtocolError(f"node {self.node} holds {self.held} messages and cannot take {message.id}")
             if verdict is not READY and verdict is not WAITING:
-                return  # a second copy: the first was passed on
+                return  # a second copy: the first was forwarded
         for hop in self._routes.hops(topic, self.node, sender):
             self.out.send(hop, packet)
         for ready in self._gate.drain():
             self._observe(ready)
             self.out.deliver(ready.message)
-
-    def subscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, "groups of this protocol do not change", "name its members at the beginning")
-
-    def unsubscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, "groups of this protocol do not change", "name its members at the beginning")
-
-    def takes(self, topic: str) -> bool:
-        return topic in self._taken
 
     @property
     def held(self) -> int:
@@ -90,16 +90,16 @@ class Flooding(Process):
     @property
     @abstractmethod
     def state_bytes(self) -> int:
-        """What the protocol remembers, by the paper's byte model: identifiers and sequence numbers of 4 bytes."""
+        """Bytes of the protocol's state, in the paper's byte model: identifiers and sequence numbers have 4 bytes."""
 
     @abstractmethod
     def _stamp(self, topic: str, seq: int, payload: bytes) -> Carry:
-        """The next message of this node, with what it depends on; from here on it is the past."""
+        """Return this node's next message with its dependencies. Later messages depend on it."""
 
     @abstractmethod
     def _needs(self, packet: Carry) -> Sequence[Need]:
-        """What this node must have delivered before."""
+        """The messages that this node must deliver before it."""
 
     @abstractmethod
     def _observe(self, packet: Carry) -> None:
-        """It was delivered here."""
+        """Count the message as delivered here."""

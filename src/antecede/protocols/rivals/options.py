@@ -1,4 +1,4 @@
-"""Options of what LoCaMu is compared with."""
+"""Options of the protocols that LoCaMu is compared with."""
 
 from antecede.protocols.options import PROMISES, Founders, GraphOptions, MakeProcess
 from antecede.protocols.rivals.causal_barriers import CausalBarriers

@@ -1,7 +1,7 @@
-"""Which neighbours of a node lead to members of a group, on an acyclic base graph.
+"""Computes which neighbours of a node lead to members of a group, on an acyclic base graph.
 
-The rivals are compared without faults and with groups that do not change (LoCaMu IV-A), so their routing tables are
-worked out once, from all members, and shared by all nodes of a run.
+The rivals are compared without faults and with fixed groups (LoCaMu IV-A). So their routing tables are computed once,
+from all members, and shared by all nodes of a run.
 """
 
 from collections.abc import Collection
@@ -21,7 +21,7 @@ class Routes:
         self._near = {topic: _branches(graph, members) for topic, members in self.groups.items()}
 
     def hops(self, topic: str, node: int, came_from: int | None) -> tuple[int, ...]:
-        """To whom `node` passes a message of `topic` that came from there."""
+        """The nodes to which `node` forwards a message on `topic` that came from `came_from`."""
         near = self._near[topic].get(node, ())
         return near if came_from is None else tuple([hop for hop in near if hop != came_from])
 
@@ -34,22 +34,22 @@ class Routes:
         return frozenset(topic for topic, members in self.groups.items() if node in members)
 
     def check_member(self, topic: str, node: int) -> None:
-        """Only members publish."""
+        """Refuse a publication by a node that is not a member."""
         if topic not in self.groups:
-            raise UsageError("topic", topic, "is no group of this run", "groups of this protocol do not change")
+            raise UsageError("topic", topic, "is not a group of this run", "groups of this protocol do not change")
         if node not in self.groups[topic]:
             raise UsageError("topic", topic, f"node {node} does not take it", "only members publish to a group")
 
 
 def _branches(graph: BaseGraph, members: Collection[int]) -> dict[int, tuple[int, ...]]:
-    """For each node between members, its neighbours that are: the graph without the branches where nobody is."""
+    """By node on a path between members: its neighbours on such paths. Branches without members are left out."""
     for node in members:
         if not 0 <= node < graph.nodes:
             raise UsageError("members", node, "there is no such node", f"name nodes 0 … {graph.nodes - 1}")
     inside = set(range(graph.nodes))
     near = {node: len(graph.neighbours(node)) for node in inside}
     bare = [node for node in inside if near[node] <= 1 and node not in members]
-    for node in bare:  # grows while we walk it
+    for node in bare:  # grows during the loop
         inside.discard(node)
         for other in graph.neighbours(node):
             near[other] -= 1

@@ -15,12 +15,12 @@ class ScribeOptions(GroupOptions, frozen=True, kw_only=True):
 
     #: Bits of a digit of a name on the ring: Pastry's b.
     digit: Literal[1, 2, 4, 8] = 4
-    #: Neighbours on the ring a node knows.
+    #: Neighbours on the ring that a node knows.
     leaves: Annotated[int, Meta(ge=2)] = 16
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """No order; a message that comes twice is recognised, one that is lost is not sent again."""
+        """Scribe orders nothing. It recognises a message that comes twice, and never retransmits a lost one."""
         return ("exactly-once", "no-invention", "complete", "agreement")
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:

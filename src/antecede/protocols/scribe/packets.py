@@ -1,45 +1,34 @@
 """The packets of Scribe."""
 
-from antecede.core import Message, Packet
+from antecede.core import MessagePacket, Packet
 
 
-class Post(Packet, frozen=True, gc=False, tag="scribe.post"):
+class Post(MessagePacket, frozen=True, gc=False, tag="scribe.post"):
     """A message on its way to the root."""
 
-    message: Message
     hops: int = 0
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
 
-
-class Pub(Packet, frozen=True, gc=False, tag="scribe.pub"):
+class Pub(MessagePacket, frozen=True, gc=False, tag="scribe.pub"):
     """A message on its way down the tree."""
-
-    message: Message
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
 
 
 class Join(Packet, frozen=True, gc=False, tag="scribe.join"):
-    """The sender wants to be the receiver's child. `change` counts what it says of itself on this topic."""
+    """The sender asks to be the receiver's child. `change` counts the sender's changes on this topic."""
 
     topic: str
     change: int
 
 
 class Joined(Packet, frozen=True, gc=False, tag="scribe.joined"):
-    """The sender is in the tree, and the receiver its child since that change."""
+    """The sender is in the tree, and the receiver is its child as of that change."""
 
     topic: str
     change: int
 
 
 class Leave(Packet, frozen=True, gc=False, tag="scribe.leave"):
-    """The sender is the receiver's child no more."""
+    """The sender is no longer the receiver's child."""
 
     topic: str
     change: int

@@ -1,16 +1,16 @@
-"""Scribe: publish/subscribe on a Pastry ring (Castro et al., JSAC 2002). The service the paper of TNO stands on.
+"""Scribe: publish/subscribe on a Pastry ring (Castro et al., JSAC 2002). The service that the TNO paper builds on.
 
-A topic's *root* is the node whose name on the ring is closest to the topic's. Who subscribes sends a JOIN towards it;
-every node on the way remembers the hop it came from as a child and, unless it is in the tree already, sends its own
-JOIN on. A message is routed to the root and goes down the tree from there. A node nobody hangs on any more, and that
-does not subscribe itself, leaves its parent.
+A topic's *root* is the node whose name on the ring is closest to the topic's. A subscriber sends a JOIN towards it;
+every node on the way remembers the previous hop as a child and, unless it is in the tree already, sends its own JOIN
+on. A message is routed to the root and goes down the tree from there. A node that has no child left and does not
+subscribe itself leaves its parent.
 
-When a parent is suspected its children join anew, around it; when a node comes up that is closer to a topic than its
-root was, the old root joins it. While that goes on messages may be lost, and what comes by two ways is dropped the
-second time. Scribe orders nothing and repeats nothing: that is left to what stands on it (`protocols.tno`).
+When a parent is suspected, its children join again around it. When a node comes up that is closer to a topic than its
+root, the old root joins it. Meanwhile messages may be lost, and a message that comes by two paths is dropped the second
+time. Scribe neither orders nor retransmits; the protocol above does (`protocols.tno`).
 
-What is added to the paper: a parent says when its child's JOIN is in effect up to the root, so that a subscription has
-a moment from which on everything published is owed to it.
+Added to the paper: a parent tells a child when its JOIN is in effect up to the root. From that moment on, everything
+published is owed to the subscriber.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -23,12 +23,12 @@ from antecede.protocols.scribe.packets import Join, Joined, Leave, Post, Pub
 from antecede.protocols.scribe.records import Wish
 from antecede.protocols.sizes import ByteModel
 
-#: A message that went so many hops towards a root goes round: views of who is up differ. It is given up.
+#: A message is dropped after so many hops towards a root: it circles, since nodes disagree on which nodes are up.
 HOPS_MAX: Final = 64
 
 
 class _Group:
-    """What a node knows of one topic."""
+    """What one node knows of one topic."""
 
     def __init__(self, topic: str) -> None:
         self.key = name_of(topic)
@@ -36,14 +36,14 @@ class _Group:
         #: Was the application told that it has joined?
         self.told = False
         self.parent: int | None = None
-        #: Does all that is published reach this node? It is the root, or its parent said so.
+        #: Does every published message reach this node? It is the root, or its parent said so.
         self.attached = False
-        #: How often this node joined somebody or left.
+        #: How often this node joined or left a parent.
         self.change = 0
         self.children: dict[int, None] = {}
-        #: By node that ever was a child: what it said last. Links may reorder.
+        #: By node that ever was a child: its last change. Links may reorder.
         self.said: dict[int, int] = {}
-        #: Children who wait to be told, and those that were suspected: should they be up after all, they are children.
+        #: Children that wait for `Joined`; and suspected children, which are children again if they are up after all.
         self.waiting: dict[int, None] = {}
         self.suspected: dict[int, None] = {}
         self.seq = 0
@@ -55,16 +55,16 @@ class _Group:
 
 
 class Founded(NamedTuple):
-    """A tree as it would be had its founders joined before."""
+    """A tree as its founders' joins would have built it."""
 
     members: frozenset[int]
-    #: By node in the tree; the root has none.
+    #: By node in the tree; the root has no entry.
     parent: dict[int, int]
     children: dict[int, list[int]]
 
 
 def found(ring: Pastry, topic: str, members: Collection[int]) -> Founded:
-    """Computed once for all nodes: everybody's way to the root, as far as nobody went it before."""
+    """Compute the tree once for all nodes: each member's path to the root, until it meets a path computed before."""
     key = name_of(topic)
     tree = Founded(frozenset(members), {}, {})
     for member in members:
@@ -103,7 +103,7 @@ class Scribe(Process):
         message = Message(topic, self.node, group.seq, (), payload)
         self._keep(topic, group)
         if group.takes:
-            self.out.deliver(message)  # and not again when it comes down the tree
+            self.out.deliver(message)  # not again when it comes down the tree
         self._towards_root(group, Post(message))
         return message
 
@@ -137,7 +137,7 @@ class Scribe(Process):
             case Pub():
                 group = self._group(packet.message.topic)
                 if group.parent not in (None, sender):
-                    self.out.send(sender, Leave(packet.message.topic, group.change))  # we have another parent
+                    self.out.send(sender, Leave(packet.message.topic, group.change))  # this node has another parent
                 self._down_the_tree(group, packet.message)
             case Post():
                 self._towards_root(self._group(packet.message.topic), packet)
@@ -183,7 +183,7 @@ class Scribe(Process):
     # -- the tree -----------------------------------------------------------------------------------------------
 
     def _attach(self, topic: str, group: _Group) -> None:
-        """Be in the tree: as its root, or below somebody nearer to it."""
+        """Enter the tree: as its root, or below a node nearer to it."""
         if group.attached:
             self._now_attached(topic, group)
         elif group.parent is None:
@@ -198,7 +198,7 @@ class Scribe(Process):
         if hop is None:
             self._now_attached(topic, group)
         else:
-            self._without(group, hop)  # who is nearer to the root cannot hang on us
+            self._without(group, hop)  # a node nearer to the root cannot be a child of this one
             self.out.send(hop, Join(topic, group.change))
 
     def _now_attached(self, topic: str, group: _Group) -> None:
@@ -223,7 +223,7 @@ class Scribe(Process):
         group.parent = None
         group.attached = False
 
-    # -- who is up ----------------------------------------------------------------------------------------------
+    # -- suspicions ---------------------------------------------------------------------------------------------
 
     def peer_down(self, node: int) -> None:
         self._down |= {node}
@@ -237,10 +237,10 @@ class Scribe(Process):
     def peer_up(self, node: int) -> None:
         self._down -= {node}
         for topic, group in self._groups.items():
-            if node in group.suspected:  # it may not have noticed; if it hangs elsewhere by now, it will say so
+            if node in group.suspected:  # it may not have noticed; if it has another parent by now, it will leave
                 del group.suspected[node]
                 group.children[node] = None
-            # A root that is no longer the nearest hangs itself on who is; others find their way when they must.
+            # A root that is no longer the nearest node joins the nearest one; other nodes rejoin when they must.
             is_root = group.parent is None and group.attached
             if is_root and group.needed and self._ring.next_hop(self.node, group.key, self._down) is not None:
                 self._join(topic, group)

@@ -1,10 +1,10 @@
-"""The record a node of Scribe keeps across a crash."""
+"""The kept record of Scribe."""
 
 import msgspec
 
 
 class Wish(msgspec.Struct, frozen=True, tag="scribe.wish"):
-    """Kept across crashes: what this node takes, and how far its own numbers go."""
+    """What this node takes of a topic, and its last numbers there."""
 
     topic: str
     takes: bool

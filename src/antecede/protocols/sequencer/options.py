@@ -10,11 +10,11 @@ from antecede.protocols.sequencer.process import Sequencer
 
 
 class SequencerOptions(GroupOptions, frozen=True, kw_only=True):
-    """A fixed sequencer: all topics one group."""
+    """A fixed sequencer: all topics are one group."""
 
     #: The node that numbers every message.
     sequencer: Annotated[int, Meta(ge=0)] = 0
-    #: After how long something is sent again. More than a way to the sequencer and back.
+    #: After how long a packet is retransmitted. Longer than a round trip to the sequencer.
     retry: Annotated[float, Meta(gt=0)] = 4000.0
 
     @property

@@ -1,31 +1,21 @@
 """The packets of the fixed sequencer."""
 
-from antecede.core import Message, Packet
+from antecede.core import MessagePacket, Packet
 
 
-class Post(Packet, frozen=True, gc=False, tag="sequencer.post"):
-    """A message on its way to the sequencer: its publisher's number `place`, whatever the topic."""
-
-    place: int
-    message: Message
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
-
-
-class Ordered(Packet, frozen=True, gc=False, tag="sequencer.ordered"):
-    """A message and its place among all."""
+class Post(MessagePacket, frozen=True, gc=False, tag="sequencer.post"):
+    """A message on its way to the sequencer, with its number among its publisher's messages on all topics."""
 
     number: int
-    message: Message
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
+
+class Ordered(MessagePacket, frozen=True, gc=False, tag="sequencer.ordered"):
+    """A message with its position in the total order."""
+
+    number: int
 
 
 class Have(Packet, frozen=True, gc=False, tag="sequencer.have"):
-    """A member has everything up to `number`."""
+    """The sender has every message up to `number`."""
 
     number: int

@@ -1,13 +1,13 @@
-"""A fixed sequencer: the rival of total notification order (paper 6.3), in the manner of JGroups' SEQUENCER.
+"""A fixed sequencer, as JGroups' SEQUENCER: to compare with total notification order (MIDLAB 9/2011, 6.3).
 
-All topics are one group. A publisher sends its message to one node, which numbers it and sends it to every member of
-the group, one by one as JGroups does over TCP; everybody delivers in the order of the numbers, what it takes. One order
-for all, nothing tagged, one more hop; the sequencer's wire carries everything, and members receive what they do not
-want.
+All topics are one group. A publisher sends its message to one node, the sequencer, which numbers it and sends it to
+every member of the group, one by one as JGroups does over TCP. Every node delivers the messages it takes in the order
+of their numbers. There is one order for all nodes, no tagged message, and one more hop; but the sequencer's link
+carries every message, and members receive messages that they do not want.
 
-Links may lose, repeat and reorder: publishers repeat until their message comes back numbered, receivers say how far
-they are after a while, and the sequencer sends what is missing. It keeps a message until all have it. Nodes must not
-fail: JGroups would agree on a new view, which is not the subject here.
+Links may lose, repeat and reorder packets. Publishers retransmit until their message comes back numbered; receivers
+report how far they are; the sequencer retransmits what is missing, and keeps a message until all members have it. Nodes
+must not fail: JGroups would agree on a new view, which is not modelled here.
 """
 
 from collections.abc import Hashable
@@ -19,15 +19,15 @@ from antecede.protocols.sizes import ByteModel
 
 
 class _Tick(NamedTuple):
-    """A timer: see what is not acknowledged."""
+    """Timer: retransmit what was not acknowledged."""
 
 
 class _HaveDue(NamedTuple):
-    """A timer: say how far we are."""
+    """Timer: report how far this node is."""
 
 
 class Sequencer(Process):
-    """A node of the group; one of them, the same for all, is the sequencer."""
+    """A node of the group. One node, the same for all, is the sequencer."""
 
     reports_membership: ClassVar[bool] = False
 
@@ -38,13 +38,13 @@ class Sequencer(Process):
         self._taken = set(taken)
         self._sizes = ByteModel()
         self._seq: dict[str, int] = {}
-        self._places = 0
-        #: Sent to the sequencer, not seen numbered yet, and the tick in which it was sent.
+        self._posts = 0
+        #: Sent to the sequencer and not received numbered yet, with the tick in which it was sent.
         self._posted: dict[tuple[str, int], tuple[Post, int]] = {}
         self._gate: Gate[Message] = Gate()
         self._ticks = 0
         self._ticking = self._due = False
-        # At the sequencer: each publisher's messages in their order, what was numbered, and who has how much.
+        # At the sequencer: each publisher's messages in order, the numbered messages, and how far each member is.
         self._inbox: Gate[Message] = Gate()
         self._log: dict[int, Ordered] = {}
         self._count = 0
@@ -53,11 +53,11 @@ class Sequencer(Process):
     # -- the application ----------------------------------------------------------------------------------------
 
     def publish(self, topic: str, payload: bytes) -> Message:
-        """It is delivered here too when it has its place."""
+        """Publish. This node delivers the message, too, when it comes back numbered."""
         self._seq[topic] = seq = self._seq.get(topic, 0) + 1
         message = Message(topic, self.node, seq, (), payload)
-        self._places += 1
-        post = Post(self._places, message)
+        self._posts += 1
+        post = Post(message, self._posts)
         if self.node == self._sequencer:
             self._number(post)
         else:
@@ -102,7 +102,7 @@ class Sequencer(Process):
         self._ticking = False
         self._ticks += 1
         for post, tick in self._posted.values():
-            if tick < self._ticks - 1:  # it has had the time
+            if tick < self._ticks - 1:  # a full tick has passed
                 self.out.send(self._sequencer, post)
         for number, ordered in self._log.items():
             for node, reached in self._reached.items():
@@ -122,13 +122,13 @@ class Sequencer(Process):
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _number(self, post: Post) -> None:
-        """At the sequencer: each publisher's messages in its order, one behind the other."""
+        """At the sequencer: number messages in the order of each publisher."""
         message = post.message
-        if self._inbox.offer(message, ((message.source, post.place),)) is Verdict.FULL:
+        if self._inbox.offer(message, ((message.source, post.number),)) is Verdict.FULL:
             raise ProtocolError(f"the sequencer holds {self._inbox.held} messages and cannot take {message.id}")
         for ready in self._inbox.drain():
             self._count += 1
-            ordered = self._log[self._count] = Ordered(self._count, ready)
+            ordered = self._log[self._count] = Ordered(ready, self._count)
             for node in self._reached:
                 if node != self.node:
                     self.out.send(node, ordered)

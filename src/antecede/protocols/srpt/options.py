@@ -14,7 +14,7 @@ from antecede.protocols.srpt.process import Srpt, founders_below
 
 
 class SrptOptions(GroupOptions, frozen=True, kw_only=True):
-    """One tree a topic."""
+    """One tree for each topic, over all nodes."""
 
     #: Root of every topic; −1: each topic has its own, chosen by its name.
     root: Annotated[int, Meta(ge=-1)] = -1
@@ -24,13 +24,13 @@ class SrptOptions(GroupOptions, frozen=True, kw_only=True):
         return (*PROMISES, EDGES_ONCE)
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
-        places, sizes = self._places(nodes), ByteModel()
-        if self.root >= places:
-            raise UsageError("root", self.root, "is not a place for a root", f"choose −1 … {places - 1}")
+        candidates, sizes = self._candidates(nodes), ByteModel()
+        if self.root >= candidates:
+            raise UsageError("root", self.root, "cannot be a root", f"choose −1 … {candidates - 1}")
         trees: dict[int, SharedTree] = {}
 
         def tree_of(topic: str) -> SharedTree:
-            root = self.root if self.root >= 0 else crc32(topic.encode()) % places
+            root = self.root if self.root >= 0 else crc32(topic.encode()) % candidates
             if root not in trees:
                 trees[root] = self._tree(nodes, root)
             return trees[root]
@@ -43,7 +43,8 @@ class SrptOptions(GroupOptions, frozen=True, kw_only=True):
 
         return make
 
-    def _places(self, nodes: int) -> int:
+    def _candidates(self, nodes: int) -> int:
+        """How many nodes, from 0 on, can be a root."""
         return nodes
 
     def _tree(self, nodes: int, root: int) -> SharedTree:
@@ -51,12 +52,12 @@ class SrptOptions(GroupOptions, frozen=True, kw_only=True):
 
 
 class BrokerOptions(SrptOptions, frozen=True, kw_only=True):
-    """One tree of brokers a topic; the other nodes hang on them."""
+    """One tree of brokers for each topic; every other node is attached to a broker."""
 
-    #: The first so many nodes are brokers.
+    #: How many nodes, from 0 on, are brokers.
     brokers: Annotated[int, Meta(ge=1)] = 32
 
-    def _places(self, nodes: int) -> int:
+    def _candidates(self, nodes: int) -> int:
         return self.brokers
 
     def _tree(self, nodes: int, root: int) -> SharedTree:

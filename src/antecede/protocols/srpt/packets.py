@@ -1,21 +1,15 @@
 """The packets of SRPT."""
 
-from antecede.core import Message, Packet
+from antecede.core import MessagePacket, Packet
 from antecede.core.message import Dependency
 
 
-class Post(Packet, frozen=True, gc=False, tag="srpt.post"):
-    """A message on its way from its publisher to the root."""
-
-    message: Message
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
+class Post(MessagePacket, frozen=True, gc=False, tag="srpt.post"):
+    """A message on its way from the publisher to the root."""
 
 
 class Ask(Packet, frozen=True, gc=False, tag="srpt.ask"):
-    """A node comes or goes, and tells the root. `change` counts this node's changes on this topic."""
+    """A node tells the root that it joins or leaves. `change` counts the node's changes on this topic."""
 
     topic: str
     node: int
@@ -23,22 +17,17 @@ class Ask(Packet, frozen=True, gc=False, tag="srpt.ask"):
     change: int
 
 
-class Pub(Packet, frozen=True, gc=False, tag="srpt.pub"):
+class Pub(MessagePacket, frozen=True, gc=False, tag="srpt.pub"):
     """A message on its way down the tree."""
 
-    message: Message
-    #: Which broadcast of the root this is: what an acknowledgement names.
+    #: The number of this broadcast of the root; the acknowledgement names it.
     number: int
-    #: Changes of membership the root had made before.
+    #: How many membership changes the root had made before.
     version: int
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        return (self.message,)
 
 
 class Sub(Packet, frozen=True, gc=False, tag="srpt.sub"):
-    """A node has joined: change number `version` of the topic. On the way to that node, with where it starts."""
+    """A node has joined: change number `version` of the topic. Copies that go to that node carry its floors."""
 
     topic: str
     node: int
@@ -49,7 +38,7 @@ class Sub(Packet, frozen=True, gc=False, tag="srpt.sub"):
 
 
 class Uns(Packet, frozen=True, gc=False, tag="srpt.uns"):
-    """A node has left."""
+    """A node has left: change number `version` of the topic."""
 
     topic: str
     node: int
@@ -59,11 +48,11 @@ class Uns(Packet, frozen=True, gc=False, tag="srpt.uns"):
 
 
 class Ack(Packet, frozen=True, gc=False, tag="srpt.ack"):
-    """The root's broadcast `number` has reached the sender and all below it."""
+    """Broadcast `number` of the root has reached the sender and all nodes below it."""
 
     topic: str
     number: int
 
 
-#: What the root broadcasts.
+#: The packets that the root broadcasts.
 Broadcast = Pub | Sub | Uns

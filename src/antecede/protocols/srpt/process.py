@@ -1,18 +1,18 @@
-"""SRPT: a single root per topic, the rival of VCube-PS (thesis 5.3, 5.6). Causal, through the same gate.
+"""SRPT: a single root for each topic, to compare with VCube-PS (thesis 5.3, 5.6). Causal, through the same gate.
 
-A publisher sends its message to the topic's root, which sends it down the one tree of the topic. Nodes between members
-relay what they do not take. Whether every subscriber is in the tree (SRPT-S) or only brokers are, which then send to
-their subscribers (SRPT-B), is a matter of places: `overlay.shared_tree`.
+A publisher sends its message to the topic's root, which sends it down the topic's one tree. Nodes between members relay
+messages that they do not take. In SRPT-S every subscriber is in the tree; in SRPT-B only brokers are, and forward to
+their subscribers (`overlay.shared_tree`).
 
-Membership as the thesis has it: a node that comes or goes tells the root, which tells everybody (in SRPT-B: every
-broker), so each knows which branches lead to members. Acknowledgements go up the tree from its leaves to the root and
-cost what they cost; nobody waits for them, for the root has nothing to put in order that it has not ordered itself.
+Membership is as in the thesis. A node that joins or leaves tells the root, which tells every node (in SRPT-B: every
+broker), so each node knows which branches lead to members. Acknowledgements go up the tree from the leaves to the root.
+They cost packets, but no node waits for them: the root alone decides the order.
 
-Why this is causal, also when members change and links reorder. The root takes the messages of a source in their order,
-and a message it has only after what its publisher had delivered, which came through the root. Messages carry barriers
-(immediate predecessors) and pass the gate. The root puts every change of membership in its sequence and stamps each
-message with the number of changes before it; a node passes a message on only after those changes. A joiner gets with
-its own SUB how far each source had come at the root: exactly what is not for it any more.
+Why this is causal, even when members change and links reorder. The root takes the messages of a source in order, and
+receives a message after those its publisher had delivered, which came through the root. Messages carry barriers
+(immediate predecessors) and pass the gate. The root numbers every membership change and stamps each message with the
+number of changes before it; a node forwards a message only after those changes. With its SUB a joiner learns how far
+each source had come at the root: the messages up to there predate its join.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -25,26 +25,26 @@ from antecede.protocols.srpt.packets import Ack, Ask, Broadcast, Post, Pub, Sub,
 
 
 class _Group:
-    """What a node knows of one topic."""
+    """What one node knows of one topic."""
 
     def __init__(self, node: int, tree: SharedTree, members: Collection[int]) -> None:
         self.tree = tree
-        #: Does this node want the topic; and has its wish come back from the root?
+        #: Did this node ask to join; and has its request come back from the root?
         self.takes = self.joined = node in members
         self.changes = 0
         self.seq = 0
         self.frontier = Frontier()
         self.gate: Gate[Message] = Gate()
-        #: Broadcasts of the root, in the order of the changes among them.
+        #: The root's broadcasts, ordered by the membership changes among them.
         self.order: Gate[tuple[int, Broadcast]] = Gate()
-        #: By child: how many members are there and below.
+        #: By child: how many members are at that child and below it.
         self.below: dict[int, int] = {}
         self.hops: tuple[int, ...] | None = None
-        #: By number of a broadcast: to whom to pass its acknowledgement, and for how many it waits.
+        #: By broadcast number: the node to acknowledge it to, and how many acknowledgements are missing.
         self.acks: dict[int, tuple[int, int]] = {}
 
     def count(self, node: int, member: int, change: int) -> None:
-        """`member` has come or gone: if it is below us, then below which child?"""
+        """`member` has joined (+1) or left (−1). Count it at the child that leads to it, if it is below `node`."""
         path = self.tree.path(member)
         if node in path[:-1]:
             child = path[path.index(node) + 1]
@@ -61,16 +61,16 @@ class _Root:
     """What only the root of a topic knows."""
 
     def __init__(self) -> None:
-        #: Takes what each node sends in the order it was sent: messages by source, changes by node.
+        #: Orders what each node sends: messages by source, changes by node.
         self.inbox: Gate[Post | Ask] = Gate()
         self.number = 0
         self.version = 0
-        #: By source: the last message that was broadcast.
+        #: By source: the last message broadcast.
         self.reached: dict[int, int] = {}
 
 
 class Srpt(Process):
-    """A node of a system with one tree a topic."""
+    """A node of a system with one tree for each topic."""
 
     reports_membership = True
 
@@ -82,7 +82,7 @@ class Srpt(Process):
         founders: Mapping[str, Collection[int]],
         below: Mapping[str, Mapping[int, int]],
     ) -> None:
-        """`below` says for each topic how many founders are at and below each child of this node."""
+        """`below`: by topic and child of this node, how many founders are at that child and below it."""
         super().__init__(node)
         self._tree_of = tree_of
         self._sizes = sizes
@@ -184,9 +184,9 @@ class Srpt(Process):
     # -- down the tree ------------------------------------------------------------------------------------------
 
     def _in_order(self, group: _Group, sender: int | None, packet: Broadcast) -> None:
-        """Changes of membership one after the other; a message after the changes it was broadcast after.
+        """Apply membership changes in order, and forward a message after the changes it was broadcast after.
 
-        Who is told only of its own changes passes nothing on; it has to wait for its own.
+        A node that is told only of its own changes forwards nothing, and waits only for its own.
         """
         informed = group.tree.is_informed(self.node)
         entry = (-1 if sender is None else sender, packet)
@@ -241,7 +241,7 @@ class Srpt(Process):
 
     def _await(self, group: _Group, parent: int, topic: str, number: int, hops: int) -> None:
         if parent < 0:
-            return  # the root's own: nobody waits for the end of it
+            return  # this node is the root, and needs no acknowledgement
         if hops:
             group.acks[number] = (parent, hops)
         else:
@@ -277,12 +277,12 @@ class Srpt(Process):
         return group
 
 
-#: The stream of a topic's changes of membership.
+#: The gate's stream of a topic's membership changes.
 _CHANGES = "changes"
 
 
 def founders_below(tree: SharedTree, members: Collection[int]) -> dict[int, dict[int, int]]:
-    """By node, by child: how many of `members` are at the child and below it. Worked out once for all nodes."""
+    """By node and child: how many of `members` are at the child and below it. Computed once for all nodes."""
     below: dict[int, dict[int, int]] = {}
     for member in members:
         path = tree.path(member)
