@@ -113,6 +113,15 @@ def test_it_has_no_library_of_an_extra_and_is_small(bare: Path, tmp_path: Path) 
     assert on_disk < SIZE_MB_MAX * 1024 * 1024, f"{on_disk / 1024 / 1024:.1f} MB"
 
 
+def test_it_has_every_file_of_the_package(bare: Path) -> None:
+    (installed,) = (bare.parent / "lib").glob("python*/site-packages/antecede")
+    source = ROOT / "src" / "antecede"
+    files = {file.relative_to(source) for file in source.rglob("*") if file.is_file() and file.suffix != ".pyc"}
+    assert files == {file.relative_to(installed) for file in installed.rglob("*") if file.is_file()} - {
+        file.relative_to(installed) for file in installed.rglob("*.pyc")
+    }
+
+
 def test_a_node_and_a_client_run_and_replay_after_a_restart(bare: Path, tmp_path: Path) -> None:
     with node(bare, tmp_path / "n0") as url:
         said = run(bare / "python", "-c", CLIENT, url, "first", "3", cwd=tmp_path).stdout

@@ -142,6 +142,33 @@ def test_a_command_without_its_extra_is_one_line(
         )
 
 
+@pytest.mark.parametrize(
+    ("words", "user"),
+    [
+        (("search", "tno"), "antecede search without --seed"),
+        (("experiments", "run", "thesis-table-4.1"), "antecede experiments run"),
+    ],
+)
+def test_what_needs_spark_of_a_command_of_the_lab_says_so(
+    words: tuple[str, ...], user: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setattr(sys, "argv", ["antecede", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"error: {user} needs the extra spark; pip install 'antecede[spark]'\n"
+
+
+def test_one_seed_needs_no_spark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setattr(sys, "argv", ["antecede", "search", "tno", "--seed", "1"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    assert "no run failed" in capsys.readouterr().out
+
+
 def test_commands_of_the_lab_need_no_spark() -> None:
     modules = [f"antecede.cli.{command.module}" for command in COMMANDS.values() if command.extra == "lab"]
     code = (

@@ -52,7 +52,7 @@ COMMANDS: Final = {
     "simulate": Command(_COMPARE, "Simulate one run and audit it.", "simulate", "simulate_command", "lab"),
     "experiments": Command(_COMPARE, "Reproduce the papers' tables and figures.", "experiments", "app", "lab"),
     "search": Command(
-        _COMPARE, "Search random schedules for one that breaks a protocol.", "search", "search_command", "spark"
+        _COMPARE, "Search random schedules for one that breaks a protocol.", "search", "search_command", "lab"
     ),
     "explain": Command(_COMPARE, "Draw the tree that a node's messages take.", "explain", "app"),
     "audit": Command(_JUDGE, "Check traces for order, loss and duplicates.", "pipeline", "audit_command", "spark"),

@@ -16,6 +16,7 @@ from rich.table import Table
 from antecede.audit import ALL_RULES, DEFAULT_RULES
 from antecede.core import UsageError
 from antecede.experiments import EXPERIMENTS, Experiment, find
+from antecede.loading import need_extra
 
 if TYPE_CHECKING:
     from antecede.experiments.summary import Line
@@ -51,6 +52,7 @@ def run_command(
 
         antecede experiments run all --seeds 30 --out results --resume --master spark://host:7077
     """
+    need_extra("spark", "antecede experiments run")
     from antecede.cli.progress import SweepProgress, start_spark  # noqa: PLC0415
     from antecede.spark.sweep import sweep  # noqa: PLC0415
     from antecede.spark.sweep_directory import check_place  # noqa: PLC0415

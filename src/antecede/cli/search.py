@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from antecede.cli.pipeline import AS_JSON, MASTER
+from antecede.loading import need_extra
 
 
 def search_command(
@@ -15,7 +16,8 @@ def search_command(
     runs: Annotated[int, typer.Option(min=1, help="How many seeds to try.")] = 1000,
     first: Annotated[int, typer.Option(min=0, help="The first seed.")] = 0,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Run this seed only, in this process: replays a failure.")
+        int | None,
+        typer.Option(min=0, help="Run this seed only, without Spark: replays a failure."),
     ] = None,
     master: MASTER = None,
     as_json: AS_JSON = False,
@@ -50,6 +52,7 @@ def search_command(
         with waiting(f"seed {seed}", quiet=as_json):
             result = search_here(name, range(seed, seed + 1))
     else:
+        need_extra("spark", "antecede search without --seed")
         session = start_spark(master, short=True, quiet=as_json)
         with SearchProgress(runs, quiet=as_json) as progress:
             result = search_on_spark(session, name, range(first, first + runs), progress.part)

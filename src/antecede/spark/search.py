@@ -3,14 +3,15 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from pyspark.sql import SparkSession
 
 from antecede.search.harness import Verdict
 from antecede.search.registry import find_search
-from antecede.spark.jobs import run_tasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Seeds of a task: enough to make its own cost small, few enough that the last task does not keep a core alone.
 SEEDS_PER_TASK: Final = 20
@@ -61,12 +62,14 @@ class _Task(msgspec.Struct, frozen=True):
 
 
 def search_on_spark(
-    session: SparkSession,
+    session: "SparkSession",
     name: str,
     seeds: range,
     on_part: Callable[[SearchResult], None] = lambda _: None,
 ) -> SearchResult:
     """Search `seeds` and add up what they found. `on_part` sees each part as it comes in."""
+    from antecede.spark.jobs import run_tasks  # noqa: PLC0415 - one seed is searched without Spark
+
     find_search(name)  # a wrong name is refused here, not on the workers
     tasks = [
         msgspec.msgpack.encode(_Task(name, first, min(SEEDS_PER_TASK, seeds.stop - first)))
