@@ -13,7 +13,8 @@ from antecede.core.message import Message
 from antecede.journal import blocks, migration, schema
 from antecede.node import joining, roster
 from antecede.node.bulk import staging
-from antecede.node.protocol import OVERLAYS
+from antecede.node.protocol import node_codec, node_records
+from antecede.protocols.live_registry import LIVE
 from antecede.wire import bulk, codec, envelope, handshake, requests, shapes, tcp_link
 from antecede.wire.transport import Reason
 
@@ -60,8 +61,8 @@ def _connections() -> list[str]:
     lines += [f"| wire version | both ends | {codec.WIRE_VERSION_OLDEST} to {codec.WIRE_VERSION} |"]
     for who, module in (("clients", requests), ("bulk clients", bulk), ("nodes that swap tables", joining)):
         lines += [f"| `{module.SPEAKS.partition('/')[0]}` | {who} | {module.SPEAKS.partition('/')[2]} |"]
-    for name, overlay in OVERLAYS.items():
-        family, _, number = overlay.codec.name.partition("/")
+    for name, protocol in LIVE.items():
+        family, _, number = node_codec(protocol).name.partition("/")
         lines += [f"| `{family}` | nodes that run {name} | {number} |"]
     lines += ["", *_all((codec.Hello, codec.Welcome, codec.Refusal))]
     lines += ["Reasons of refusals:", "", "| reason | when |", "|---|---|"]
@@ -72,10 +73,10 @@ def _connections() -> list[str]:
 def _records() -> list[str]:
     lines = ["## Messages", "", *_all((Message, envelope.Envelope))]
     shown: set[type] = set()
-    for name, overlay in OVERLAYS.items():
-        types = [kind for kind in overlay.codec.types if kind not in shown]
+    for name, protocol in LIVE.items():
+        types = [kind for kind in node_codec(protocol).types if kind not in shown]
         shown.update(types)
-        others = sorted(str(kind.__struct_config__.tag) for kind in overlay.codec.types if kind not in types)
+        others = sorted(str(kind.__struct_config__.tag) for kind in node_codec(protocol).types if kind not in types)
         lines += [f"## Packets of nodes that run {name}", ""]
         lines += [f"And, as above: {', '.join(f'`{tag}`' for tag in others)}.", ""] if others else []
         lines += _all(types)
@@ -88,9 +89,9 @@ def _journal() -> list[str]:
     lines = ["## The journal", "", *_prose(schema), *_prose(migration), "```sql", schema.TABLES.strip(), "```", ""]
     lines += ["### Blocks", "", *_prose(blocks), *_all((blocks.DeliveryBlock, blocks.StoredChange))]
     shown: set[type] = set()
-    for name, overlay in OVERLAYS.items():
-        types = [kind for kind in overlay.kept if kind not in shown]
-        others = sorted(str(kind.__struct_config__.tag) for kind in overlay.kept if kind in shown)
+    for name, protocol in LIVE.items():
+        types = [kind for kind in node_records(protocol) if kind not in shown]
+        others = sorted(str(kind.__struct_config__.tag) for kind in node_records(protocol) if kind in shown)
         shown.update(types)
         lines += [f"### Kept records of nodes that run {name}", ""]
         lines += [f"And, as above: {', '.join(f'`{tag}`' for tag in others)}.", ""] if others else []

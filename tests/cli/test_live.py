@@ -108,7 +108,7 @@ def test_a_cluster_that_cannot_start_leaves_nothing_behind(tmp_path: Path, monke
     for words, said in (
         (("--nodes", "5000"), "--nodes 5000: is out of range; use 1 … 256"),
         (("--nodes", "1", "--port", "99999"), "port 99999: is out of range"),
-        (("--nodes", "2", "--overlay", "flood"), "overlay 'flood': is not known"),
+        (("--nodes", "2", "--protocol", "flood"), "protocol 'flood': is not known"),
     ):
         told = antecede("cluster", *words, code=2)
         assert said in told

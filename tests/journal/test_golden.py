@@ -16,14 +16,15 @@ import pytest
 from antecede import Node
 from antecede.core.errors import JournalError
 from antecede.journal import Journal, JournalFile, export_rows
-from antecede.node.protocol import OVERLAYS
+from antecede.node.protocol import node_records
+from antecede.protocols.live_registry import LIVE
 from antecede.wire.envelope import unseal
 
 from ..node.clusters import QUICK, until_all_have
 
 GOLDEN = Path(__file__).parent / "golden"
 VERSIONS = sorted(one.name for one in GOLDEN.iterdir() if one.is_dir())
-PROTOCOLS = sorted(OVERLAYS)
+PROTOCOLS = sorted(LIVE)
 
 #: Records that had no tag in version 1, by their classes' names of that time.
 UNTAGGED = {"Life": "diagnosis.life"}
@@ -62,7 +63,7 @@ def test_golden_nodes_run_on(version: str, protocol: str, tmp_path: Path) -> Non
         try:
             for number in range(3):
                 seeds = (nodes[0].address,) if nodes else ()
-                settings = contents["settings"] | QUICK | {"overlay": protocol, "directory": tmp_path / f"n{number}"}
+                settings = contents["settings"] | QUICK | {"protocol": protocol, "directory": tmp_path / f"n{number}"}
                 nodes.append(Node(port=0, name=f"n{number}", seeds=seeds, **settings))
                 await nodes[-1].start()
             for node, wanted in zip(nodes, contents["nodes"], strict=True):
@@ -100,7 +101,8 @@ def test_golden_records_of_every_type(version: str, protocol: str, tmp_path: Pat
     contents = unpack(version, protocol, tmp_path)
 
     async def read() -> list[object]:
-        journal = await Journal.open(tmp_path / "every_record.db", cluster="antecede", kept=OVERLAYS[protocol].kept)
+        kept = node_records(LIVE[protocol])
+        journal = await Journal.open(tmp_path / "every_record.db", cluster="antecede", kept=kept)
         try:
             return await journal.kept()
         finally:
@@ -119,7 +121,8 @@ def test_a_node_killed_while_it_brings_its_journal_up_begins_again(number: int, 
 import asyncio, os, sys
 from pathlib import Path
 from antecede.journal import Journal, migration
-from antecede.node.protocol import OVERLAYS
+from antecede.node.protocol import node_records
+from antecede.protocols.live_registry import LIVE
 tagged, count = migration._tagged, 0
 def dying(name, record):
     global count
@@ -128,7 +131,7 @@ def dying(name, record):
         os.kill(os.getpid(), 9)
     return tagged(name, record)
 migration._tagged = dying
-asyncio.run(Journal.open(Path({str(path)!r}), cluster="antecede", kept=OVERLAYS["vcube"].kept))
+asyncio.run(Journal.open(Path({str(path)!r}), cluster="antecede", kept=node_records(LIVE["vcube"])))
 """
     for _ in range(2):
         assert subprocess.run([sys.executable, "-c", child], timeout=60, check=False).returncode == -signal.SIGKILL
@@ -137,7 +140,7 @@ asyncio.run(Journal.open(Path({str(path)!r}), cluster="antecede", kept=OVERLAYS[
         connection.close()
 
     async def test() -> None:
-        journal = await Journal.open(path, cluster="antecede", kept=OVERLAYS["vcube"].kept, check="full")
+        journal = await Journal.open(path, cluster="antecede", kept=node_records(LIVE["vcube"]), check="full")
         wanted = contents["nodes"][number]
         assert len(await journal.kept()) == sum(wanted["kept"].values())
         assert await replayed(journal, len(wanted["deliveries"])) == wanted["deliveries"]
@@ -154,7 +157,7 @@ def test_a_journal_that_cannot_be_brought_up_is_refused_and_left_alone(tmp_path:
     connection.close()
     for _ in range(2):
         with pytest.raises(JournalError, match=r"cannot be brought up from version 1 .its checksum is wrong"):
-            asyncio.run(Journal.open(path, cluster="antecede", kept=OVERLAYS["vcube"].kept))
+            asyncio.run(Journal.open(path, cluster="antecede", kept=node_records(LIVE["vcube"])))
 
 
 def test_readers_from_outside_take_earlier_versions_as_they_are(tmp_path: Path) -> None:

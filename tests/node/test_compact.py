@@ -6,9 +6,8 @@ from pathlib import Path
 import antecede
 from antecede import Node
 from antecede.core import Message
-from antecede.node.compact import compact
 from antecede.node.config import NodeConfig
-from antecede.node.protocol import OVERLAYS, diagnosed
+from antecede.node.protocol import NodeProtocol
 from antecede.protocols.diagnosis.records import Life
 from antecede.protocols.vcube_ps import VCubePs
 from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Published, Registered, Stable
@@ -30,9 +29,15 @@ HISTORY: list[object] = [
 ]
 
 
+PROTOCOL = NodeProtocol(NodeConfig(slots=4, window=8, round_s=1.0, timeout_s=0.5))
+
+
+def compact(records: list[object], node: int) -> list[object]:
+    return PROTOCOL.compact(records, node)
+
+
 def restored(records: list[object]) -> tuple[object, ...]:
-    config = NodeConfig(slots=4, window=8, round_s=1.0, timeout_s=0.5)
-    process = diagnosed(OVERLAYS["vcube"].make(0, config), config)
+    process = PROTOCOL.make(0)
     process.restore(records)
     inner = process.inner
     assert isinstance(inner, VCubePs)

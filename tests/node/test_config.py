@@ -1,13 +1,15 @@
 """What is wrong with a node's settings is said by name, value and remedy, wherever they come from."""
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import antecede
-from antecede.node.config import load_config, make_config
+from antecede import Node
+from antecede.node.config import NodeConfig, load_config, make_config
 from antecede.node.local_cluster import LocalCluster
 from antecede.wire.security import init_certificates, new_token
 from tests.client.running import awaited
@@ -26,7 +28,9 @@ from tests.client.running import awaited
         ({"round_s": "1"}, "round_s"),
         ({"directory": 5}, "directory"),
         ({"durability": "always"}, "durability"),
-        ({"overlay": "flood"}, "overlay"),
+        ({"protocol": "flood"}, "protocol"),
+        ({"overlay": "gossip", "protocol": "gossip"}, "overlay"),
+        ({"place": "x"}, "slot"),
     ],
 )
 def test_a_setting_that_does_not_fit_is_named(settings: dict[str, Any], field: str) -> None:
@@ -39,6 +43,25 @@ def test_settings_that_fit_are_taken(tmp_path: Path) -> None:
     (tmp_path / "node.toml").write_text('port = 7401\nseeds = ["h:1"]\nround_s = 2\ndirectory = "n1"\nretain_s = 60\n')
     config = load_config(tmp_path / "node.toml", port=7402)
     assert (config.port, config.seeds, config.round_s, config.directory) == (7402, ("h:1",), 2.0, tmp_path / "n1")
+
+
+FORMER = {"overlay": "gossip", "place": 3, "weather": ["loss:share=0.1"], "weather_from": 5.0}
+
+
+@pytest.mark.parametrize("make", [make_config, lambda found: NodeConfig(**found), lambda found: Node(**found).config])
+def test_former_names_of_settings_work_and_are_warned_of(make: Callable[[dict[str, Any]], NodeConfig]) -> None:
+    with pytest.warns(DeprecationWarning, match="is called") as told:
+        config = make(FORMER)
+    assert (config.protocol, config.slot) == ("gossip", 3)
+    assert (tuple(config.fault_injection), config.fault_injection_from) == (("loss:share=0.1",), 5.0)
+    assert [str(one.message).split()[2] for one in told] == list(FORMER)
+
+
+def test_a_former_name_in_a_file_gives_way_to_an_option(tmp_path: Path) -> None:
+    (tmp_path / "node.toml").write_text('overlay = "total"\nplace = 2\n')
+    with pytest.warns(DeprecationWarning, match="the setting overlay is called protocol now"):
+        config = load_config(tmp_path / "node.toml", protocol="locamu")
+    assert (config.protocol, config.slot) == ("locamu", 2)
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`overlay = "gossip"`: the broker the simulator runs, between real nodes."""
+"""`protocol = "gossip"`: the broker the simulator runs, between real nodes."""
 
 import asyncio
 import time
@@ -11,14 +11,14 @@ from antecede.audit import audit
 from antecede.core import Message, UsageError
 from antecede.journal import export_rows
 from antecede.node.config import NodeConfig
-from antecede.node.gossip import compact
+from antecede.protocols.gossip import live
 from antecede.protocols.gossip.packets import Rumour
 from antecede.protocols.gossip.records import Began, Delivered, Published
 from tests.client.running import awaited, take
 from tests.node.clusters import cluster, restart, until_all_have
 from tests.node.kill import KillRun, kill_run
 
-GOSSIP: dict[str, Any] = {"overlay": "gossip", "slots": 4, "gossip_round_s": 0.02}
+GOSSIP: dict[str, Any] = {"protocol": "gossip", "slots": 4, "gossip_round_s": 0.02}
 
 
 @awaited
@@ -56,15 +56,14 @@ def _check(run: KillRun) -> None:
 
 
 def test_processes_are_killed_under_load_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
-    _check(asyncio.run(kill_run(tmp_path, nodes=3, kills=2, pause_s=1.5, overlay="gossip")))
+    _check(asyncio.run(kill_run(tmp_path, nodes=3, kills=2, pause_s=1.5, protocol="gossip")))
 
 
 @pytest.mark.slow
 def test_six_processes_a_kill_a_second_on_links_that_lose(tmp_path: Path) -> None:
-    weather = ["heavy-tailed:mean=0.01,shape=1.5,t_pc=0,t_t=0", "loss:share=0.05", "duplication:share=0.02,spread=0.05"]
-    running = kill_run(
-        tmp_path, nodes=6, kills=30, pause_s=1.0, overlay="gossip", weather=weather, weather_from=time.time()
-    )
+    faults = ["heavy-tailed:mean=0.01,shape=1.5,t_pc=0,t_t=0", "loss:share=0.05", "duplication:share=0.02,spread=0.05"]
+    settings = {"protocol": "gossip", "fault_injection": faults, "fault_injection_from": time.time()}
+    running = kill_run(tmp_path, nodes=6, kills=30, pause_s=1.0, **settings)
     _check(asyncio.run(asyncio.wait_for(running, 400)))
 
 
@@ -91,26 +90,24 @@ async def test_clients_read_in_order_and_a_node_that_leaves_has_told_everything(
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(UsageError, match="vcube, locamu, gossip or total"):
-        NodeConfig(overlay="flood")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="vcube, locamu, gossip, total"):
+        NodeConfig(protocol="flood")
     with pytest.raises(UsageError, match="gossip_round_s"):
-        NodeConfig(overlay="gossip", gossip_round_s=0)
+        NodeConfig(protocol="gossip", gossip_round_s=0)
     with pytest.raises(UsageError, match="fanout"):
-        NodeConfig(overlay="gossip", fanout=0)
+        NodeConfig(protocol="gossip", fanout=0)
 
 
 def test_a_shorter_account_restores_the_same_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    from antecede.node import gossip  # noqa: PLC0415 - to shorten what is kept
-
-    monkeypatch.setattr(gossip, "_MESSAGES", 3)
-    config = NodeConfig(**GOSSIP)
+    monkeypatch.setattr(live, "_MESSAGES", 3)
+    settings = NodeConfig(**GOSSIP).live_settings()
     records: list[object] = [Began("main", True)]
     for seq in range(1, 11):
         records.append(Published(Rumour(Message("main", 1, seq), 2 * seq)))
         records.append(Delivered(Rumour(Message("main", 0, seq, ((1, seq),)), 2 * seq + 1)))
-    short = compact(records, 1, config)
+    short = live.LiveGossip(1, settings).compact(records)
     assert len(short) < len(records) / 2
-    whole, again = gossip.GossipProcess(1, config), gossip.GossipProcess(1, config)
+    whole, again = live.LiveGossip(1, settings), live.LiveGossip(1, settings)
     whole.restore(records)
     again.restore(short)
     assert again.delivered("main") == whole.delivered("main") == {0: 10, 1: 10}

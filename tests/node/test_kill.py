@@ -39,14 +39,15 @@ def test_eight_processes_a_kill_a_second_for_a_minute(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_eight_processes_killed_in_a_storm(tmp_path: Path) -> None:
     """The same on links that lose, repeat and delay, and are cut in two for a while: between kills, and during them."""
-    weather = [
+    faults = [
         "heavy-tailed:mean=0.01,shape=1.5,t_pc=0,t_t=0",
         "loss:share=0.02",
         "duplication:share=0.02,spread=0.05",
         "partition:nodes=4,begin=20,end=26",
         "partition:nodes=2,begin=40,end=46",
     ]
-    running = kill_run(tmp_path, nodes=8, kills=60, pause_s=1.0, seed=2, weather=weather, weather_from=time.time())
+    settings = {"fault_injection": faults, "fault_injection_from": time.time()}
+    running = kill_run(tmp_path, nodes=8, kills=60, pause_s=1.0, seed=2, **settings)
     run = asyncio.run(asyncio.wait_for(running, 400))
     _check(run)
     _check_on_spark(run)

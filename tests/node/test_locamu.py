@@ -13,12 +13,13 @@ from antecede.core import UsageError
 from antecede.journal import export_trace
 from antecede.node.config import NodeConfig, load_config
 from antecede.node.local_cluster import LocalCluster
+from antecede.protocols.locamu.live import LOCAMU as LOCAMU_LIVE
 from antecede.trace.files import read_trace, table_rows
 from tests.client.running import awaited
 from tests.node.clusters import cluster, restart, until_all_have
 from tests.node.kill import KillRun, Load, all_agree, judge
 
-LOCAMU: dict[str, Any] = {"overlay": "locamu", "slots": 7, "shorten_every": 50}
+LOCAMU: dict[str, Any] = {"protocol": "locamu", "slots": 7, "shorten_every": 50}
 
 
 @awaited
@@ -51,7 +52,7 @@ async def test_an_inner_node_dies_and_comes_back(tmp_path: Path) -> None:
 
 @awaited
 async def test_what_it_does_not_offer_is_refused(tmp_path: Path) -> None:
-    async with cluster(3, tmp_path, overlay="locamu", slots=3) as nodes:
+    async with cluster(3, tmp_path, protocol="locamu", slots=3) as nodes:
         with pytest.raises(UsageError, match="know only their neighbours' copies"):
             nodes[0].publish_payload(b"", 3)
         with pytest.raises(UsageError, match="does not leave its graph"):
@@ -61,10 +62,10 @@ async def test_what_it_does_not_offer_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"overlay": "locamu", "slots": 3, "graph": "0-1,1-2,2-0"}, "closes the cycle"),
-        ({"overlay": "locamu", "slots": 4, "graph": "0-1,2-3"}, "is not connected"),
-        ({"overlay": "locamu", "slots": 3, "f": 2}, "would leave fewer than two"),
-        ({"overlay": "bus"}, "is not known"),
+        ({"protocol": "locamu", "slots": 3, "graph": "0-1,1-2,2-0"}, "closes the cycle"),
+        ({"protocol": "locamu", "slots": 4, "graph": "0-1,2-3"}, "is not connected"),
+        ({"protocol": "locamu", "slots": 3, "f": 2}, "would leave fewer than two"),
+        ({"protocol": "bus"}, "is not known"),
     ],
 )
 def test_graphs_that_cannot_be_are_refused(settings: dict[str, Any], why: str) -> None:
@@ -74,8 +75,8 @@ def test_graphs_that_cannot_be_are_refused(settings: dict[str, Any], why: str) -
 
 def test_a_graph_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
-    path.write_text('overlay = "locamu"\nslots = 4\ngraph = "0-1, 1-2, 1-3"\nf = 1\n')
-    assert load_config(path).extended_graph().base.edges == ((0, 1), (1, 2), (1, 3))
+    path.write_text('protocol = "locamu"\nslots = 4\ngraph = "0-1, 1-2, 1-3"\nf = 1\n')
+    assert LOCAMU_LIVE.agreed(load_config(path).live_settings()) == {"graph": "0-1,1-2,1-3", "f": 1}
 
 
 @pytest.mark.slow
@@ -113,7 +114,7 @@ class Talk(Load):
 
 async def tree_run(directory: Path, *, nodes: int, victims: list[int], seed: int = 1) -> KillRun:
     trace = directory / "tree.parquet"
-    settings = {"overlay": "locamu", "slots": nodes, "round_s": 2.0, "timeout_s": 1.5, "shorten_every": 500}
+    settings = {"protocol": "locamu", "slots": nodes, "round_s": 2.0, "timeout_s": 1.5, "shorten_every": 500}
     rng = random.Random(seed)
     async with LocalCluster(directory / "cluster", nodes=nodes, **settings) as running:
         load = Talk(running, seed)

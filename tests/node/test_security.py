@@ -17,7 +17,8 @@ from antecede.core import Message
 from antecede.node.joining import CODEC as ROSTER_CODEC
 from antecede.node.joining import SPEAKS as ROSTER_SPEAKS
 from antecede.node.joining import RosterTable, SlotRequest
-from antecede.node.protocol import OVERLAYS
+from antecede.node.protocol import node_codec
+from antecede.protocols.vcube_ps.live import VCUBE
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.wire.codec import FRAME_BYTES_MAX, HANDSHAKE, Hello
 from antecede.wire.requests import SPEAKS, TO_NODE, Publish, Subscribe
@@ -155,7 +156,7 @@ async def node_hello(node: Node, certificates: Path, name: str | None, **more: A
     if name is not None:
         files = CertificateSet.of(certificates, name)
         context.load_cert_chain(files.certificate, files.key)
-    codec = OVERLAYS["vcube"].codec
+    codec = node_codec(VCUBE)
     fields = {"role": "node", "node": 1, "incarnation": 1} | more
     fields = {"speaks": codec.name, "shapes": codec.shapes} | fields
     try:

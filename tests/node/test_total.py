@@ -21,10 +21,10 @@ from antecede.node.config import NodeConfig
 from antecede.node.history import History
 from antecede.node.hub import Hub
 from antecede.node.local_cluster import LocalCluster
-from antecede.node.protocol import OVERLAYS, diagnosed
-from antecede.node.total import TotalProcess, compact
+from antecede.node.protocol import NodeProtocol
 from antecede.protocols.options import PROMISES, TOTAL
 from antecede.protocols.tno import encode_event
+from antecede.protocols.tno.live import LiveTotal
 from antecede.protocols.tno.records import Asked, Told
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.trace import Event, Row
@@ -37,7 +37,7 @@ from tests.node.kill import Load, all_agree
 from tests.node.test_bulk import ask, rows
 from tests.node.test_bulk import published as bulk_published
 
-SETTINGS: dict[str, Any] = {"overlay": "total", "slots": 4}
+SETTINGS: dict[str, Any] = {"protocol": "total", "slots": 4}
 
 #: By reader: its node and its filters, any two of which have topics in common.
 READERS = ((0, ("a", "b")), (1, ("b", "c")), (2, ("#",)), (2, ("a", "c")), (1, ("+",)))
@@ -55,7 +55,7 @@ async def managed(count: int, base: Path, **more: Any) -> AsyncIterator[list[Nod
             await asyncio.sleep(0.01)
         nodes = [founder]
         for number in range(1, count):
-            node = make(number, (founder.address,), base, place=number, **settings)
+            node = make(number, (founder.address,), base, slot=number, **settings)
             stack.push_async_callback(node.stop)
             nodes.append(node)
         await asyncio.gather(starting, *[node.start() for node in nodes[1:]])
@@ -301,7 +301,7 @@ async def test_a_shorter_account_restores_the_same_node(tmp_path: Path) -> None:
         kept = [list(await node.journal.kept()) for node in nodes[:2] if node.journal is not None]
     for place, records in enumerate(kept):
         config = nodes[place].config
-        short = compact(records, place, config, "main")
+        short = NodeProtocol(config).compact(records, place)
         assert sum(isinstance(record, Told) for record in records) >= 90
         assert not any(isinstance(record, Told) for record in short)
         assert sum(isinstance(record, Asked) for record in short) <= 1 + len(waiting)
@@ -309,18 +309,18 @@ async def test_a_shorter_account_restores_the_same_node(tmp_path: Path) -> None:
         for state in (lambda one: one.module.published("main"), lambda one: one.module.managers_kept(), seen):
             assert state(whole) == state(again)
         assert again.publish("main", b"").seq == whole.publish("main", b"").seq
-        assert compact(short, place, config, "main") == short
+        assert NodeProtocol(config).compact(short, place) == short
 
 
-def restored(place: int, config: NodeConfig, records: list[object]) -> TotalProcess:
-    process = diagnosed(OVERLAYS["total"].make(place, config), config)
+def restored(place: int, config: NodeConfig, records: list[object]) -> LiveTotal:
+    process = NodeProtocol(config).make(place)
     process.restore(records)
     process.start()
-    assert isinstance(process.inner, TotalProcess)
+    assert isinstance(process.inner, LiveTotal)
     return process.inner
 
 
-def seen(process: TotalProcess) -> tuple[dict[bytes, int], list[CoreMessage], bool]:
+def seen(process: LiveTotal) -> tuple[dict[bytes, int], list[CoreMessage], bool]:
     module = process.module
     return module._clock.seen, module.waiting(), module.takes("main")
 
@@ -354,16 +354,16 @@ def test_what_was_before_a_nodes_time_is_not_waited_for() -> None:
 
 def test_settings_are_checked() -> None:
     with pytest.raises(UsageError, match="managers"):
-        NodeConfig(overlay="total", slots=4, managers=5)
+        NodeConfig(protocol="total", slots=4, managers=5)
     with pytest.raises(UsageError, match="managers"):
-        NodeConfig(overlay="total", managers=0)
+        NodeConfig(protocol="total", managers=0)
     with pytest.raises(UsageError, match="patience_s"):
-        NodeConfig(overlay="total", patience_s=0)
+        NodeConfig(protocol="total", patience_s=0)
 
 
 def test_events_are_looked_at_before_anybody_takes_them() -> None:
     event = encode_event(CoreMessage("main", 1, 7, (), b"x"), 0, 3, (), ())
-    process = OVERLAYS["total"].make(0, NodeConfig(overlay="total"))
+    process = NodeProtocol(NodeConfig(protocol="total")).make(0)
     process.check([Pub((CoreMessage("main", 1, 7, (), event),))])
     with pytest.raises(ProtocolError, match="calls itself"):
         process.check([Pub((CoreMessage("main", 2, 7, (), event),))])
@@ -386,7 +386,7 @@ def test_processes_are_killed_under_load_and_all_have_one_order(tmp_path: Path) 
 
 
 async def killed(directory: Path, *, victims: list[int]) -> tuple[Load, list[Row]]:
-    settings: dict[str, Any] = {"overlay": "total", "managers": 3, "patience_s": 2.0, "shorten_every": 200}
+    settings: dict[str, Any] = {"protocol": "total", "managers": 3, "patience_s": 2.0, "shorten_every": 200}
     async with LocalCluster(directory, nodes=4, **settings) as running:
         load = Load(running, 1)
         clients = [asyncio.create_task(load.run(node)) for node in range(4)]

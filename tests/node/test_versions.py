@@ -16,7 +16,7 @@ from antecede import Node
 from antecede.core import Packet
 from antecede.node import joining
 from antecede.node import node as node_module
-from antecede.node.protocol import OVERLAYS
+from antecede.protocols.live_registry import LIVE
 from antecede.wire.codec import Hello, PacketCodec
 from antecede.wire.handshake import VERSIONS, VersionRange
 from antecede.wire.tcp import TcpTransport
@@ -24,7 +24,7 @@ from antecede.wire.tcp import TcpTransport
 from .clusters import make, until_all_have
 
 LATER = VersionRange(VERSIONS.latest + 1, VERSIONS.latest)
-PROTOCOLS = sorted(OVERLAYS)
+PROTOCOLS = sorted(LIVE)
 NEWS = "of a later version"
 
 
@@ -67,8 +67,8 @@ async def start(node: Node, *, later: bool) -> LaterCodec | None:
     if not later:
         await node.start()
         return None
-    codec = LaterCodec(node.overlay.codec)
-    node.overlay = node.overlay._replace(codec=codec)
+    codec = LaterCodec(node.protocol.codec)
+    node.protocol.codec = codec
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(node_module, "TcpTransport", partial(TcpTransport, versions=LATER))
         patch.setattr(joining, "Hello", partial(Hello, version=LATER.latest, oldest=LATER.oldest))
@@ -90,7 +90,7 @@ def test_a_mixed_cluster(protocol: str, tmp_path: Path) -> None:
         try:
             for number, later in enumerate([False, True, False, True]):
                 seeds = (nodes[0].address,) if nodes else ()
-                nodes.append(make(number, seeds, tmp_path, slots=4, overlay=protocol))
+                nodes.append(make(number, seeds, tmp_path, slots=4, protocol=protocol))
                 codec = await start(nodes[-1], later=later)
                 codecs += [] if codec is None else [codec]
             await asyncio.gather(*[publish(node, 50) for node in nodes])
@@ -140,7 +140,7 @@ def test_an_upgrade_node_by_node_under_load(protocol: str, tmp_path: Path) -> No
         try:
             for number in range(3):
                 seeds = (nodes[0].address,) if nodes else ()
-                nodes.append(make(number, seeds, tmp_path, slots=4, overlay=protocol))
+                nodes.append(make(number, seeds, tmp_path, slots=4, protocol=protocol))
                 await nodes[-1].start()
             load = Load([node.url for node in nodes])
             clients = [asyncio.create_task(load.run(number)) for number in range(3)]
@@ -150,7 +150,7 @@ def test_an_upgrade_node_by_node_under_load(protocol: str, tmp_path: Path) -> No
                 port = before.listener.address[1]
                 await before.stop()
                 seeds = tuple(node.address for node in nodes if node is not before)
-                nodes[number] = make(number, seeds, tmp_path, slots=4, overlay=protocol, port=port)
+                nodes[number] = make(number, seeds, tmp_path, slots=4, protocol=protocol, port=port)
                 await start(nodes[number], later=True)
             await asyncio.sleep(0.5)
             load.stop()

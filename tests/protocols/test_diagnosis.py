@@ -165,7 +165,7 @@ def test_after_any_confusion_everybody_agrees_with_the_truth(seed: int) -> None:
     )
     calm = PacketSwitched(constant(DELAY))
 
-    class Weather:
+    class LinkFaults:
         weighs = False
 
         def arrivals(self, now: int, sender: int, to: int, size: int):  # type: ignore[no-untyped-def]
@@ -173,7 +173,7 @@ def test_after_any_confusion_everybody_agrees_with_the_truth(seed: int) -> None:
                 return calm.arrivals(now, sender, to, size)
             return [time for time in wild.arrivals(now, sender, to, size) if time < 15 * INTERVAL]
 
-    world = World(nodes, rounds=32, network=Weather())
+    world = World(nodes, rounds=32, network=LinkFaults())
     for _ in range(6):
         node, when = rng.randrange(nodes), rng.randrange(8 * INTERVAL)
         world.simulation.at(when, lambda node=node: world.simulation.crash(node))

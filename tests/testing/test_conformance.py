@@ -42,7 +42,7 @@ def test_tcp(scenario: Scenario, subject: Subject, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("scenario", "subject"), PAIRS, ids=name)
 @pytest.mark.parametrize("seed", range(10, 20))
-def test_live_with_other_weather(scenario: Scenario, subject: Subject, seed: int, tmp_path: Path) -> None:
+def test_live_with_other_faults(scenario: Scenario, subject: Subject, seed: int, tmp_path: Path) -> None:
     for kind in (MemoryWorld, TcpWorld):
         directory = tmp_path / kind.__name__
         directory.mkdir()

@@ -30,7 +30,8 @@ with atheris.instrument_imports(include=["antecede.wire", "antecede.core"]):
     from antecede.core import Frontier, ProtocolError
     from antecede.core.errors import RefusedError
     from antecede.node.joining import CODEC as TABLES
-    from antecede.node.protocol import OVERLAYS
+    from antecede.node.protocol import node_codec
+    from antecede.protocols.live_registry import LIVE
     from antecede.wire import bulk
     from antecede.wire.codec import HANDSHAKE, HELLO_BYTES_MAX, Hello, RecordCodec, Refusal, Welcome
     from antecede.wire.envelope import label, seal, unseal
@@ -45,8 +46,9 @@ MARKS = [atheris.instrument_func(lambda: None) for _ in range(2048)]
 LOOP = asyncio.new_event_loop()
 #: Takes bytes; says what they were, or raises `ProtocolError`.
 Reader: TypeAlias = Callable[[bytes], set[str]]
-PACKETS = OVERLAYS["vcube"].codec
-CODECS: list[RecordCodec[Any]] = [HANDSHAKE, PACKETS, OVERLAYS["locamu"].codec, TABLES, TO_NODE, TO_CLIENT]
+PACKETS = node_codec(LIVE["vcube"])
+LOCAMU = node_codec(LIVE["locamu"])
+CODECS: list[RecordCodec[Any]] = [HANDSHAKE, PACKETS, LOCAMU, TABLES, TO_NODE, TO_CLIENT]
 CODECS += [bulk.TO_NODE, bulk.TO_CALLER]
 
 

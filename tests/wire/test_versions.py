@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from antecede.core import Message, Packet
-from antecede.node.protocol import OVERLAYS
+from antecede.node.protocol import node_codec
 from antecede.protocols.aggregation.packets import Bundle
+from antecede.protocols.live_registry import LIVE
 from antecede.wire.codec import HANDSHAKE, HELLO_BYTES_MAX, LENGTH_BYTES, Hello, PacketCodec
 from antecede.wire.handshake import VERSIONS, VersionRange, common_version, disagreement
 from antecede.wire.shapes import difference, shapes_of
@@ -88,9 +89,9 @@ def test_disagreement_names_the_setting() -> None:
 
 
 def test_the_hello_of_every_protocol_fits_its_frame() -> None:
-    for protocol in OVERLAYS.values():
+    for codec in map(node_codec, LIVE.values()):
         names = dict.fromkeys(("cluster", "address", "name", "token"), "n" * 256)
-        hello = Hello(speaks=protocol.codec.name, shapes=protocol.codec.shapes, **names)
+        hello = Hello(speaks=codec.name, shapes=codec.shapes, **names)
         frame = HANDSHAKE.frame(hello)
         assert HANDSHAKE.decode(frame[LENGTH_BYTES:]) == [hello]
         assert len(frame) < HELLO_BYTES_MAX - 8192  # room for agreements and what protocols will need

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from antecede.cli.node import former_protocol
 from antecede.cli.tables import cluster_table
 from antecede.client.connect import connect
 from antecede.core import AntecedeError, UsageError
@@ -33,9 +34,8 @@ def cluster_command(
         int, typer.Option(help="Port of the first node; the others take the next free ports.")
     ] = PORT_DEFAULT,
     seconds: Annotated[float, typer.Option(help="Stop after this many seconds; 0: at Ctrl-C.")] = 0.0,
-    overlay: Annotated[
-        str, typer.Option("--protocol", "--overlay", help="How messages spread: vcube, locamu, gossip or total.")
-    ] = "vcube",
+    protocol: Annotated[str, typer.Option(help="How messages spread: vcube, locamu, gossip or total.")] = "vcube",
+    overlay: Annotated[str | None, typer.Option(hidden=True, help="The former name of --protocol.")] = None,
     managers: Annotated[
         int, typer.Option(help="For total: how many nodes number the messages together; a minority may be down.")
     ] = 1,
@@ -55,7 +55,7 @@ def cluster_command(
     """
     if not 1 <= nodes <= NODES_MAX:
         raise UsageError("--nodes", nodes, "is out of range", f"use 1 … {NODES_MAX}")
-    settings = {"overlay": overlay, "managers": managers}
+    settings = {"protocol": former_protocol(overlay) or protocol, "managers": managers}
     # Refuse wrong settings before anything starts.
     make_config(settings | {"slots": nodes, "port": port})
     asyncio.run(_run(directory or Path(tempfile.mkdtemp(prefix="antecede-")), nodes, port, seconds, settings))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,14 +31,11 @@ def node_command(
     slots: Annotated[
         int | None, typer.Option(help="The most nodes the cluster will ever have had, equal at all nodes. Default 16.")
     ] = None,
-    overlay: Annotated[
+    protocol: Annotated[
         str | None,
-        typer.Option(
-            "--protocol",
-            "--overlay",
-            help="How messages spread: vcube, locamu, gossip or total; equal at all nodes. Default vcube.",
-        ),
+        typer.Option(help="How messages spread: vcube, locamu, gossip or total; equal at all nodes. Default vcube."),
     ] = None,
+    overlay: Annotated[str | None, typer.Option(hidden=True, help="The former name of --protocol.")] = None,
     directory: Annotated[
         Path | None, typer.Option("--dir", help="Directory for the journal. Without it the node keeps all in memory.")
     ] = None,
@@ -80,13 +78,15 @@ def node_command(
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(message)s"
     )
+    logging.captureWarnings(True)
+    warnings.filterwarnings("default", "the setting ", DeprecationWarning)  # of a former name in the file
     options: dict[str, Any] = {
         "name": name,
         "host": host,
         "port": port,
         "seeds": seed or None,
         "slots": slots,
-        "overlay": overlay,
+        "protocol": former_protocol(overlay) or protocol,
         "directory": None if directory is None else directory.absolute(),
         "cluster": cluster,
         "tls": None if tls is None else tls.absolute(),
@@ -99,6 +99,13 @@ def node_command(
     else:
         settings = make_config({key: value for key, value in options.items() if value is not None})
     asyncio.run(run_node(settings, _print_address, leave=leave))
+
+
+def former_protocol(overlay: str | None) -> str | None:
+    """The value of the option's former name, which works for one version."""
+    if overlay is not None:
+        typer.echo("--overlay is called --protocol now; the former name goes with the next version", err=True)
+    return overlay
 
 
 def _print_address(node: Any) -> None:

@@ -10,6 +10,7 @@ from antecede.core.gate import Counters, Gate, Verdict
 from antecede.core.message import Dependency, Message, TopicMessageId
 from antecede.core.packet import MessagePacket, Packet
 from antecede.core.process import Outbox, Process
+from antecede.core.record import Record
 
 __all__ = [
     "AntecedeError",
@@ -24,6 +25,7 @@ __all__ = [
     "Packet",
     "Process",
     "ProtocolError",
+    "Record",
     "TopicMessageId",
     "UsageError",
     "VectorClock",

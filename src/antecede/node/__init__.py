@@ -12,10 +12,6 @@ local_cluster.py    several of them on this machine
 driver.py           runs the protocol over the transport
 driving.py          the driver of a node: counts copies, shows arrivals to the hub
 protocol.py         the protocols a node can run
-compact.py          compaction of the records a protocol keeps
-gossip.py           gossip as a node's protocol
-locamu.py           LoCaMu as a node's protocol
-total.py            total order as a node's protocol
 timers.py           the protocol's timers
 promises.py         futures of publications
 hold_times.py       how long messages were held

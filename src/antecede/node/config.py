@@ -1,17 +1,31 @@
 """What a node is told: every setting with its default and its reason; from Python or from a TOML file."""
 
 import os
+import random
 import tomllib
-from dataclasses import dataclass, fields
+import warnings
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, Final, Literal, get_type_hints
 
 import msgspec
 
 from antecede.core import UsageError
-from antecede.overlay.extended import Extended
-from antecede.overlay.graph_shapes import named
+from antecede.protocols.live import LiveSettings
+from antecede.protocols.live_registry import live_protocol
 from antecede.wire.address import PORT_DEFAULT, is_loopback, split_address
+
+#: The one causal domain of a cluster. Topics of applications are labels inside it.
+DOMAIN: Final = "main"
+
+#: Former names of settings.
+RENAMED: Final = {
+    "overlay": "protocol",
+    "place": "slot",
+    "weather": "fault_injection",
+    "weather_from": "fault_injection_from",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +46,8 @@ class NodeConfig:
     #: Places in the cube: the most nodes the cluster will ever have had. All nodes must agree. Empty places cost one
     #: failed test now and then.
     slots: int = 16
-    #: The place to ask for when it joins, if that is free; −1: any.
-    place: int = -1
+    #: The slot to ask for when it joins, if that is free; −1: any.
+    slot: int = -1
     #: The node's directory: its journal, its place. None: it forgets everything when it stops.
     directory: Path | None = None
     #: Against what an acknowledged message is safe: the end of the process, or of the machine's power.
@@ -48,11 +62,11 @@ class NodeConfig:
     recent_bytes: int = 64 * 1024 * 1024
     #: Messages of this node under way to the others: a longer line of them hides a longer round trip.
     window: int = 4096
-    #: How messages find their way: trees in the cube, any nodes missing; or along an acyclic graph whose places are the
-    #: slots, in which each node deals with its neighbourhood only (LoCaMu). All nodes must agree.
-    #: Or gossip: each tells a few others, drawn anew in every round.
-    overlay: Literal["vcube", "locamu", "gossip", "total"] = "vcube"
-    #: That graph: "tree" (whose inner nodes have `degree` neighbours), "line", "star", or its edges: "0-1,0-2,1-3,…".
+    #: The protocol (`protocols.live_registry`). All nodes must agree. "vcube": a tree for each publisher, around nodes
+    #: that are down. "locamu": along an acyclic graph of the slots, in which a node knows its neighbourhood only.
+    #: "gossip": each node tells a few others, drawn anew in every round. "total": one order for all.
+    protocol: str = "vcube"
+    #: LoCaMu's graph: "tree" (inner nodes have `degree` neighbours), "line", "star", or its edges: "0-1,0-2,1-3,…".
     graph: str = "tree"
     degree: int = 3
     #: How many nodes may be down at once on any of its paths of 2f + 1.
@@ -74,12 +88,22 @@ class NodeConfig:
     tokens: Path | None = None
     #: Health and metrics over HTTP on the same host; None: none. 0: any free port.
     http_port: int | None = None
-    #: For tests: what links to other nodes suffer, in words of `antecede simulate`: a network (or none), then faults. A
-    #: unit of time is a second, counted from `weather_from`, in seconds since 1970.
-    weather: tuple[str, ...] = ()
-    weather_from: float = 0.0
+    #: For tests: faults of links to other nodes, in words of `antecede simulate`: a network (or none), then faults. A
+    #: unit of time is a second, counted from `fault_injection_from`, in seconds since 1970.
+    fault_injection: tuple[str, ...] = ()
+    fault_injection_from: float = 0.0
+    #: Former names of settings (`RENAMED`): they work for one version, with a warning.
+    overlay: InitVar[str | None] = None
+    place: InitVar[int | None] = None
+    weather: InitVar[tuple[str, ...] | None] = None
+    weather_from: InitVar[float | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(
+        self, overlay: str | None, place: int | None, weather: tuple[str, ...] | None, weather_from: float | None
+    ) -> None:
+        former = {"overlay": overlay, "place": place, "weather": weather, "weather_from": weather_from}
+        for name, value in _renamed({name: value for name, value in former.items() if value is not None}).items():
+            object.__setattr__(self, name, value)
         for name, port in (("port", self.port), ("http_port", self.http_port)):
             if port is not None and not 0 <= port < 1 << 16:
                 raise UsageError(name, port, "is out of range", "use 0 (any that is free) … 65535")
@@ -87,8 +111,7 @@ class NodeConfig:
             raise UsageError("slots", self.slots, "is out of range", "use 1 … 65536")
         if not 0 < self.timeout_s < self.round_s:
             raise UsageError("timeout_s", self.timeout_s, "must be within a round", f"use less than {self.round_s:g}")
-        if self.overlay not in ("vcube", "locamu", "gossip", "total"):
-            raise UsageError("overlay", self.overlay, "is not known", "use vcube, locamu, gossip or total")
+        protocol = live_protocol(self.protocol)
         if not 1 <= self.managers <= min(self.slots, 15):
             raise UsageError("managers", self.managers, "is out of range", f"use 1 … {min(self.slots, 15)}")
         if not 0.1 <= self.patience_s <= 86_400:
@@ -97,16 +120,27 @@ class NodeConfig:
             raise UsageError("gossip_round_s", self.gossip_round_s, "is out of range", "use 0.001 … 60")
         if not 1 <= self.fanout <= 64:
             raise UsageError("fanout", self.fanout, "is out of range", "use 1 … 64")
-        if self.overlay == "locamu":
-            self.extended_graph()
+        protocol.agreed(self.live_settings())
         for seed in self.seeds:
             split_address(seed)
         if self.tokens is None and not is_loopback(self.host):
             raise UsageError("tokens", None, f"anybody could publish at {self.host}", "make some with `antecede token`")
 
-    def extended_graph(self) -> Extended:
-        """The graph LoCaMu is to run on. Refuses what is none, or cannot bear so many faults."""
-        return Extended(named(self.graph, self.slots, self.degree), self.f)
+    def live_settings(self) -> LiveSettings:
+        """The settings that the protocol reads."""
+        return LiveSettings(
+            slots=self.slots,
+            domain=DOMAIN,
+            rng=random.Random(),
+            window=self.window,
+            graph=self.graph,
+            degree=self.degree,
+            f=self.f,
+            gossip_round_us=int(self.gossip_round_s * 1_000_000),
+            fanout=self.fanout,
+            managers=self.managers,
+            patience_us=int(self.patience_s * 1_000_000),
+        )
 
 
 def load_config(path: Path, **overrides: Any) -> NodeConfig:
@@ -122,17 +156,18 @@ def load_config(path: Path, **overrides: Any) -> NodeConfig:
         raise UsageError("config", str(path), f"is not TOML ({error})", "correct it") from None
     known = {one.name for one in fields(NodeConfig)}
     for name in found:
-        if name not in known:
+        if name not in known and name not in RENAMED:
             raise UsageError("config", f"{path}: {name}", "is not a setting", f"use one of {', '.join(sorted(known))}")
-    found |= {name: value for name, value in overrides.items() if value is not None}
-    return make_config(found, path.parent)
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return make_config(_renamed(found) | _renamed(given), path.parent)
 
 
 def make_config(found: dict[str, Any], base: Path | None = None) -> NodeConfig:
     """Settings as plain values. Paths count from `base`."""
-    values = dict(found)
+    values = _renamed(found)
     defaults = {one.name: one.default for one in fields(NodeConfig)}
-    for name, hint in get_type_hints(NodeConfig).items():
+    hints = get_type_hints(NodeConfig)
+    for name, default in defaults.items():
         if values.get(name) is None:
             continue
         if name in ("directory", "tls", "tokens"):
@@ -142,12 +177,24 @@ def make_config(found: dict[str, Any], base: Path | None = None) -> NodeConfig:
             values[name] = path if base is None else base / path
             continue
         try:
-            values[name] = msgspec.convert(values[name], hint)
+            values[name] = msgspec.convert(values[name], hints[name])
         except msgspec.ValidationError as error:
-            if name != "overlay":  # which the class itself knows better how to refuse
-                problem = f"does not fit ({error})"
-                raise UsageError(name, values[name], problem, f"by default it is {defaults[name]!r}") from None
+            problem = f"does not fit ({error})"
+            raise UsageError(name, values[name], problem, f"by default it is {default!r}") from None
     try:
         return NodeConfig(**values)
     except TypeError as error:
         raise UsageError("config", ", ".join(values), f"does not fit ({error})", "see `antecede node --help`") from None
+
+
+def _renamed(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings under their present names. A former name is warned of; beside the present name it is refused."""
+    values = {name: value for name, value in found.items() if name not in RENAMED}
+    for former, name in RENAMED.items():
+        if found.get(former) is not None:
+            if found.get(name) is not None:
+                raise UsageError(former, found[former], f"is the former name of {name}, which is set too", "drop it")
+            text = f"the setting {former} is called {name} now; the former name goes with the next version"
+            warnings.warn(text, DeprecationWarning, stacklevel=4)
+            values[name] = found[former]
+    return values

@@ -107,7 +107,7 @@ class LocalCluster:
             "cluster": self.cluster,
             "port": self.ports[node],
             "directory": None if self._memory else ".",
-            "place": node,
+            "slot": node,
             "seeds": [f"127.0.0.1:{port}" for port in self.ports],
             "http_port": self._http_port if node == 0 else None,
             "slots": 1 << max(1, (self.count - 1).bit_length()),

@@ -23,14 +23,14 @@ from antecede.core.errors import JournalError, RefusedError, StoppedError
 from antecede.journal import Journal, Retention
 from antecede.journal.batch import Batch
 from antecede.node.bulk.service import BulkService
-from antecede.node.config import NodeConfig, make_config
+from antecede.node.config import DOMAIN, NodeConfig, make_config
 from antecede.node.driving import NodeDriver, Replicas
 from antecede.node.history import History
 from antecede.node.hub import Hub
 from antecede.node.joining import ROLE as ROSTER
 from antecede.node.joining import RosterClient
 from antecede.node.membership import Membership
-from antecede.node.protocol import DOMAIN, OVERLAYS, diagnosed
+from antecede.node.protocol import NodeProtocol
 from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
 from antecede.node.status import node_status
@@ -70,7 +70,7 @@ class Node:
             raise UsageError("settings", ", ".join(settings), "come beside a config", "put them into it")
         self.config = config or make_config(settings)
         self.domain = DOMAIN
-        self.overlay = OVERLAYS[self.config.overlay]
+        self.protocol = NodeProtocol(self.config)
         self.slot = -1
         self.name = self.config.name
         #: Changes with every life of a node that remembers nothing.
@@ -81,12 +81,13 @@ class Node:
         self.started_s = time.time()
         self.transport: Transport
         self.tcp: TcpTransport | None = None
-        #: Put around the transport before it starts: for tests in bad weather (`live.weather`).
+        #: Put around the transport before it starts: fault injection, for tests (`node.fault_injection`).
         self.around: Callable[[Transport], Transport] | None = None
-        if self.config.weather:
+        if self.config.fault_injection:
             from antecede.node.fault_injection import inject_faults  # noqa: PLC0415 - the simulator, for tests only
 
-            self.around = inject_faults(self.config.weather, self.config.slots, self.config.weather_from)
+            words, begin_s = self.config.fault_injection, self.config.fault_injection_from
+            self.around = inject_faults(words, self.config.slots, begin_s)
         self.listener: Listener
         self.driver: NodeDriver
         self.hub: Hub
@@ -144,7 +145,7 @@ class Node:
                 cluster=config.cluster,
                 slots=config.slots,
                 name=self.name,
-                wanted=config.place,
+                wanted=config.slot,
                 tls=context,
             )
             me = await client.take_slot(config.seeds, own, incarnation)
@@ -185,7 +186,7 @@ class Node:
         self.journal = await Journal.open(
             directory / "journal.db",
             cluster=self.config.cluster,
-            kept=self.overlay.kept,
+            kept=self.protocol.records,
             durability=self.config.durability,
         )
         self.roster = Roster.load(directory / "roster.json", key)
@@ -195,16 +196,16 @@ class Node:
             problem = f"is new, but the node of this directory has had place {mine.slot} and numbered messages by it"
             remedy = "restore it, or give the node an empty directory: it comes back at another place"
             raise JournalError(str(directory / "journal.db"), problem, remedy)
-        await self.journal.shorten_kept(lambda kept: self.overlay.compact(kept, node, self.config))
+        await self.journal.shorten_kept(lambda kept: self.protocol.compact(kept, node))
         return self.journal.identity.incarnation
 
     async def _run(self, incarnation: int) -> None:
         config = self.config
-        process = diagnosed(self.overlay.make(self.slot, config), config)
+        process = self.protocol.make(self.slot)
         if self._network is None:
             transport = TcpTransport(
                 self.slot,
-                self.overlay.codec,
+                self.protocol.codec,
                 cluster=config.cluster,
                 incarnation=incarnation,
                 host=config.host,
@@ -224,7 +225,7 @@ class Node:
             entries_max=config.recent_messages,
             bytes_max=config.recent_bytes,
         )
-        self.hub = Hub(self.domain, history, {}, total=self.overlay.total)
+        self.hub = Hub(self.domain, history, {}, total=self.protocol.live.total_order)
         self.hub.on_jam = self._jammed
         self.membership = Membership(self)
         self.driver = NodeDriver(
@@ -238,7 +239,7 @@ class Node:
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
         self.hub.delivered.update(process.delivered(self.domain))
-        if self.overlay.total:
+        if self.protocol.live.total_order:
             self.hub.settled = lambda: process.delivered(self.domain)
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.domain)
@@ -370,8 +371,8 @@ class Node:
             )
         if level > self.config.slots:
             raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")
-        if level > 1 and not self.overlay.counts_copies:
-            problem = f"with the {self.config.overlay} overlay nodes know only their neighbours' copies"
+        if level > 1 and not self.protocol.live.counts_copies:
+            problem = f"with the protocol {self.config.protocol} nodes know only their neighbours' copies"
             raise UsageError("durability", f"replicated({level - 1})", problem, 'use "disk"')
         return level
 
@@ -474,4 +475,4 @@ class Node:
                 await journal.retain(wanted)
             if self.hub.position - shortened >= self.config.shorten_every:
                 shortened = self.hub.position
-                await journal.shorten_kept(lambda kept: self.overlay.compact(kept, self.slot, self.config))
+                await journal.shorten_kept(lambda kept: self.protocol.compact(kept, self.slot))

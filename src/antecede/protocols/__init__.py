@@ -2,5 +2,6 @@
 
 A package has `process` (the state machine), `packets`, `records` (kept across a crash), `options` (checked values that
 build its processes) and, where a node can run it, `live`. Shared modules are beside the packages: `options` (base
-classes), `sizes` (the byte model of the thesis), `bundling`, `per_topic`.
+classes), `live` and `live_registry` (what a node must know of a protocol), `sizes` (the byte model of the thesis),
+`bundling`, `per_topic`.
 """

@@ -20,14 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from antecede.core import AntecedeError, Message, UsageError
+from antecede.core import AntecedeError, Message, Record, UsageError
 from antecede.core.errors import JournalError, StoppedError
 from antecede.journal import JournalFile
 from antecede.journal.blocks import LeanMessage
 from antecede.node.bulk.staging import FILE_NAME, FORGET_US, Batch, Producer, Staging
 from antecede.node.predecessors import After
-from antecede.protocols.tno.records import Asked
-from antecede.protocols.vcube_ps.records import Published, PublishedRun
 from antecede.wire.bulk import Row, decode_rows
 from antecede.wire.envelope import mark_of, seal
 
@@ -337,8 +335,7 @@ class Releases:
 
         # What was published and not delivered here yet is kept by the protocol alone.
         records = await journal.kept()
-        kept = [message for one in records if isinstance(one, Published | PublishedRun) for message in one.messages]
-        kept += [one.message for one in records if isinstance(one, Asked)]
+        kept = [message for one in records if isinstance(one, Record) for message in one.own_messages]
         return max(_furthest(kept, slot, batch.mark), await asyncio.to_thread(look))
 
     # -- inside --------------------------------------------------------------------------------------------------------

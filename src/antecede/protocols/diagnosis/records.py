@@ -1,9 +1,9 @@
 """The kept record of the diagnosis."""
 
-import msgspec
+from antecede.core import Record
 
 
-class Life(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="diagnosis.life"):
+class Life(Record, frozen=True, gc=False, tag="diagnosis.life"):
     """The counter of this incarnation, so that the next one is higher."""
 
     counter: int

@@ -5,20 +5,19 @@ The messages are among them, so that a node that came back can still give them t
 
 from typing import Final, TypeAlias
 
-import msgspec
-
+from antecede.core import Message, Record
 from antecede.core.message import Topic
 from antecede.protocols.gossip.packets import Levels, Position, Rumour
-
-
-class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """Base of the kept records."""
 
 
 class Published(Record, frozen=True, gc=False, tag="gossip.published"):
     """A message that this node published. Its sequence number is never used again."""
 
     rumour: Rumour
+
+    @property
+    def own_messages(self) -> tuple[Message, ...]:
+        return (self.rumour.message,)
 
 
 class Delivered(Record, frozen=True, gc=False, tag="gossip.delivered"):

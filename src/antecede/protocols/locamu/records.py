@@ -6,16 +6,10 @@ others have acknowledged is not kept: they say so again.
 
 from typing import Literal, TypeAlias
 
-import msgspec
-
-from antecede.core import Message
+from antecede.core import Message, Record
 from antecede.core.message import Seq, Source, Topic
 from antecede.protocols.locamu.identifiers import Ids, Link, Number
 from antecede.protocols.locamu.packets import Columns, Interest
-
-
-class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """Base of what is kept."""
 
 
 class Started(Record, frozen=True, gc=False, tag="lcm.started"):
@@ -82,6 +76,12 @@ class Logged(Record, frozen=True, gc=False, tag="lcm.logged"):
     past: Ids
     #: What was learned of it since.
     alias: Ids
+
+
+class Reached(Record, frozen=True, gc=False, tag="lcm.reached"):
+    """By source: how far messages were delivered when the records before this one were compacted."""
+
+    counts: dict[Source, Seq]
 
 
 Kept: TypeAlias = Started | Took | Learned | Done | Heard | Member | Counted | Logged

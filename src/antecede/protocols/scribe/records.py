@@ -1,9 +1,9 @@
 """The kept record of Scribe."""
 
-import msgspec
+from antecede.core import Record
 
 
-class Wish(msgspec.Struct, frozen=True, tag="scribe.wish"):
+class Wish(Record, frozen=True, gc=False, tag="scribe.wish"):
     """What this node takes of a topic, and its last numbers there."""
 
     topic: str

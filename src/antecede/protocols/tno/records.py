@@ -4,20 +4,18 @@ Read back in order: what its application published and is not out yet; what it t
 the service gave it, and what became of each.
 """
 
-import msgspec
-
-from antecede.core import Message
+from antecede.core import Message, Record
 from antecede.protocols.tno.replica import Kept, KeptState
-
-
-class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """Base of what is kept."""
 
 
 class Asked(Record, frozen=True, gc=False, tag="tno.asked"):
     """The application published it. Its number is never used again."""
 
     message: Message
+
+    @property
+    def own_messages(self) -> tuple[Message, ...]:
+        return (self.message,)
 
 
 class Out(Record, frozen=True, gc=False, tag="tno.out"):
@@ -68,4 +66,4 @@ class Told(Record, frozen=True, gc=False, tag="tno.told"):
 
 
 #: By which a process that stands on another tells its own records from the other's.
-RECORDS: tuple[type[msgspec.Struct], ...] = (Asked, Out, Wanted, Versioned, Taken, Came, Told, Kept, KeptState)
+RECORDS: tuple[type[Record], ...] = (Asked, Out, Wanted, Versioned, Taken, Came, Told, Kept, KeptState)

@@ -17,9 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-import msgspec
-
-from antecede.core import Outbox, Packet
+from antecede.core import Outbox, Packet, Record
 from antecede.protocols.tno.machine import Machine, Out
 from antecede.protocols.tno.packets import (
     Append,
@@ -39,7 +37,7 @@ EARLY_MAX: Final = 10_000
 _TAIL: Final = 256
 
 
-class Kept(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="tno.accepted"):
+class Kept(Record, frozen=True, gc=False, tag="tno.accepted"):
     """A request a replica accepted."""
 
     topic: str
@@ -48,7 +46,7 @@ class Kept(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="tno.acce
     request: Request
 
 
-class KeptState(msgspec.Struct, frozen=True, gc=False, array_like=True, tag="tno.state"):
+class KeptState(Record, frozen=True, gc=False, tag="tno.state"):
     """A state it accepted instead, or a promise: its last state under the ballot promised."""
 
     topic: str

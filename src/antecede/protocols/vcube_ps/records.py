@@ -6,16 +6,11 @@ Only messages are ever large. What is stable everywhere need not be read back as
 
 from typing import Annotated, TypeAlias
 
-import msgspec
 from msgspec import Meta
 
-from antecede.core import Message
+from antecede.core import Message, Record
 from antecede.core.message import Seq, Source, Topic
 from antecede.protocols.vcube_ps.packets import Counts, Register
-
-
-class Record(msgspec.Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """Base of what is kept."""
 
 
 class OfMessages(Record, frozen=True, gc=False):
@@ -35,6 +30,10 @@ class Published(OfMessages, frozen=True, gc=False, tag="vps.published"):
     def messages(self) -> tuple[Message, ...]:
         return (self.message,)
 
+    @property
+    def own_messages(self) -> tuple[Message, ...]:
+        return (self.message,)
+
 
 class Delivered(OfMessages, frozen=True, gc=False, tag="vps.delivered"):
     """A message given to the application here: it is not given again, and whoever lacks it can have it from here."""
@@ -50,6 +49,10 @@ class PublishedRun(OfMessages, frozen=True, gc=False, tag="vps.published_run"):
     """`Published` for messages that follow each other, kept as one."""
 
     messages: Annotated[tuple[Message, ...], Meta(min_length=1)]  # a field, in the place of the base's property
+
+    @property
+    def own_messages(self) -> tuple[Message, ...]:
+        return self.messages
 
 
 class DeliveredRun(OfMessages, frozen=True, gc=False, tag="vps.delivered_run"):

@@ -1,19 +1,18 @@
-"""A shorter account of the same past: what a protocol kept, without what nobody will ask for any more.
+"""Compaction of what a node of VCube-PS keeps: fewer records that restore the same node.
 
-The records of VCube-PS grow by one a delivery. Once every member has delivered a message (`Stable`), nobody asks for
-it, and to depend on it is to depend on nothing. So a prefix of the records in which all messages are stable can be
-replaced by the counts it led to (`Began`), this node's memberships, and its own last message (which keeps its number).
+The records grow by one with every delivery. Once every member has delivered a message (`Stable`), no node asks for it,
+and a dependency on it is always met. So a prefix of the records in which all messages are stable can be replaced by the
+counts it led to (`Began`), this node's memberships, and its own last message (which keeps its number).
 """
 
 from collections.abc import Iterable
 
 from antecede.core import Message
-from antecede.protocols.diagnosis.records import Life
 from antecede.protocols.vcube_ps.records import Began, Held, OfMessages, Published, PublishedRun, Registered, Stable
 
 
 def compact(records: Iterable[object], node: int) -> list[object]:
-    """Records that restore the same node. Those of several topics are shortened topic by topic."""
+    """Return records that restore the same node. Those of several topics are compacted topic by topic."""
     kept = list(records)
     stable: dict[tuple[str, int], int] = {}
     for record in kept:
@@ -41,7 +40,6 @@ def _cut(kept: list[object], stable: dict[tuple[str, int], int]) -> int:
 
 
 def _summary(records: list[object], node: int) -> list[object]:
-    lives: list[Life] = []
     registers: dict[tuple[str, int], Registered] = {}
     floors: dict[str, dict[int, int]] = {}
     own: dict[str, Published] = {}
@@ -53,8 +51,6 @@ def _summary(records: list[object], node: int) -> list[object]:
             floors.setdefault(message.topic, {})[message.source] = message.seq
             if isinstance(record, Published | PublishedRun):
                 own[message.topic] = Published(message)
-        elif isinstance(record, Life):
-            lives = [record]
         elif isinstance(record, Registered):
             registers[record.topic, record.node] = record
             if record.node == node:
@@ -67,7 +63,7 @@ def _summary(records: list[object], node: int) -> list[object]:
         elif isinstance(record, Stable):
             stable[record.topic, record.source] = record
     # Memberships first, in the order in which a node joins: others' registers, its own, and then its session.
-    summary: list[object] = [*lives, *[one for one in registers.values() if one.node != node]]
+    summary: list[object] = [one for one in registers.values() if one.node != node]
     summary += [one for one in registers.values() if one.node == node]
     for topic, session in began.items():
         summary.append(Began(topic, session.register, tuple(floors.get(topic, {}).items())))
