@@ -36,16 +36,16 @@ def spark(trace: Path) -> dict:
     began = time.monotonic()
     from antecede.audit import Question
     from antecede.spark.audit import judge
-    from antecede.spark.audit_targets import find_subjects
+    from antecede.spark.audit_targets import find_targets
     from antecede.spark.session import spark_session
 
     session = spark_session(short=True)  # as `antecede audit` does
     session.sparkContext.parallelize(range(8), 8).map(_warm).collect()
     started, cpu = time.monotonic(), cpu_seconds()
-    (verdict,) = judge(session, find_subjects([trace]), Question())
+    (verdict,) = judge(session, find_targets([trace]), Question())
     seconds, cpu = time.monotonic() - started, cpu_seconds() - cpu
     again = time.monotonic()
-    judge(session, find_subjects([trace]), Question())
+    judge(session, find_targets([trace]), Question())
     again = time.monotonic() - again
     violations = {rule.name: rule.violations for rule in verdict.outcome.report.rules}
     return {"start": started - began, "seconds": seconds, "cpu": cpu, "again": again, "violations": violations}

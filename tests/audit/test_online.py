@@ -5,14 +5,14 @@ import random
 import pytest
 
 from antecede.audit import audit
-from antecede.audit.online import REMEMBERED_MAX, Finding, Name, RunningJudge
+from antecede.audit.online import REMEMBERED_MAX, Finding, Name, OnlineJudge
 from antecede.trace import Event, Row
 
 Message = tuple[int, int, tuple[Name, ...]]
 
 
 def judged(deliveries: list[Message], *, whole: bool = True) -> list[Finding]:
-    judge = RunningJudge("n0", whole=whole)
+    judge = OnlineJudge("n0", whole=whole)
     return [
         found for at, (source, seq, deps) in enumerate(deliveries, 1) for found in judge.take(at, source, seq, deps)
     ]
@@ -75,7 +75,7 @@ def test_it_finds_a_violation_exactly_where_the_judge_of_whole_traces_does(seed:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_memory_is_bounded(whole: bool) -> None:
-    judge = RunningJudge("n0", whole=whole)
+    judge = OnlineJudge("n0", whole=whole)
     for at in range(1, 3 * REMEMBERED_MAX):
         judge.take(at, 1, 3 * at, ((2, at),))
     assert len(judge.state.awaited) <= REMEMBERED_MAX

@@ -12,7 +12,7 @@ from antecede.audit.report import Report
 from antecede.journal import export_trace
 from antecede.node.local_cluster import LocalCluster
 from antecede.spark.audit import judge as judge_on_spark
-from antecede.spark.audit_targets import find_subjects
+from antecede.spark.audit_targets import find_targets
 from antecede.spark.session import spark_session
 from antecede.trace.files import read_trace, table_rows
 
@@ -115,7 +115,7 @@ def judge(trace: Path) -> tuple[Report, set[tuple[int, int]]]:
 
 def judge_trace(trace: Path) -> Report:
     """The same of an exported trace, by the audit on Spark."""
-    (verdict,) = judge_on_spark(spark_session(None, short=True), find_subjects([trace]), Question())
+    (verdict,) = judge_on_spark(spark_session(None, short=True), find_targets([trace]), Question())
     assert verdict.outcome.report is not None, verdict.outcome.refused
     return verdict.outcome.report
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from antecede.experiments import EXPERIMENTS, Case
 from antecede.spark.manifest import Manifest, RunRow
 from antecede.spark.results import tabulate, write_tables
-from antecede.spark.sweep_directory import Asked, write_asked
+from antecede.spark.sweep_directory import SweepRequest, write_request
 from antecede.spark.task import Task, carry_out
 
 NAME = "thesis-table-4.1"
@@ -35,7 +35,7 @@ def make_sweep(out: Path, *, trace: bool = False, fail: bool = False) -> list[Ru
     manifest.save()
     values, lines = tabulate(experiment, cases, manifest.rows)
     write_tables(out, values, lines)
-    asked = Asked(
+    asked = SweepRequest(
         command="antecede experiments run thesis-table-4.1 --seeds 2 --out x",
         experiments=[NAME],
         seeds=[1, 2],
@@ -46,5 +46,5 @@ def make_sweep(out: Path, *, trace: bool = False, fail: bool = False) -> list[Ru
         runs=len(manifest.rows),
         environment={"antecede": "0.1.0", "python": "3.11.2", "cores": 2},
     )
-    write_asked(out, asked)
+    write_request(out, asked)
     return list(manifest.rows.values())

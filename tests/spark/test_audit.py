@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from antecede.audit import ALL_RULES, Question
 from antecede.core import UsageError
 from antecede.spark.audit import AUDIT_SCHEMA, audit, judge, verdict_table
-from antecede.spark.audit_targets import find_subjects
+from antecede.spark.audit_targets import find_targets
 from antecede.spark.sweep import sweep
 from antecede.trace import SCHEMA, Row
 from antecede.trace.directory import STORED, write_directory
@@ -43,18 +43,18 @@ def write_random(directory: Path, seeds: range, asked: Question) -> dict[str, li
 def test_many_runs_in_one_job(spark: SparkSession, tmp_path: Path, across_topics: bool) -> None:
     asked = Question(across_topics=across_topics, rules=ALL_RULES)
     written = write_random(tmp_path / "traces", range(200_000, 200_300), asked)
-    verdicts = judge(spark, find_subjects([tmp_path / "traces"]), asked)
+    verdicts = judge(spark, find_targets([tmp_path / "traces"]), asked)
     assert len(verdicts) == len(written)
     for verdict in verdicts:
-        same_verdict(written[verdict.subject.name], asked, verdict.outcome)
+        same_verdict(written[verdict.target.name], asked, verdict.outcome)
 
 
 @pytest.mark.slow
 def test_thousands_of_runs_in_one_job(spark: SparkSession, tmp_path: Path) -> None:
     asked = Question(rules=ALL_RULES)
     written = write_random(tmp_path / "traces", range(300_000, 304_000), asked)
-    for verdict in judge(spark, find_subjects([tmp_path / "traces"]), asked):
-        same_verdict(written[verdict.subject.name], asked, verdict.outcome)
+    for verdict in judge(spark, find_targets([tmp_path / "traces"]), asked):
+        same_verdict(written[verdict.target.name], asked, verdict.outcome)
 
 
 def test_the_table_has_a_row_for_each_run_and_rule(spark: SparkSession, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_the_table_has_a_row_for_each_run_and_rule(spark: SparkSession, tmp_path
     frame = audit(spark, tmp_path / "traces")
     assert frame.columns == AUDIT_SCHEMA.names
     rows = frame.collect()
-    expected = verdict_table(judge(spark, find_subjects([tmp_path / "traces"]), asked)).to_pylist()
+    expected = verdict_table(judge(spark, find_targets([tmp_path / "traces"]), asked)).to_pylist()
     assert [row.asDict() for row in rows] == expected
     by_verdict = {row["verdict"] for row in rows}
     assert by_verdict >= {"held", "violated", "unknown"}
@@ -76,10 +76,10 @@ def test_a_sweep_is_judged_with_and_without_traces(spark: SparkSession, tmp_path
     sweep(spark, [Small()], (1, 2), tmp_path / "bare")
     verdicts = {}
     for name in ("traced", "bare"):
-        found = judge(spark, find_subjects([tmp_path / name]), Question())
+        found = judge(spark, find_targets([tmp_path / name]), Question())
         assert all(verdict.ok for verdict in found)
-        assert {verdict.subject.spec is None for verdict in found} == {name == "traced"}
-        verdicts[name] = {verdict.subject.name: verdict.outcome for verdict in found}
+        assert {verdict.target.spec is None for verdict in found} == {name == "traced"}
+        verdicts[name] = {verdict.target.name: verdict.outcome for verdict in found}
     assert len(verdicts["bare"]) == 8
     assert verdicts["traced"] == verdicts["bare"]
 
@@ -95,7 +95,7 @@ def trace(tmp_path: Path) -> Path:
 
 def audit_error(spark: SparkSession, path: Path) -> str:
     with pytest.raises(UsageError) as caught:
-        judge(spark, find_subjects([path]), Question())
+        judge(spark, find_targets([path]), Question())
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -151,7 +151,7 @@ def test_a_lost_and_a_strange_part(spark: SparkSession, trace: Path) -> None:
 
 def test_an_unknown_rule(spark: SparkSession, trace: Path) -> None:
     with pytest.raises(UsageError, match="there is no such rule"):
-        judge(spark, find_subjects([trace]), Question(rules=("fairness",)))
+        judge(spark, find_targets([trace]), Question(rules=("fairness",)))
 
 
 def test_a_trace_that_contradicts_itself_is_refused_and_the_others_judged(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from antecede.audit import Question
 from antecede.experiments import find
 from antecede.spark.audit import judge
-from antecede.spark.audit_targets import find_subjects
+from antecede.spark.audit_targets import find_targets
 from antecede.spark.manifest import load_runs
 from antecede.spark.results import load_summary, load_values
 from antecede.spark.sweep import sweep
-from antecede.spark.sweep_directory import find_traces, read_asked
+from antecede.spark.sweep_directory import find_traces, read_request
 from antecede.trace.directory import read_directory
 
 from .cluster import cluster
@@ -53,7 +53,7 @@ def test_a_cluster_gives_what_one_machine_gives(spark: SparkSession, tmp_path: P
         words = ("experiments", "run", EXPERIMENT, "--seeds", "1", "--trace")
         python("-m", "antecede", *words, "--out", str(away), "--master", master, cwd=tmp_path)
         judged = python("-m", "antecede", "audit", str(away), "--json", "--master", master, cwd=tmp_path)
-    assert read_asked(away).environment["master"] == master
+    assert read_request(away).environment["master"] == master
     sweep(spark, [find(EXPERIMENT)], (1,), here, trace=True)
     assert load_summary(away) == load_summary(here)
     assert load_values(away) == load_values(here)
@@ -62,6 +62,6 @@ def test_a_cluster_gives_what_one_machine_gives(spark: SparkSession, tmp_path: P
     for trace in find_traces(here):
         assert read_directory(away / trace.relative_to(here)).equals(read_directory(trace))
     ours = {
-        verdict.subject.name: verdict.to_dict()["report"] for verdict in judge(spark, find_subjects([here]), Question())
+        verdict.target.name: verdict.to_dict()["report"] for verdict in judge(spark, find_targets([here]), Question())
     }
     assert {run["run"]: run["report"] for run in json.loads(judged.stdout)} == ours

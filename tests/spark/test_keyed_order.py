@@ -190,7 +190,7 @@ def test_rows_come_out_as_they_went_in() -> None:
 def test_state_of_other_columns_or_none_at_all_is_refused() -> None:
     fed = Fed(rule())
     fed.feed([Said("ann", 2)])
-    with pytest.raises(UsageError, match="holds rows with other columns"):
+    with pytest.raises(UsageError, match="has rows with other columns"):
         advance(rule(), fed.state, [table([Said("ann", 1)]).drop_columns(["text"])], 0)
     with pytest.raises(UsageError, match="cannot be read"):
         advance(rule(), b"\x00rubbish", [], 0)

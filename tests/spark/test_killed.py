@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from antecede.spark.manifest import load_runs
 from antecede.spark.results import load_summary, load_values
 from antecede.spark.sweep import sweep
-from antecede.spark.sweep_directory import find_traces, journal_path, read_asked, runs_path
+from antecede.spark.sweep_directory import find_traces, journal_path, read_request, runs_path
 from antecede.trace.directory import read_directory
 
 from .small import Slow
@@ -48,7 +48,7 @@ def test_kill_and_resume(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     assert 5 <= len(rows) < 16
     # Whoever edits the sources while this test runs does not change what it tests.
     monkeypatch.setattr("antecede.spark.sweep.code_version", lambda: rows[0].code)
-    assert read_asked(out).finished is None
+    assert read_request(out).finished is None
     result = sweep(spark, [Slow()], range(1, 5), out, trace=True, resume=True)
     assert result.complete >= 5
     assert result.complete + result.done == 16

@@ -2,20 +2,20 @@
 
 from antecede.audit import DEFAULT_RULES, Question
 from antecede.spark.audit import _question
-from antecede.spark.audit_targets import Subject
+from antecede.spark.audit_targets import AuditTarget
 
 
 def test_a_run_is_asked_what_it_promises() -> None:
     kept = ("causal", "complete")
-    promising = Subject(name="a", promises=kept)
+    promising = AuditTarget(name="a", promises=kept)
     assert _question(promising, Question(), None).rules == kept
-    assert _question(Subject(name="b"), Question(), None).rules == DEFAULT_RULES
+    assert _question(AuditTarget(name="b"), Question(), None).rules == DEFAULT_RULES
     asked = Question(rules=("tree-edges-once",))
     assert _question(promising, asked, None).rules == asked.rules
 
 
 def test_order_is_asked_for_where_it_is_promised() -> None:
-    within = Subject(name="a", across_topics=False)
+    within = AuditTarget(name="a", across_topics=False)
     assert not _question(within, Question(), None).across_topics
     assert _question(within, Question(), True).across_topics
-    assert _question(Subject(name="b"), Question(), None).across_topics
+    assert _question(AuditTarget(name="b"), Question(), None).across_topics

@@ -49,7 +49,7 @@ def test_this_java_will_do() -> None:
             echo 'Error occurred: module jdk.incubator.vector not found' >&2; exit 1""",
             "lacks the module jdk.incubator.vector",
         ),
-        ("exit 3", "cannot run Spark: it ended without a word"),
+        ("exit 3", "cannot run Spark: it ended without output"),
     ],
 )
 def test_a_java_that_will_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, said: str) -> None:

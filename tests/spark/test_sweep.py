@@ -14,7 +14,7 @@ from antecede.spark.manifest import Manifest, RunRow, load_runs
 from antecede.spark.plan import Plan, make_plan
 from antecede.spark.results import load_summary, load_values
 from antecede.spark.sweep import sweep
-from antecede.spark.sweep_directory import claim, find_traces, journal_path, read_asked, runs_path
+from antecede.spark.sweep_directory import claim, find_traces, journal_path, read_request, runs_path
 from antecede.trace.directory import read_directory
 from antecede.trace.files import table_rows
 
@@ -36,7 +36,7 @@ def test_a_sweep_measures_what_a_loop_would(spark: SparkSession, tmp_path: Path)
     table = pq.read_table(tmp_path / "out" / "runs")
     assert table.num_rows == 8
     assert set(table["experiment"].to_pylist()) == {"small"}
-    asked = read_asked(tmp_path / "out")
+    asked = read_request(tmp_path / "out")
     assert asked.finished is not None
     assert asked.environment["java"] >= 17
     assert (asked.runs, asked.failed) == (8, 0)

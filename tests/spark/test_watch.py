@@ -18,8 +18,8 @@ from antecede.cli.commands import make_app
 from antecede.core import AntecedeError, Message, UsageError
 from antecede.journal import Journal
 from antecede.spark.watching.job import live_audit
-from antecede.spark.watching.places import name_places
 from antecede.spark.watching.view import View
+from antecede.spark.watching.watch import name_nodes
 from antecede.wire.envelope import seal
 
 from .journals import BEGIN_US, append
@@ -109,17 +109,17 @@ def test_for_people_and_under_a_filter(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_mistakes_are_told_before_spark_starts(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nothing is named to watch"):
-        name_places([])
+    with pytest.raises(UsageError, match="names nothing to watch"):
+        name_nodes([])
     with pytest.raises(AntecedeError, match="there is no such file"):
-        name_places([{"journal": str(tmp_path), "topics": "#"}])
+        name_nodes([{"journal": str(tmp_path), "topics": "#"}])
     with pytest.raises(AntecedeError, match=r"127\.0\.0\.1:1"):
-        name_places([{"url": "antecede://127.0.0.1:1", "topics": "#"}])
+        name_nodes([{"url": "antecede://127.0.0.1:1", "topics": "#"}])
     write(tmp_path, 3, GOOD)
     place = {"journal": str(tmp_path), "topics": "#"}
-    assert list(name_places([place])) == ["node 3"]
+    assert list(name_nodes([place])) == ["node 3"]
     with pytest.raises(UsageError, match=r"is node 3, like .*; name every node once"):
-        name_places([place, place])
+        name_nodes([place, place])
     with pytest.raises(UsageError, match="is not a length of time"):
         watch("--patience", "0")
 
@@ -143,7 +143,7 @@ def test_a_node_that_stays_behind_is_told_once_and_again_when_it_falls_behind_ag
     assert view.behind("b") == 4
     assert view.look(10) == []
     (told,) = view.look(11)
-    assert told["words"] == ("b has delivered nothing of source 7 behind 7.1, a has delivered 7.5 more than 10 s ago")
+    assert told["words"] == ("b has delivered nothing of source 7 after 7.1, a delivered 7.5 more than 10 s ago")
     assert view.look(12) == []
     assert view.take([at("b", 7, 5)], 13) == []
     assert view.behind("b") == 0

@@ -43,7 +43,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class RunningState:
+class OnlineState:
     """All that is remembered of a node: plain values, to be stored by whoever runs the judge."""
 
     #: By source: the lowest and the highest number delivered.
@@ -59,12 +59,12 @@ class RunningState:
     position: int = 0
 
 
-class RunningJudge:
+class OnlineJudge:
     """Feed it deliveries in the order of their positions."""
 
-    def __init__(self, node: str, *, whole: bool, state: RunningState | None = None) -> None:
+    def __init__(self, node: str, *, whole: bool, state: OnlineState | None = None) -> None:
         self._node, self._whole = node, whole
-        self.state = state or RunningState()
+        self.state = state or OnlineState()
 
     def take(self, position: int, source: int, seq: int, deps: Iterable[Name]) -> Sequence[Finding]:
         """One more delivery; what is wrong with it."""

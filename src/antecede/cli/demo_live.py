@@ -20,7 +20,7 @@ from antecede.report import Contents, page, space_time
 from antecede.report.contents import AuditRow, Picture
 from antecede.report.files import PAGE_MARK, write_own
 from antecede.spark.audit import RunVerdict, judge
-from antecede.spark.audit_targets import find_subjects
+from antecede.spark.audit_targets import find_targets
 from antecede.trace import Row
 
 NODES: Final = 8
@@ -44,7 +44,7 @@ def live_story(console: Console, out: Path) -> bool:
     console.print(
         f"{acknowledged} messages acknowledged; {len(rows)} rows in {NODES} journals. Auditing them on Spark …"
     )
-    (verdict,) = judge(start_spark(None, short=True), find_subjects([trace]), Question())
+    (verdict,) = judge(start_spark(None, short=True), find_targets([trace]), Question())
     _write_page(target, rows, verdict, acknowledged)
     report = verdict.outcome.report
     delivered = 0 if report is None else report.deliveries

@@ -55,10 +55,10 @@ def run_command(
     need_extra("spark", "antecede experiments run")
     from antecede.cli.progress import SweepProgress, start_spark  # noqa: PLC0415
     from antecede.spark.sweep import sweep  # noqa: PLC0415
-    from antecede.spark.sweep_directory import check_place  # noqa: PLC0415
+    from antecede.spark.sweep_directory import check_out  # noqa: PLC0415
 
     experiments = _experiments(names)
-    check_place(out, resume=resume)  # before Spark starts, which takes a while
+    check_out(out, resume=resume)  # before Spark starts, which takes a while
     session = start_spark(master, short=True, quiet=as_json)
     command = _command(names, out, seeds, trace=trace, full=full, master=master)
     try:
@@ -118,15 +118,15 @@ def audit_command(
     from antecede.audit import Question  # noqa: PLC0415
     from antecede.cli.progress import AuditProgress, start_spark  # noqa: PLC0415
     from antecede.spark.audit import judge, verdict_table  # noqa: PLC0415
-    from antecede.spark.audit_targets import find_subjects  # noqa: PLC0415
+    from antecede.spark.audit_targets import find_targets  # noqa: PLC0415
     from antecede.spark.sweep_directory import is_sweep, write_bytes, write_table  # noqa: PLC0415
 
     asked = Question(across_topics=within_topics is not True, rules=tuple(rule) if rule else DEFAULT_RULES)
-    subjects = find_subjects(paths)
+    targets = find_targets(paths)
     session = start_spark(master, short=True, quiet=as_json)
-    with AuditProgress(len(subjects), quiet=as_json) as progress:
+    with AuditProgress(len(targets), quiet=as_json) as progress:
         across = None if within_topics is None else not within_topics
-        verdicts = judge(session, subjects, asked, across_topics=across, on_done=progress.done)
+        verdicts = judge(session, targets, asked, across_topics=across, on_done=progress.done)
     text = json.dumps([verdict.to_dict() for verdict in verdicts], indent=2)
     if len(paths) == 1 and is_sweep(paths[0]):
         write_table(paths[0] / "audit.parquet", verdict_table(verdicts))
@@ -257,7 +257,7 @@ def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
         table.add_row(name, *(f"{value:,}" for value in sums), style=style)
     console.print(table)
     for verdict in verdicts:
-        where = " ".join(part for part in (verdict.subject.experiment, verdict.subject.name) if part)
+        where = " ".join(part for part in (verdict.target.experiment, verdict.target.name) if part)
         report = verdict.outcome.report
         if verdict.outcome.refused is not None:
             console.print(
@@ -267,10 +267,10 @@ def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
             if rule.example is not None:
                 words = f"{where}: {rule.name} violated: {rule.example.words}"
                 console.print(words, style="red", markup=False, highlight=False, soft_wrap=True)
-                if verdict.subject.command:
-                    console.print(f"  repeat: {verdict.subject.command}", markup=False, highlight=False, soft_wrap=True)
+                if verdict.target.command:
+                    console.print(f"  repeat: {verdict.target.command}", markup=False, highlight=False, soft_wrap=True)
     bad = sum(not verdict.ok for verdict in verdicts)
-    again = sum(verdict.subject.spec is not None for verdict in verdicts)
+    again = sum(verdict.target.spec is not None for verdict in verdicts)
     replayed = f" ({again} simulated again because they kept no trace)" if again else ""
     said = f"{bad} of {len(verdicts)} runs violate a rule" if bad else f"no violation in {len(verdicts)} runs"
     console.print(f"{said}{replayed}", style="bold red" if bad else "green", highlight=False)

@@ -88,9 +88,9 @@ def watch_command(
     places += [{**common, "journal": str(one)} for one in journal or []]
 
     from antecede.cli.progress import start_spark  # noqa: PLC0415
-    from antecede.spark.watching.places import Watch, name_places  # noqa: PLC0415
+    from antecede.spark.watching.watch import Watch, name_nodes  # noqa: PLC0415
 
-    named = name_places(places)
+    named = name_nodes(places)
     show = _Lines() if as_json else _Screen()
     session = start_spark(master, short=True, quiet=as_json)
     until = time.monotonic() + seconds if seconds > 0 else math.inf

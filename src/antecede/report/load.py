@@ -17,7 +17,7 @@ from antecede.report.scene import Key, Violation
 from antecede.report.wording import capital, count
 from antecede.spark.manifest import RunRow, load_runs
 from antecede.spark.results import load_summary
-from antecede.spark.sweep_directory import Asked, is_sweep, read_asked
+from antecede.spark.sweep_directory import SweepRequest, is_sweep, read_request
 
 _PAPERS: Final = {"thesis": "Thesis", "tno": "TNO", "locamu": "LoCaMu"}
 _FACTS: Final = {
@@ -47,7 +47,7 @@ def load(out: Path, repeat: Repeat | None = None) -> Contents:
     if not is_sweep(out):
         problem = "holds no results (there is no sweep.json)"
         raise UsageError("report", str(out), problem, "name one `antecede experiments run` wrote")
-    asked, lines, runs = read_asked(out), load_summary(out), load_runs(out)
+    asked, lines, runs = read_request(out), load_summary(out), load_runs(out)
     if not lines and not any(run.error for run in runs):
         raise UsageError("report", str(out), "no experiment in it is finished", "finish it with --resume")
     audited = _audit(out)
@@ -84,7 +84,7 @@ def _failed(run: RunRow) -> FailedRun:
     return FailedRun(experiment=run.experiment, run=run.key, error=run.error or "", command=run.command)
 
 
-def _environment(asked: Asked) -> dict[str, str]:
+def _environment(asked: SweepRequest) -> dict[str, str]:
     facts: dict[str, Any] = asked.environment
     known = {label: str(facts[key]) for key, label in _FACTS.items() if facts.get(key) is not None}
     others = {key: str(value) for key, value in facts.items() if key not in _FACTS and value is not None}
@@ -92,7 +92,7 @@ def _environment(asked: Asked) -> dict[str, str]:
     return {**known, **others, **times}
 
 
-def _commands(out: Path, asked: Asked, lines: Sequence[Line], names: Sequence[str]) -> list[str]:
+def _commands(out: Path, asked: SweepRequest, lines: Sequence[Line], names: Sequence[str]) -> list[str]:
     """The command of the sweep; or, if the directory holds more than that sweep, a command that makes all of it."""
     place = shlex.quote(str(out))
     run = asked.command

@@ -1,6 +1,13 @@
-"""The pipeline: sweeps, their audit and metrics, as Spark jobs; topics as tables; causal order for streams and tables.
+"""Runs sweeps, audits and metrics as Spark jobs; reads and writes topics as tables; orders streams and tables causally.
 
-Names are loaded when they are first used, since most of this package is for commands that need little of it.
+    session, java, archive, ship     a session, on one machine or on a cluster
+    sweep, task, plan, manifest      the runs of experiments as tasks; results in a sweep directory
+    audit, audit_task, metrics       verdicts and figures of traces
+    topics/                          `format("antecede")`: a node's deliveries as a table, rows as messages
+    causal/                          `causal_order` for streams, `causal_sort` for tables
+    watching/                        `live_audit`: the online judge over running nodes
+
+Names are loaded when they are first used. Every use needs the extra `antecede[spark]`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,9 @@
-"""An archive of loaded classes, by which a JVM starts in about half the time. Optional, made once on a machine.
+"""Makes an archive of loaded classes, with which a JVM starts in about half the time. Optional, made once per machine.
 
     python -m antecede.spark.archive
 
-It lies in the user's cache, under the versions of Spark and Java it is good for; a JVM that finds it does not fit
-ignores it. It is used by short commands, where the start is most of the time.
+The archive lies in the user's cache, under the versions of Spark and Java it belongs to; a JVM ignores an archive that
+does not fit. Short commands use it, because starting is most of their time.
 """
 
 import os
@@ -32,7 +32,7 @@ def archive_path() -> Path:
 
 
 def archive_options() -> list[str]:
-    """The JVM's options that use the archive, if it was made."""
+    """The JVM options that use the archive; none if it was not made."""
     path = archive_path()
     return [f"-XX:SharedArchiveFile={path}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"] if path.is_file() else []
 
@@ -47,13 +47,13 @@ def make_archive() -> Path:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{options}' pyspark-shell",
     }
-    # The JVM outlives the Python that started it by the seconds the archive takes; its pipe tells when it has gone.
+    # Writing the archive keeps the JVM alive after the Python that started it; its pipe closes when the JVM ends.
     with subprocess.Popen(
         [sys.executable, "-c", _WARM_UP], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         said, _ = process.communicate()
     if not temporary.is_file():
-        problem = (said.strip().splitlines() or ["nothing was said"])[-1]
+        problem = (said.strip().splitlines() or ["no output"])[-1]
         raise UsageError("archive", str(path), f"was not made ({problem})", "short commands work without it")
     os.replace(temporary, path)
     return path

@@ -1,10 +1,10 @@
-"""The judge over any number of runs at once: one row a run and rule, with counts and the first offending example.
+"""Judges any number of runs at once: one row per run and rule, with counts and the first violation as an example.
 
     audit(session, "out/").filter("verdict = 'violated'").show()
 
-A small run is judged within one task, many of them to a task; a large one bucket by bucket, a task each, where only
-what buckets cannot know of each other comes back to the driver (`judging.verdict`). Verdicts are those of
-`antecede.audit`, which is the oracle the tests hold this to.
+Small runs share a task; a large run is judged bucket by bucket, one task each. The driver then decides what a bucket
+cannot know of the others (`audit.vectorised.verdict`). Tests hold the verdicts to the reference judge,
+`antecede.audit`.
 """
 
 import dataclasses
@@ -22,11 +22,11 @@ from antecede.audit.vectorised.source import DirectorySource
 from antecede.audit.vectorised.survey import Survey
 from antecede.audit.vectorised.tally import Tally
 from antecede.audit.vectorised.verdict import Outcome, conclude, full_graph, graph_to_add, read_ledger
-from antecede.spark.audit_targets import Subject, find_subjects
-from antecede.spark.audit_task import Assignment, Trouble, causal_with, judge_assignment
+from antecede.spark.audit_targets import AuditTarget, find_targets
+from antecede.spark.audit_task import Assignment, TaskError, causal_with, judge_assignment
 from antecede.spark.jobs import run_tasks
 
-#: Small runs are put together up to so many bytes a task: a task costs as much as reading some hundred kilobytes.
+#: Bytes of small runs that share a task. Starting a task costs as much as reading some hundred kilobytes.
 _TOGETHER: Final = 4 << 20
 
 AUDIT_SCHEMA = pa.schema(
@@ -49,23 +49,23 @@ AUDIT_SCHEMA = pa.schema(
 
 
 class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What the judge says of one run."""
+    """The judge's verdict on one run."""
 
-    subject: Subject
+    target: AuditTarget
     outcome: Outcome
 
     @property
     def ok(self) -> bool:
-        """It could be judged and no rule was violated."""
+        """The run could be judged, and no rule was violated."""
         return self.outcome.report is not None and self.outcome.report.ok
 
     def to_dict(self) -> dict[str, Any]:
-        subject, outcome = self.subject, self.outcome
+        target, outcome = self.target, self.outcome
         return {
-            "run": subject.name,
-            "experiment": subject.experiment,
-            "source": subject.path or "simulated again",
-            "command": subject.command,
+            "run": target.name,
+            "experiment": target.experiment,
+            "source": target.path or "simulated again",
+            "command": target.command,
             "ok": self.ok,
             "refused": outcome.refused,
             "report": outcome.report.to_dict() if outcome.report else None,
@@ -82,56 +82,56 @@ def audit(
     """Judge every run under `paths`; a DataFrame with a row for each run and rule.
 
     `across_topics`: causal order holds over all topics; by default it does, except where a run's spec says otherwise.
-    The other arguments are those of `antecede.audit.audit`. A trace that contradicts itself has one row, with verdict
-    `refused` and the reason.
+    The other arguments are those of `antecede.audit.audit`. A trace that contradicts itself has one row, with the
+    verdict `refused` and the reason.
     """
     asked = Question(across_topics=across_topics is not False, rules=tuple(rules), broadcast_to=tuple(broadcast_to))
-    verdicts = judge(session, find_subjects([Path(path) for path in paths]), asked, across_topics=across_topics)
+    verdicts = judge(session, find_targets([Path(path) for path in paths]), asked, across_topics=across_topics)
     return session.createDataFrame(verdict_table(verdicts))
 
 
 def judge(
     session: SparkSession,
-    subjects: Sequence[Subject],
+    targets: Sequence[AuditTarget],
     asked: Question,
     *,
     across_topics: bool | None = None,
     on_done: Callable[[int], None] = lambda runs: None,
 ) -> list[RunVerdict]:
-    """Judge `subjects`, in their order. `on_done` is told how many more were finished."""
-    questions = [_question(subject, asked, across_topics) for subject in subjects]
-    tasks = _tasks(subjects, questions)
+    """Judge `targets` and return the verdicts in their order. `on_done` is called with the number of finished runs."""
+    questions = [_question(target, asked, across_topics) for target in targets]
+    tasks = _tasks(targets, questions)
     outcomes: dict[int, Outcome] = {}
     surveys: dict[int, dict[int, Survey]] = {}
 
-    def arrived(letter: bytes) -> None:
-        for index, bucket, found in pickle.loads(letter):
-            if isinstance(found, Trouble):
+    def arrived(report: bytes) -> None:
+        for index, bucket, found in pickle.loads(report):
+            if isinstance(found, TaskError):
                 raise found.error()
             if bucket is None:
                 outcomes[index] = found
                 on_done(1)
                 continue
             surveys.setdefault(index, {})[bucket] = found
-            if len(surveys[index]) == subjects[index].buckets:
+            if len(surveys[index]) == targets[index].buckets:
                 on_done(1)
 
     run_tasks(session, [pickle.dumps(task) for task in tasks], judge_assignment, arrived)
     for index, by_bucket in surveys.items():
         found = [by_bucket[bucket] for bucket in sorted(by_bucket)]
-        outcomes[index] = _finish(session, subjects[index], questions[index], found)
-    return [RunVerdict(subject=subject, outcome=outcomes[index]) for index, subject in enumerate(subjects)]
+        outcomes[index] = _finish(session, targets[index], questions[index], found)
+    return [RunVerdict(target=target, outcome=outcomes[index]) for index, target in enumerate(targets)]
 
 
 def verdict_table(verdicts: Sequence[RunVerdict]) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for verdict in verdicts:
-        subject, outcome = verdict.subject, verdict.outcome
+        target, outcome = verdict.target, verdict.outcome
         common = {
-            "run": subject.name,
-            "experiment": subject.experiment,
-            "source": subject.path or "simulated again",
-            "command": subject.command,
+            "run": target.name,
+            "experiment": target.experiment,
+            "source": target.path or "simulated again",
+            "command": target.command,
         }
         if outcome.report is None:
             rows.append({**common, "verdict": "refused", "checked": 0, "violations": 0, "reason": outcome.refused})
@@ -154,41 +154,41 @@ def verdict_table(verdicts: Sequence[RunVerdict]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=AUDIT_SCHEMA)
 
 
-# -- the driver's side ------------------------------------------------------------------------------------------------
+# -- on the driver ---------------------------------------------------------------------------------------------------
 
 
-def _question(subject: Subject, asked: Question, across_topics: bool | None) -> Question:
-    """What is asked of one run: what it promises, unless more or less was asked for."""
-    if across_topics is None and subject.across_topics is not None:
-        asked = dataclasses.replace(asked, across_topics=subject.across_topics)
-    if subject.promises is not None and asked.rules == DEFAULT_RULES:
-        asked = dataclasses.replace(asked, rules=subject.promises)
+def _question(target: AuditTarget, asked: Question, across_topics: bool | None) -> Question:
+    """The question for one run: what the run promises, unless the caller asked for something else."""
+    if across_topics is None and target.across_topics is not None:
+        asked = dataclasses.replace(asked, across_topics=target.across_topics)
+    if target.promises is not None and asked.rules == DEFAULT_RULES:
+        asked = dataclasses.replace(asked, rules=target.promises)
     return asked
 
 
-def _tasks(subjects: Sequence[Subject], questions: Sequence[Question]) -> list[Assignment]:
-    """Heaviest first. Buckets of one run stay together in the list, so that a worker meets a ledger it has read."""
-    order = sorted(range(len(subjects)), key=lambda index: -subjects[index].weight)
+def _tasks(targets: Sequence[AuditTarget], questions: Sequence[Question]) -> list[Assignment]:
+    """Assign targets to tasks, heaviest first. Buckets of one run stay together: a worker keeps the ledger it read."""
+    order = sorted(range(len(targets)), key=lambda index: -targets[index].weight)
     tasks: list[Assignment] = []
     together: Assignment = []
     weight = 0.0
     for index in order:
-        subject, question = subjects[index], questions[index]
-        if subject.buckets > 1:
-            tasks += [[(index, subject, question, bucket)] for bucket in range(subject.buckets)]
+        target, question = targets[index], questions[index]
+        if target.buckets > 1:
+            tasks += [[(index, target, question, bucket)] for bucket in range(target.buckets)]
             continue
-        together.append((index, subject, question, None))
-        weight += subject.weight
+        together.append((index, target, question, None))
+        weight += target.weight
         if weight >= _TOGETHER:
             tasks.append(together)
             together, weight = [], 0.0
     return [*tasks, together] if together else tasks
 
 
-def _finish(session: SparkSession, subject: Subject, asked: Question, surveys: list[Survey]) -> Outcome:
-    """The verdict on a large run from its buckets; the causal rule once more if its graph was incomplete."""
-    assert subject.path is not None
-    source = DirectorySource(Path(subject.path))
+def _finish(session: SparkSession, target: AuditTarget, asked: Question, surveys: list[Survey]) -> Outcome:
+    """Conclude on a large run from its buckets; judge the causal rule again if the graph turns out incomplete."""
+    assert target.path is not None
+    source = DirectorySource(Path(target.path))
     ledger = read_ledger(source, asked)
     extra = graph_to_add(ledger, surveys)
     if extra is None:
@@ -196,13 +196,13 @@ def _finish(session: SparkSession, subject: Subject, asked: Question, surveys: l
     shared = session.sparkContext.broadcast(extra)
     tallies: dict[int, Tally] = {}
 
-    # Nested, so that it travels with what it refers to, and workers need not import this file.
+    # Nested, so that Spark ships it with the values it refers to, and workers need not import this file.
     def work(task: bytes) -> bytes:
         bucket, so_far = pickle.loads(task)
-        return pickle.dumps((bucket, causal_with(subject, asked, shared.value, bucket, so_far)))
+        return pickle.dumps((bucket, causal_with(target, asked, shared.value, bucket, so_far)))
 
-    def arrived(letter: bytes) -> None:
-        bucket, tally = pickle.loads(letter)
+    def arrived(report: bytes) -> None:
+        bucket, tally = pickle.loads(report)
         tallies[bucket] = tally
 
     tasks = [pickle.dumps((bucket, found.causal())) for bucket, found in enumerate(surveys)]

@@ -1,4 +1,4 @@
-"""What there is to audit under a path: traces, and runs of a sweep that kept none and are simulated once more."""
+"""Finds what there is to audit under a path: traces, and runs of a sweep that kept no trace and are simulated again."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,49 +10,49 @@ from antecede.sim import RunSpec
 from antecede.sim.run import promised_rules, promises_across_topics
 from antecede.spark.manifest import RunRow, load_runs
 from antecede.spark.plan import cost
-from antecede.spark.sweep_directory import find_traces, is_sweep, read_asked
+from antecede.spark.sweep_directory import find_traces, is_sweep, read_request
 from antecede.spark.task import is_simulated
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True):
+class AuditTarget(msgspec.Struct, frozen=True, kw_only=True):
     """One run to be judged: a trace directory, a trace file, or a spec to simulate."""
 
-    #: As a table shows it: the run's key, or the file's name.
+    #: The run's key, or the name of the file.
     name: str
     experiment: str = ""
     path: str | None = None
     spec: RunSpec | None = None
     command: str = ""
-    #: Whether the run promises order over all its topics, where that is known.
+    #: Whether the run promises order across its topics; None if unknown.
     across_topics: bool | None = None
-    #: The rules it promises to keep, where that is known.
+    #: The rules that the run's protocol promises to keep; None if unknown.
     promises: tuple[str, ...] | None = None
-    #: Buckets on disk.
+    #: The number of buckets on disk.
     buckets: int = 1
-    #: About how long it takes, in bytes to read.
+    #: An estimate of the work, in bytes to read.
     weight: float = 0.0
-    #: When the files were last written: workers keep what they have read of them.
+    #: When the files were last written. Workers cache what they have read of a target, and this tells old from new.
     written_ns: int = 0
 
 
-def find_subjects(paths: Sequence[Path]) -> list[Subject]:
-    """Everything under `paths`, each run once."""
-    found: dict[tuple[str | None, str], Subject] = {}
+def find_targets(paths: Sequence[Path]) -> list[AuditTarget]:
+    """Find every run under `paths`, each once."""
+    found: dict[tuple[str | None, str], AuditTarget] = {}
     for path in paths:
         here = _of_sweep(path) if path.is_dir() and is_sweep(path) else _of_traces(path)
         if not here:
             raise UsageError("path", str(path), "holds no traces and no runs", "name what antecede wrote")
-        found.update({(subject.path, subject.name): subject for subject in here})
+        found.update({(target.path, target.name): target for target in here})
     return list(found.values())
 
 
-def _of_traces(path: Path) -> list[Subject]:
+def _of_traces(path: Path) -> list[AuditTarget]:
     return [_of_trace(trace, _experiment_of(trace)) for trace in find_traces(path)]
 
 
-def _of_trace(path: Path, experiment: str, row: RunRow | None = None) -> Subject:
+def _of_trace(path: Path, experiment: str, row: RunRow | None = None) -> AuditTarget:
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-    return Subject(
+    return AuditTarget(
         name=row.key if row else path.name if path.is_dir() else path.stem,
         experiment=experiment,
         path=str(path.absolute()),
@@ -65,8 +65,8 @@ def _of_trace(path: Path, experiment: str, row: RunRow | None = None) -> Subject
     )
 
 
-def _of_sweep(out: Path) -> list[Subject]:
-    read_asked(out)
+def _of_sweep(out: Path) -> list[AuditTarget]:
+    read_request(out)
     rows: dict[str, RunRow] = {}
     for row in load_runs(out):
         judged = row.error is None and is_simulated(row.run_spec())
@@ -80,7 +80,7 @@ def _of_sweep(out: Path) -> list[Subject]:
         else:
             spec = row.run_spec()
             found.append(
-                Subject(
+                AuditTarget(
                     name=key,
                     experiment=row.experiment,
                     spec=spec,

@@ -1,4 +1,4 @@
-"""What a worker does for the audit: judge whole runs, or buckets of a large one."""
+"""Judges, on a worker, whole runs or single buckets of a large run."""
 
 import pickle
 from functools import lru_cache
@@ -23,16 +23,16 @@ from antecede.audit.vectorised.verdict import (
 )
 from antecede.core import AntecedeError, UsageError
 from antecede.sim import simulate
-from antecede.spark.audit_targets import Subject
+from antecede.spark.audit_targets import AuditTarget
 from antecede.spark.gc_freeze import freeze_once
 from antecede.trace.files import read_trace
 
-#: What a task is to do: some of (number of the subject, subject, question, bucket or None for all of it).
-Assignment: TypeAlias = list[tuple[int, Subject, Question, int | None]]
+#: The work of a task: a list of (number of the target, target, question, bucket or None for the whole run).
+Assignment: TypeAlias = list[tuple[int, AuditTarget, Question, int | None]]
 
 
-class Trouble(msgspec.Struct, frozen=True):
-    """An error of ours, on its way to the driver."""
+class TaskError(msgspec.Struct, frozen=True):
+    """A `UsageError` on its way from a worker to the driver."""
 
     field: str
     value: str
@@ -44,30 +44,30 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 def judge_assignment(task: bytes) -> bytes:
-    """Outcomes of whole runs and surveys of buckets, each with its number and bucket; pickled, as is the assignment."""
+    """Judge a pickled assignment. Returns, pickled, outcomes of runs and surveys of buckets, with their numbers."""
     freeze_once()
     found: list[tuple[int, int | None, object]] = []
     todo: Assignment = pickle.loads(task)
-    for index, subject, asked, bucket in todo:
+    for index, target, asked, bucket in todo:
         try:
             if bucket is None:
-                found.append((index, None, judge_run(_source(subject), asked)))
+                found.append((index, None, judge_run(_source(target), asked)))
             else:
-                source, ledger = _opened(subject, asked)
+                source, ledger = _opened(target, asked)
                 found.append((index, bucket, survey_bucket(source, ledger, asked, bucket)))
         except UsageError as error:
-            found.append((index, bucket, Trouble(error.field, str(error.value), error.problem, error.remedy)))
+            found.append((index, bucket, TaskError(error.field, str(error.value), error.problem, error.remedy)))
         except (AntecedeError, MemoryError) as error:
-            name = subject.path or subject.name
-            found.append((index, bucket, Trouble("run", name, f"{type(error).__name__} {error}", "leave it out")))
+            name = target.path or target.name
+            found.append((index, bucket, TaskError("run", name, f"{type(error).__name__} {error}", "leave it out")))
     return pickle.dumps(found)
 
 
-def causal_with(subject: Subject, asked: Question, extra: Extra, bucket: int, so_far: CausalSoFar) -> Tally:
-    """The causal rule in one bucket, with edges the driver gathered from all of them."""
-    about = (subject, asked)
+def causal_with(target: AuditTarget, asked: Question, extra: Extra, bucket: int, so_far: CausalSoFar) -> Tally:
+    """Judge the causal rule in one bucket again, with the edges that the driver gathered from all buckets."""
+    about = (target, asked)
     if about not in _completed:
-        source, ledger = _open(subject, asked)
+        source, ledger = _open(target, asked)
         ledger.add_strangers(extra.strangers)
         _completed.clear()
         _completed[about] = source, ledger, full_graph(ledger, extra, asked)
@@ -75,24 +75,24 @@ def causal_with(subject: Subject, asked: Question, extra: Extra, bucket: int, so
     return causal_of_bucket(source, ledger, graph, extra, asked, bucket, so_far)
 
 
-#: The run whose graph was completed last, in this worker.
-_completed: dict[tuple[Subject, Question], tuple[Source, Ledger, Graph]] = {}
+#: The run whose graph this worker completed last.
+_completed: dict[tuple[AuditTarget, Question], tuple[Source, Ledger, Graph]] = {}
 
 
-def _source(subject: Subject) -> Source:
-    if subject.spec is not None:
-        trace = simulate(subject.spec, trace=True, measure=False).trace
+def _source(target: AuditTarget) -> Source:
+    if target.spec is not None:
+        trace = simulate(target.spec, trace=True, measure=False).trace
         assert trace is not None
-        return TableSource(trace.table(subject.name))
-    assert subject.path is not None
-    path = Path(subject.path)
+        return TableSource(trace.table(target.name))
+    assert target.path is not None
+    path = Path(target.path)
     return DirectorySource(path) if path.is_dir() else TableSource(read_trace(path))
 
 
-def _open(subject: Subject, asked: Question) -> tuple[Source, Ledger]:
-    source = _source(subject)
+def _open(target: AuditTarget, asked: Question) -> tuple[Source, Ledger]:
+    source = _source(target)
     return source, read_ledger(source, asked)
 
 
-#: A worker judges several buckets of a run: the ledger and its graph are made once.
+#: A worker judges several buckets of a run; it makes the ledger and its graph once.
 _opened = lru_cache(maxsize=1)(_open)

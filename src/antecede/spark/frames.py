@@ -1,4 +1,4 @@
-"""Traces as a DataFrame: the columns of the trace schema, and `row`, `experiment`."""
+"""Reads traces as a DataFrame: the columns of the trace schema, and the columns `row` and `experiment`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,22 +29,22 @@ def _type(name: str, text: str) -> DataType:
     if name == "deps":
         parts = (("topic", StringType()), ("source", IntegerType()), ("seq", LongType()))
         return ArrayType(StructType([StructField(part, its) for part, its in parts]))
-    return _TYPES.get(text, StringType())  # dictionaries of text are text to Spark
+    return _TYPES.get(text, StringType())  # Spark reads dictionaries of text as text
 
 
-#: The trace schema in Spark's words.
+#: The trace schema as a Spark type.
 TRACE_TYPE: Final = StructType([StructField(field.name, _type(field.name, str(field.type))) for field in SCHEMA])
 _STORED_TYPE: Final = StructType([*TRACE_TYPE.fields, StructField("row", LongType())])
 
 
 def read_traces(session: SparkSession, *paths: str | Path) -> DataFrame:
-    """All traces under `paths`: directories of a sweep, trace directories, single files.
+    """Read all traces under `paths`: directories of sweeps, trace directories, single files.
 
-    Every file is looked at first and refused by name if it is not what it should be. `row` is a row's place in its
-    run, `experiment` the sweep's name for what it belongs to ("" for a single file).
+    Every file is checked first; a file that is no trace is refused by name. `row` is the number of the row in its run,
+    `experiment` the experiment of the sweep ("" for a single file).
     """
     directories, files = _find([Path(path) for path in paths])
-    # Spark's reader leaves checksums alone unless it is told.
+    # By default Spark's reader does not verify checksums.
     session.sparkContext._jsc.hadoopConfiguration().set("parquet.page.verify-checksum.enabled", "true")
     frames = []
     if directories:

@@ -1,4 +1,4 @@
-"""Python's collector of cycles, out of the way of tasks that make objects by the hundred thousand and no cycles."""
+"""Keeps the garbage collector away from long-lived objects in tasks that make many objects and no cycles."""
 
 import gc
 from functools import cache
@@ -6,6 +6,6 @@ from functools import cache
 
 @cache
 def freeze_once() -> None:
-    """Spark's worker collects garbage after every task; without what was there before, that takes a quarter as long."""
+    """Freeze the objects there are. A Spark worker collects garbage after every task, now four times as fast."""
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Is there a Java that Spark can use? Asked before PySpark is, whose own answer is a page of stack trace."""
+"""Checks, before PySpark starts, that there is a Java it can use: PySpark's own answer is a page of stack trace."""
 
 import os
 import re
@@ -22,9 +22,9 @@ def java_command() -> str:
 
 @cache
 def check_java() -> int:
-    """The major version of the Java that Spark will use, or a `UsageError` that says what is wrong with it."""
+    """Return the major version of the Java that Spark will use. Raises `UsageError` if Spark cannot use it."""
     java = java_command()
-    # Spark loads this module at start; runtimes stripped of it (the wheels on PyPI, for instance) die obscurely.
+    # Spark loads this module at the start. Runtimes without it (the wheels on PyPI, for instance) fail obscurely.
     probe = [java, "--add-modules", "jdk.incubator.vector", "-version"]
     try:
         done = subprocess.run(probe, capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
@@ -45,7 +45,7 @@ def check_java() -> int:
 
 
 def _version_alone(java: str) -> re.Match[str] | None:
-    """An old Java does not know modules and says nothing else; ask again, plainly."""
+    """Ask an old Java, which knows no modules, for its version alone."""
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=_PATIENCE_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -54,4 +54,4 @@ def _version_alone(java: str) -> re.Match[str] | None:
 
 
 def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or ["it ended without a word"])[0]
+    return (text.strip().splitlines() or ["it ended without output"])[0]

@@ -1,8 +1,8 @@
-"""One Spark job over a list of tasks, whose results come in while it goes on.
+"""Runs one Spark job over a list of tasks and hands over each result when its task ends.
 
-Every task is a partition of its own, so tasks start in the order of the list and none waits behind another on a busy
-core. A result reaches the driver when its task ends (`letters`), not when all do: progress can be shown, results can be
-made safe, and Ctrl-C leaves what has come.
+Every task is a partition of its own, so tasks start in the order of the list and no task waits behind another on a busy
+core. Results reach the driver through an accumulator (`task_reports`) while the job goes on. The caller can show
+progress and save results at once, and Ctrl-C keeps what has arrived.
 """
 
 import re
@@ -13,15 +13,15 @@ from typing import Final
 from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
-from antecede.spark.task_reports import Letters
+from antecede.spark.task_reports import TaskReports
 
-#: How often the driver looks for results that came in.
+#: How often the driver looks for new results.
 _LOOK_EVERY_S: Final = 0.05
 _GROUP: Final = "antecede"
 
 
 class WorkerDiedError(RuntimeError):
-    """A worker died under a task, again and again."""
+    """A worker died in a task, and again when Spark tried the task once more."""
 
     def __init__(self, task: int, why: str) -> None:
         self.task = task
@@ -35,16 +35,16 @@ def run_tasks(
     work: Callable[[bytes], bytes],
     arrived: Callable[[bytes], None],
 ) -> None:
-    """Do `work` for every task on the workers, and call `arrived` here with each result, in the order they come.
+    """Call `work` for every task on the workers, and `arrived` on the driver with each result, as they come.
 
-    `work` should not raise: what can go wrong with one task belongs into its result. Raises `WorkerDiedError` with the
-    number of a task whose worker died. An exception out of `arrived`, or Ctrl-C, cancels the job.
+    `work` should not raise: an error of one task belongs into its result. Raises `WorkerDiedError` with the number of a
+    task whose worker died. An exception in `arrived`, or Ctrl-C, cancels the job.
     """
     context = session.sparkContext
-    box = context.accumulator([], Letters())
+    reports = context.accumulator([], TaskReports())
 
     def do(task: bytes) -> None:
-        box.add([work(task)])
+        reports.add([work(task)])
 
     errors: list[BaseException] = []
 
@@ -62,11 +62,11 @@ def run_tasks(
     read = 0
     try:
         while True:
-            alive = thread.is_alive()  # asked before the box is emptied: what comes last is still read
-            letters = box.value[read:]
-            read += len(letters)
-            for letter in letters:
-                arrived(letter)
+            alive = thread.is_alive()  # asked before the reports are read, so that the last ones are read too
+            new = reports.value[read:]
+            read += len(new)
+            for report in new:
+                arrived(report)
             if not alive:
                 break
             time.sleep(_LOOK_EVERY_S)
@@ -74,14 +74,14 @@ def run_tasks(
         context.cancelJobGroup(_GROUP)
         raise
     if errors:
-        raise _who_died(errors[0]) from errors[0]
+        raise _worker_died(errors[0]) from errors[0]
 
 
-def _who_died(error: BaseException) -> BaseException:
+def _worker_died(error: BaseException) -> BaseException:
     said = str(error)
     found = re.search(r"Task (\d+) in stage \S+ failed", said)
     if found is None:
         return error
     reason = re.search(r"(?:Python worker exited unexpectedly|ExecutorLostFailure|exited unexpectedly)[^\n]*", said)
     raised = re.findall(r"^(?:\w+\.)*(\w+(?:Error|Exception): .*)$", said, re.MULTILINE)
-    return WorkerDiedError(int(found[1]), reason[0] if reason else raised[-1] if raised else "it did not say why")
+    return WorkerDiedError(int(found[1]), reason[0] if reason else raised[-1] if raised else "no reason was given")

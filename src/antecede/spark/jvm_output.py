@@ -1,4 +1,4 @@
-"""Keeps the JVM's greeting off the terminal. Everything else it says passes."""
+"""Keeps the JVM's greeting off the terminal and passes everything else on."""
 
 import os
 import threading
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-#: Printed by every JVM that Spark starts, whatever its log settings are.
+#: Lines that every JVM of Spark prints, whatever its log settings are.
 _GREETINGS: Final = (b"WARNING: Using incubator modules:",)
 
 
 @contextmanager
 def filtered_stderr() -> Iterator[None]:
-    """Processes started inside write their errors through a filter, for as long as they live."""
+    """Filter the stderr of every process started inside the block, for as long as it lives."""
     terminal = os.dup(2)
     reader, writer = os.pipe()
     os.dup2(writer, 2)
@@ -21,7 +21,7 @@ def filtered_stderr() -> Iterator[None]:
     try:
         yield
     finally:
-        os.dup2(terminal, 2)  # ours again; the filter ends when the last process that inherited it does
+        os.dup2(terminal, 2)  # restored; the filter ends with the last process that inherited it
 
 
 def _pass_on(reader: int, terminal: int) -> None:

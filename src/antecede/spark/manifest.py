@@ -1,8 +1,8 @@
-"""What a sweep knows of its runs: one row each, on disk as soon as the run is done.
+"""Keeps one row for each run of a sweep, on disk as soon as the run is done.
 
-Rows are appended to a journal, one line each, when they arrive; now and then all of them are written as one Parquet
-file and the journal starts anew. So a driver that is killed loses nothing that was done, and a finished sweep is a
-plain table, `runs/`, partitioned by experiment. A torn last line, the one thing a kill can leave, is left out.
+A row is appended to a journal, one line each, when it arrives. Now and then all rows are written as one Parquet file
+and a new journal begins. So a killed driver loses no finished run, and a finished sweep is a plain table, `runs/`,
+partitioned by experiment. A kill can leave a torn last line in the journal; it is ignored.
 """
 
 import os
@@ -19,25 +19,25 @@ from antecede.spark.sweep_directory import journal_path, runs_path, write_table
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of one experiment, and what came of it."""
+    """One run of one experiment, and its result."""
 
     experiment: str
-    #: The name of the run: a hash of its spec.
+    #: The key of the run: a hash of its spec.
     key: str
-    #: Of the code that ran it (`ship.code_version`).
+    #: The version of the code that ran it (`ship.code_version`).
     code: str
     protocol: str
     nodes: int
     seed: int
-    #: The spec and the metrics as JSON; no metrics if it failed.
+    #: The spec and the metrics as JSON; the metrics are None if the run failed.
     spec: str
     metrics: str | None
-    #: What went wrong, in a line, and where.
+    #: The error in one line, and its traceback.
     error: str | None
     traceback: str | None
-    #: What to type to see it again.
+    #: The command that repeats the run.
     command: str
-    #: Of the trace, below the sweep's directory; None without one.
+    #: The path of the trace below the sweep's directory; None without a trace.
     trace: str | None
     seconds: float
     finished: str
@@ -50,7 +50,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(self.metrics or "{}", type=dict[str, object])
 
 
-#: On disk the experiment is the directory's name, as Spark and Arrow read partitions.
+#: On disk the experiment is in the name of the directory, as Spark and Arrow read partitions.
 _ARROW = {str: pa.string(), str | None: pa.string(), int: pa.int64(), float: pa.float64()}
 RUNS_SCHEMA = pa.schema(
     [
@@ -75,7 +75,7 @@ class Manifest:
         self.rows.update((row.key, row) for row in _read_journal(self._journal))
 
     def add(self, row: RunRow) -> None:
-        """Remember, and have it on disk before returning."""
+        """Add a row; it is on disk when this returns."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with open(self._journal, "ab") as journal:
             journal.write(msgspec.json.encode(row) + b"\n")
@@ -84,7 +84,7 @@ class Manifest:
         self.rows[row.key] = row
 
     def save(self) -> None:
-        """Write everything as one table, sorted by key, and begin a new journal."""
+        """Write all rows as one table, sorted by key, and begin a new journal."""
         if not self._journal.exists():
             return
         rows = [msgspec.to_builtins(self.rows[key]) for key in sorted(self.rows)]
@@ -93,7 +93,7 @@ class Manifest:
 
 
 def load_runs(out: Path) -> list[RunRow]:
-    """Every run a sweep has finished so far, also of one that was killed or is still going on."""
+    """Every run that a sweep has finished so far, also of a sweep that was killed or is still running."""
     names = sorted(path.name.removeprefix("experiment=") for path in (out / "runs").glob("experiment=*"))
     return [row for name in names for row in Manifest(out, name).rows.values()]
 

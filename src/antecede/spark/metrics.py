@@ -1,11 +1,11 @@
-"""The papers' metrics as functions of a trace: DataFrame in, DataFrame out, each on its own.
+"""Computes the papers' metrics from traces: DataFrame in, DataFrame out, one function each.
 
     trace = read_traces(session, "out/")
     delivery_latency(trace).show()
 
-Every function groups by `experiment` and `run`. Times are in units of time (u.t., one of which is a million ticks of
-the trace). Where the sections of the thesis differ in what they count, the function says which it follows; the tests
-hold these functions to the simulator's own meter, which counts as things happen and knows nothing of traces.
+Every function groups by `experiment` and `run`. Times are in units of time (u.t.; one is a million ticks of the trace).
+Where sections of the thesis count differently, the function says which one it follows. Tests hold these functions to
+the simulator's own meter, which counts during the run and does not use traces.
 """
 
 from typing import Final
@@ -25,7 +25,7 @@ _PERCENTILES: Final = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
 
 
 def sent_packets(trace: DataFrame) -> DataFrame:
-    """One row a packet sent: `node`, `peer`, `packet`, `messages` in it (0: control), `bytes`, `time_us`, `row`.
+    """One row per packet sent: `node`, `peer`, `packet`, `messages` in it (0: control), `bytes`, `time_us`, `row`.
 
     A trace has a row for every message of a packet; a packet is counted once.
     """
@@ -120,7 +120,7 @@ def hold_time(trace: DataFrame) -> DataFrame:
 def buffered(trace: DataFrame) -> DataFrame:
     """*Number of buffered messages*: most messages a node has received and not yet delivered (4.5.5, Figure 4.6).
 
-    One row a node, `buffered_max`; a message that has just come is counted, as in the `pending` set of Algorithm 2.
+    One row per node: `buffered_max`. A message that has just arrived counts, as in the `pending` set of Algorithm 2.
     """
     step = F.when(F.col("event") == "receive", 1).otherwise(-1)
     order = W.partitionBy(*RUN, "node").orderBy("row").rowsBetween(W.unboundedPreceding, W.currentRow)
@@ -132,8 +132,8 @@ def buffered(trace: DataFrame) -> DataFrame:
 def sending_queue(trace: DataFrame, *, transmission: float = 1.0) -> DataFrame:
     """*Size of the queue of each node* (5.6.1, Table 5.1): packets in a node's send queue once one is put in.
 
-    One row a node: `places_mean`, `places_max`, and `wait_mean`, the time t_q in u.t. Worked out from send times for a
-    queue that takes `transmission` u.t. a packet (t_t = 1 in 4.5.1 and 5.6.1): a packet leaves when the one before it
+    One row per node: `places_mean`, `places_max`, and `wait_mean`, the time t_q in u.t. Worked out from send times for
+    a queue that takes `transmission` u.t. a packet (t_t = 1 in 4.5.1 and 5.6.1): a packet leaves when the one before it
     has left, or at once. So it leaves t·i + max over j ≤ i of (sent_j − t·j) after the i-th began, one running maximum.
     """
     service = round(transmission * TICKS)
@@ -169,8 +169,8 @@ def hops(trace: DataFrame) -> DataFrame:
 def relays(trace: DataFrame) -> DataFrame:
     """*Number of false positives*: "messages received by nodes that act as relay nodes" (5.6.1).
 
-    A reception at a node that does not take the message's topic at that moment. `relays` are the nodes that had any,
-    `false_positive_share` is of all receptions.
+    A false positive is a reception at a node that does not subscribe to the topic at that moment. `relays` is the
+    number of nodes with any; `false_positive_share` is the share of all receptions.
     """
     received = trace.where((F.col("event") == "receive") & F.col("source").isNotNull())
     topics = received.select(*RUN, "topic").distinct()
@@ -200,7 +200,7 @@ def barrier_sizes(trace: DataFrame) -> DataFrame:
 
 
 def load(trace: DataFrame) -> DataFrame:
-    """What each node did: packets and bytes sent, messages in them, publications, receptions, deliveries (5.6.3)."""
+    """The load of each node: packets and bytes sent, messages in them, publications, receptions, deliveries (5.6.3)."""
     by_packet = (
         sent_packets(trace)
         .groupBy(*RUN, "node")
@@ -221,7 +221,7 @@ def load(trace: DataFrame) -> DataFrame:
 
 
 def overview(trace: DataFrame) -> DataFrame:
-    """One row a run with the main figures of all of the above."""
+    """One row per run with the main figures of the functions above."""
     received, delivered, held = reception_latency(trace), delivery_latency(trace), hold_time(trace)
     queue = (
         sending_queue(trace)

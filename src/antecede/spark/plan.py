@@ -1,4 +1,4 @@
-"""Which runs a sweep has to carry out, and in which order."""
+"""Decides which runs a sweep has to carry out, and in which order."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,12 +15,12 @@ from antecede.spark.task import Task, is_simulated, runs_as_simulated
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to do, longest first, and rows that are known without doing anything."""
+    """The runs to carry out, longest first, and the rows that are known already."""
 
     tasks: list[Task]
-    #: Rows other experiments of this sweep already have for the same run.
+    #: Rows that other experiments of this sweep already have for the same run.
     known: list[RunRow]
-    #: Runs that were complete before.
+    #: The number of runs that were complete before.
     complete: int
 
 
@@ -34,9 +34,10 @@ def make_plan(
     code: str,
     check_code: bool,
 ) -> Plan:
-    """Every run once, however many cases and experiments want it, except those that are complete.
+    """Plan every run once, however many cases and experiments want it, except those that are complete.
 
-    A run is complete when its row says so: this spec (by key), this code, no error, and its trace if traces are wanted.
+    A run is complete if it has a row of this spec (by key) and this code, without an error, and with a trace if traces
+    are wanted.
     """
     shared = _complete_and_shared(experiments, manifests, out, trace, code)
     wanted: dict[tuple[str, str], list[str]] = {}
@@ -71,11 +72,11 @@ def make_plan(
 
 
 def cost(spec: RunSpec) -> float:
-    """A guess at how long a run takes, good enough to begin with the longest: every message reaches every node."""
+    """Estimate how long a run takes, as if every message reached every node: good enough to start the longest first."""
     try:
         workload = parse("workload", spec.workload, WORKLOADS)
     except AntecedeError:
-        return 0.0  # it will say so itself, at once
+        return 0.0  # the run itself reports the error at once
     messages = int(getattr(workload, "messages", 1))
     return float(messages) * spec.nodes**2
 

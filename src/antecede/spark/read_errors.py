@@ -1,4 +1,4 @@
-"""What Spark says of a damaged file, in a line that names it."""
+"""Turns Spark's errors about a damaged Parquet file into one line that names the file."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from antecede.core import UsageError
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turns Spark's errors about a Parquet file into ours. Others pass."""
+    """Raise `UsageError` for an error of Spark about a Parquet file; pass other errors on."""
     try:
         yield
     except UsageError:

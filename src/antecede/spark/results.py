@@ -1,4 +1,4 @@
-"""From the rows of a sweep to its tables: values of every case, and ours beside the published ones."""
+"""Turns the rows of a sweep into its tables: the values of every case, and ours beside the published ones."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ LINES_SCHEMA = pa.schema(
 def tabulate(
     experiment: Experiment, cases: Sequence[Case], rows: Mapping[str, RunRow]
 ) -> tuple[list[dict[str, Any]], list[Line]]:
-    """The values of all cases whose runs are all there, and the lines they make. A case that lacks a run counts out."""
+    """The values of all cases whose runs are complete, and the lines they make. A case that lacks a run is left out."""
     complete = []
     for case in cases:
         found = {variant: rows.get(spec.key()) for variant, spec in case.runs.items()}
@@ -58,7 +58,7 @@ def tabulate(
 
 
 def write_tables(out: Path, values: Sequence[Mapping[str, Any]], lines: Sequence[Line]) -> None:
-    """Put the tables of these experiments in place; those of others in the same directory stay."""
+    """Write the tables of these experiments; those of other experiments in the same directory stay."""
     names = {line.experiment for line in lines} | {row["experiment"] for row in values}
     kept_values = [row for row in _rows(out / "values.parquet") if row["experiment"] not in names]
     kept_lines = [line for line in load_summary(out) if line.experiment not in names]
@@ -72,12 +72,12 @@ def write_tables(out: Path, values: Sequence[Mapping[str, Any]], lines: Sequence
 
 
 def load_summary(out: Path) -> list[Line]:
-    """The result lines of a sweep, all experiments; none before its first experiment is done."""
+    """The result lines of a sweep, of all its experiments; empty before the first one is done."""
     return [Line(**row) for row in _rows(out / "summary.parquet")]
 
 
 def load_values(out: Path) -> list[dict[str, Any]]:
-    """The values of every case of a sweep: what the lines are means of."""
+    """The values of every case of a sweep; the result lines are their means."""
     return _rows(out / "values.parquet")
 
 

@@ -1,4 +1,4 @@
-"""A random search as Spark tasks: so many seeds, each a run judged where it ran; only verdicts come back."""
+"""Runs a random search as Spark tasks: each seed is a run judged on its worker, and only verdicts come back."""
 
 import time
 from collections import Counter
@@ -13,14 +13,14 @@ from antecede.search.registry import find_search
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Seeds of a task: enough to make its own cost small, few enough that the last task does not keep a core alone.
+#: Seeds per task: many, so that starting a task costs little; few, so that the last tasks end together.
 SEEDS_PER_TASK: Final = 20
-#: So many failing seeds are shown; all are counted.
+#: The number of failing seeds shown; all are counted.
 FAILURES_SHOWN: Final = 20
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """A seed that found something."""
+    """A seed whose run violated something."""
 
     seed: int
     violated: tuple[str, ...]
@@ -28,20 +28,20 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class SearchResult(msgspec.Struct, kw_only=True):
-    """What so many seeds found, in sums."""
+    """The sums over many seeds."""
 
     name: str
     runs: int = 0
-    #: Runs that violated something.
+    #: The number of runs that violated something.
     failed: int = 0
-    #: By what was violated: how many runs.
+    #: The number of runs by the rule they violated.
     violated: dict[str, int] = {}
     messages: int = 0
     deliveries: int = 0
     packets: int = 0
     #: Processor time of all runs together.
     cpu_s: float = 0.0
-    #: The first of those that failed, by seed.
+    #: The first failing runs, by seed.
     failures: list[Failure] = []
 
     def add(self, part: "SearchResult") -> None:
@@ -67,7 +67,7 @@ def search_on_spark(
     seeds: range,
     on_part: Callable[[SearchResult], None] = lambda _: None,
 ) -> SearchResult:
-    """Search `seeds` and add up what they found. `on_part` sees each part as it comes in."""
+    """Search `seeds` and add up the verdicts. `on_part` is called with each part as it arrives."""
     from antecede.spark.jobs import run_tasks  # noqa: PLC0415 - one seed is searched without Spark
 
     find_search(name)  # a wrong name is refused here, not on the workers
@@ -77,8 +77,8 @@ def search_on_spark(
     ]
     total = SearchResult(name=name)
 
-    def arrived(letter: bytes) -> None:
-        part = msgspec.msgpack.decode(letter, type=SearchResult)
+    def arrived(report: bytes) -> None:
+        part = msgspec.msgpack.decode(report, type=SearchResult)
         total.add(part)
         on_part(part)
 
@@ -87,7 +87,7 @@ def search_on_spark(
 
 
 def search_here(name: str, seeds: range) -> SearchResult:
-    """The same in this process."""
+    """Search `seeds` in this process."""
     run = find_search(name).run
     total = SearchResult(name=name)
     begin = time.process_time()
@@ -103,7 +103,7 @@ def _do(task: bytes) -> bytes:
 
 
 def _judged(run: Callable[[int], Verdict], seed: int) -> Verdict:
-    """A run that raises is a finding like any other: the search goes on."""
+    """Run one seed. An exception counts as a violation, and the search goes on."""
     try:
         return run(seed)
     except Exception as error:

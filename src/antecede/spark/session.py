@@ -1,13 +1,13 @@
-"""The one place that makes a Spark session, for small machines, large ones, and clusters.
+"""Makes the Spark session, for small machines, large ones and clusters.
 
-Which session: one that is already active (a notebook's) is used as it is; otherwise a session is made at `master`, at
-`$SPARK_MASTER`, or on all cores of this machine. A second call gives the same session: starting one takes seconds.
+An active session (a notebook's) is used as it is. Otherwise a session is made at `master`, at `$SPARK_MASTER`, or on
+all cores of this machine. A second call returns the same session: starting one takes seconds.
 
-Why these settings (measured): the interface and the console's progress lines cost start-up time and spoil
-the terminal; workers are reused, since a fresh one costs nearly a second a task; partitions are not coalesced, which
-would put small groups on one Python worker. Our tasks do their work in Python, so the JVM needs little memory, and
-`short` commands start it with the quick compiler only: long shuffles then run at half speed, and there are none. They
-also do without topics as tables (`topics`), whose registration starts a Python worker and takes some seconds.
+Why these settings (measured). The user interface and the progress lines cost start-up time and spoil the terminal.
+Workers are reused, since a fresh one costs nearly a second per task. Partitions are not coalesced: that would put small
+groups on one Python worker. Tasks do their work in Python, so the JVM needs little memory. `short` commands start the
+JVM with the quick compiler only: long shuffles then run at half speed, and short commands have none. They also leave
+out topics as tables (`topics`), whose registration starts a Python worker and takes some seconds.
 """
 
 import os
@@ -27,12 +27,12 @@ from antecede.spark.ship import ship_package
 
 _GIB: Final = 1 << 30
 _CONNECT_S: Final = 5
-#: On one machine a worker that dies takes its run with it; so many runs in a row may do that to one task.
+#: How often Spark tries a task on one machine before it gives up, if its worker dies.
 TASK_FAILURES_MAX: Final = 2
 
 
 def spark_session(master: str | None = None, *, short: bool = False) -> SparkSession:
-    """A session. `short`: the JVM is to start fast rather than to run long queries well."""
+    """Return the session. `short`: the JVM should start fast rather than run long queries well."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -53,7 +53,7 @@ def spark_session(master: str | None = None, *, short: bool = False) -> SparkSes
     if not is_local(master):
         ship_package(session.sparkContext)
     if not short:
-        from antecede.spark.topics.format import register  # noqa: PLC0415 - commands that are short read no topics
+        from antecede.spark.topics.format import register  # noqa: PLC0415 - short commands read no topics
 
         register(session)
     return session
@@ -64,7 +64,7 @@ def is_local(master: str) -> bool:
 
 
 def _check_master(master: str) -> None:
-    """Spark tries a standalone master that is not there for more than a minute."""
+    """Refuse a standalone master that does not answer. Spark itself would try for more than a minute."""
     if not master.startswith("spark://"):
         return
     for address in master.removeprefix("spark://").split(","):
@@ -78,7 +78,7 @@ def _check_master(master: str) -> None:
 
 
 def _cause(error: Exception) -> str:
-    """What a page of stack trace says, in a line."""
+    """The line of a stack trace that says what happened."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     said = [line.strip(": ") for line in lines if "Exception: " in line]
     return said[-1] if said else lines[0]
@@ -100,14 +100,14 @@ def settings(master: str, *, short: bool = False) -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(_java_options(short)),
     }
     if is_local(master) or "//127.0.0.1" in master or "//localhost" in master:
-        # Without this Spark looks its host name up, warns, and may listen on an interface that is not there.
+        # Without this Spark looks up its host name, warns, and may listen on an interface that does not exist.
         chosen["spark.driver.bindAddress"] = "127.0.0.1"
         chosen["spark.driver.host"] = "127.0.0.1"
     return chosen
 
 
 def _with_failures(master: str) -> str:
-    """`local[*]` gives up a job at the first worker that dies; let it try again."""
+    """Let Spark try a task again if its worker dies: by default `local[*]` gives up the whole job."""
     if master.startswith("local[") and "," not in master:
         return f"{master[:-1]},{TASK_FAILURES_MAX}]"
     return master

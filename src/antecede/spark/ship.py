@@ -1,9 +1,9 @@
-"""How this package reaches the workers of a cluster, and how they know that it is the same one.
+"""Sends this package to the workers of a cluster, and lets them check that it is the same code.
 
-On one machine workers import what the driver imports. On a cluster nothing is installed there but Python and the
-libraries this package needs (NumPy, PyArrow, msgspec); the package itself travels as a zip of its sources, made when
-the session starts, and stands before anything installed in the workers' path. `code_version` is the same for the zip
-and for the tree it was made from: a worker that runs other code says so instead of contributing its results.
+On one machine workers import what the driver imports. On a cluster only Python and this package's libraries (NumPy,
+PyArrow, msgspec) are installed. The package itself travels as a zip of its sources, made when the session starts, and
+comes first in the workers' path. `code_version` is the same for the zip and for the tree it was made from: a worker
+that runs other code reports an error instead of results.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-#: What a run's outcome depends on. The pipeline around it may change without making old results stale.
+#: The packages that decide the result of a run. Changes of the pipeline around it do not make old results stale.
 _DECIDES_RESULTS: Final = ("core", "overlay", "protocols", "sim", "trace", "search", "experiments")
 
-#: Applications that have it: Spark refuses a second file of the same name.
+#: Applications that have the package. Spark refuses a second file of the same name.
 _shipped: Final[set[str]] = set()
 
 
 @cache
 def code_version() -> str:
-    """A short hash of the sources that decide what a run gives."""
+    """A short hash of the sources that decide the result of a run."""
     digest = hashlib.sha256()
     for package in _DECIDES_RESULTS:
         for name, source in _sources(files("antecede").joinpath(package), package):
@@ -38,7 +38,7 @@ def code_version() -> str:
 
 
 def ship_package(context: "SparkContext") -> None:
-    """Send the package to every worker of `context`, those that join later too. A second time changes nothing."""
+    """Send the package to every worker of `context`, also to those that join later. A second call does nothing."""
     if context.applicationId in _shipped:
         return
     _shipped.add(context.applicationId)
@@ -54,7 +54,7 @@ def zip_package(path: Path) -> None:
 
 
 def _sources(directory: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    """Every file of the package, by name, in one order wherever it lies."""
+    """Every file of the package by name, always in the same order."""
     for entry in sorted(directory.iterdir(), key=lambda entry: entry.name):
         name = f"{prefix}/{entry.name}"
         if entry.is_dir():

@@ -1,8 +1,8 @@
-"""A sweep: every run of an experiment as one Spark task, longest first, resumable, its results safe as they come.
+"""Runs a sweep: every run of its experiments as one Spark task, longest first, resumable, results saved as they come.
 
-Rows come to the driver as tasks end (`jobs`) and it writes them down at once, so only traces need a file system that
-driver and workers share. A task never fails by what happens in a run (`task.carry_out`); if a worker dies under a run,
-Spark tries it again, and then that run gets a row that says so while the others go on.
+The driver writes each row down when its task ends (`jobs`), so only traces need a file system that driver and workers
+share. An error in a run becomes its row (`task.carry_out`) and never fails the task. If a worker dies, Spark tries the
+run again; if it dies again, the run gets a row that says so, and the others go on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,22 +21,22 @@ from antecede.spark.plan import Plan, make_plan
 from antecede.spark.results import tabulate, write_tables
 from antecede.spark.session import is_local
 from antecede.spark.ship import code_version
-from antecede.spark.sweep_directory import Asked, claim, environment, remove_unfinished, write_asked
+from antecede.spark.sweep_directory import SweepRequest, claim, environment, remove_unfinished, write_request
 from antecede.spark.task import Task, carry_out, now, rows_of
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep came to."""
+    """The result of a sweep."""
 
     out: Path
-    #: Runs carried out now, taken over from before, and the rows of those that failed.
+    #: The number of runs carried out now and of runs taken over from before; the rows of failed runs.
     done: int
     complete: int
     failed: list[RunRow]
     lines: list[Line]
 
 
-#: Told of the plan, then of every row as it arrives with the share of the work it was.
+#: Called with the plan; called with every row as it arrives and its share of the work.
 OnPlan = Callable[[Plan], None]
 OnRow = Callable[[RunRow, float], None]
 
@@ -56,12 +56,12 @@ def sweep(
 ) -> SweepResult:
     """Run `experiments` over `seeds` and write the results under `out`; see `sweep_directory` for the files.
 
-    Interrupted (Ctrl-C), it writes the tables of what is finished and raises `KeyboardInterrupt` again.
+    After Ctrl-C it writes the tables of what is finished and raises `KeyboardInterrupt` again.
     """
     _check(experiments, seeds)
     master = session.sparkContext.master or ""
     with claim(out, resume=resume):
-        asked = Asked(
+        asked = SweepRequest(
             command=command,
             experiments=[experiment.name for experiment in experiments],
             seeds=list(seeds),
@@ -70,7 +70,7 @@ def sweep(
             started=now(),
             environment=environment(master),
         )
-        write_asked(out, asked)
+        write_request(out, asked)
         remove_unfinished(out)
         cases = {experiment.name: experiment.cases(seeds, full=full) for experiment in experiments}
         manifests = {experiment.name: Manifest(out, experiment.name) for experiment in experiments}
@@ -92,15 +92,15 @@ def sweep(
             lines = _write_results(out, experiments, cases, manifests)
             failed = _failed(cases, manifests)
             rows = sum(len({spec.key() for case in each for spec in case.runs.values()}) for each in cases.values())
-            write_asked(out, msgspec.structs.replace(asked, finished=now(), runs=rows, failed=len(failed)))
+            write_request(out, msgspec.structs.replace(asked, finished=now(), runs=rows, failed=len(failed)))
         return SweepResult(out=out, done=len(plan.tasks), complete=plan.complete, failed=failed, lines=lines)
 
 
 def _check(experiments: Sequence[Experiment], seeds: Sequence[int]) -> None:
     if not experiments:
-        raise UsageError("experiments", [], "there is nothing to run", "name one, or all")
+        raise UsageError("experiments", [], "names no experiment", "name one, or all")
     if not seeds:
-        raise UsageError("seeds", list(seeds), "there is nothing to run", "give at least one")
+        raise UsageError("seeds", list(seeds), "names no seed", "give at least one")
 
 
 def _carry_out_all(
@@ -110,7 +110,7 @@ def _carry_out_all(
     manifests: Mapping[str, Manifest],
     on_row: OnRow,
 ) -> None:
-    """Carry out `tasks`; after a worker died under one of them, the rest."""
+    """Carry out `tasks`. If a worker died in one of them, go on with the rest."""
     left = {(task.experiments, task.spec.key()): task for task in tasks}
 
     def arrived(rows: Sequence[RunRow]) -> None:
@@ -131,7 +131,7 @@ def _carry_out_all(
                 session,
                 [msgspec.json.encode(task) for task in tried],
                 work,
-                lambda letter: arrived(msgspec.json.decode(letter, type=list[RunRow])),
+                lambda report: arrived(msgspec.json.decode(report, type=list[RunRow])),
             )
         except WorkerDiedError as died:
             task = tried[died.task]

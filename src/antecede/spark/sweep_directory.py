@@ -33,8 +33,8 @@ from antecede.trace.directory import BUCKETED, EVENTS
 _FORMAT = 1
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sweep was asked for, most lately; with what it takes to ask again."""
+class SweepRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest request to a sweep directory, with the command that repeats it."""
 
     format: int = _FORMAT
     command: str
@@ -43,15 +43,15 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     full: bool
     trace: bool
     started: str
-    #: None while it is going on, or if it was killed.
+    #: None while the sweep runs, or if it was killed.
     finished: str | None = None
     runs: int = 0
     failed: int = 0
     environment: dict[str, Any] = {}
 
 
-def check_place(out: Path, *, resume: bool) -> None:
-    """Make sure `out` is ours to write: new, empty, or a sweep to continue."""
+def check_out(out: Path, *, resume: bool) -> None:
+    """Refuse an `out` that is neither new, nor empty, nor a sweep to continue."""
     if out.exists() and not out.is_dir():
         raise UsageError("--out", str(out), "is a file", "name a directory")
     there = out.is_dir() and any(name.name != ".lock" for name in out.iterdir())
@@ -60,13 +60,13 @@ def check_place(out: Path, *, resume: bool) -> None:
     if there and not resume:
         raise UsageError("--out", str(out), "already holds results", "continue it with --resume, or name another")
     if there:
-        read_asked(out)
+        read_request(out)
 
 
 @contextmanager
 def claim(out: Path, *, resume: bool) -> Iterator[None]:
-    """`out` is ours to write (`check_place`), and nobody else's meanwhile."""
-    check_place(out, resume=resume)
+    """Check `out` (`check_out`) and lock it against other sweeps inside the block."""
+    check_out(out, resume=resume)
     try:
         out.mkdir(parents=True, exist_ok=True)
         lock = (out / ".lock").open("wb")
@@ -80,11 +80,11 @@ def claim(out: Path, *, resume: bool) -> Iterator[None]:
         yield
 
 
-def read_asked(out: Path) -> Asked:
-    """What a sweep's directory says of itself."""
+def read_request(out: Path) -> SweepRequest:
+    """Read `sweep.json`."""
     path = out / "sweep.json"
     try:
-        asked = msgspec.json.decode(path.read_bytes(), type=Asked)
+        asked = msgspec.json.decode(path.read_bytes(), type=SweepRequest)
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError("sweep", str(path), f"cannot be read ({error})", "name a sweep's directory") from None
     if asked.format != _FORMAT:
@@ -93,12 +93,12 @@ def read_asked(out: Path) -> Asked:
     return asked
 
 
-def write_asked(out: Path, asked: Asked) -> None:
+def write_request(out: Path, asked: SweepRequest) -> None:
     write_bytes(out / "sweep.json", msgspec.json.format(msgspec.json.encode(asked), indent=2) + b"\n")
 
 
 def environment(master: str) -> dict[str, Any]:
-    """Where results came from."""
+    """The environment of the results: versions and machine."""
     return {
         "antecede": version("antecede"),
         "code": code_version(),

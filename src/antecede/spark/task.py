@@ -1,7 +1,7 @@
-"""What a worker does: one run, from its spec to a row of the manifest, and its trace if one was asked for.
+"""Carries out one run on a worker: from its spec to a row of the manifest, and its trace if one is wanted.
 
-Whatever goes wrong in a run becomes its row. A run's result is a function of its spec alone, so a task that is tried
-twice, here or elsewhere, writes the same files under the same names.
+Every error of a run becomes its row. The result of a run depends on its spec alone, so a task that is tried twice, on
+any worker, writes the same files under the same names.
 """
 
 import time
@@ -25,21 +25,21 @@ from antecede.trace.directory import write_directory
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """One run to carry out. Several experiments may want the same one."""
+    """One run to carry out. Several experiments may want the same run."""
 
     spec: RunSpec
-    #: By name; the first of them carries it out.
+    #: Their names; the first one executes the run.
     experiments: tuple[str, ...]
-    #: The code the driver has, and whether the worker might have other.
+    #: The version of the driver's code, and whether the worker has to compare its own.
     code: str
     check_code: bool = False
-    #: The sweep's directory if a trace is wanted.
+    #: The directory of the sweep, if a trace is wanted.
     trace_into: str | None = None
     cost: float = 0.0
 
 
 def carry_out(task: Task, experiments: Mapping[str, Experiment]) -> list[RunRow]:
-    """The rows of one run, one for each experiment that wants it."""
+    """Carry out a run and return its rows, one for each experiment that wants it."""
     freeze_once()
     began = time.monotonic()
     metrics: str | None = None
@@ -66,7 +66,7 @@ def rows_of(
     trace: str | None = None,
     seconds: float = 0.0,
 ) -> list[RunRow]:
-    """What came of a task, for each experiment that wants it."""
+    """The rows of a task, one for each experiment that wants it."""
     spec = task.spec
     return [
         RunRow(
@@ -94,17 +94,17 @@ def now() -> str:
 
 
 def runs_as_simulated(experiment: Experiment) -> bool:
-    """Does the experiment take the simulator's metrics as they are? Then equal specs give it equal results."""
+    """Whether the experiment uses the simulator's metrics as they are, so that equal specs give equal results."""
     return type(experiment).execute is Experiment.execute
 
 
 def is_simulated(spec: RunSpec) -> bool:
-    """Can `simulate` carry it out? A few experiments measure something else, and have no trace."""
+    """Whether `simulate` can carry out the run. A few experiments measure something else and have no trace."""
     return spec.protocol in PROTOCOLS and spec.workload.partition(":")[0] in WORKLOADS
 
 
 def _execute(experiment: Experiment, task: Task) -> tuple[Any, str | None]:
-    """The run's metrics, and where its trace is."""
+    """Run it; return its metrics and the path of its trace."""
     if task.trace_into is None or not is_simulated(task.spec):
         return experiment.execute(task.spec), None
     plain = runs_as_simulated(experiment)

@@ -1,13 +1,13 @@
-"""How tasks write to the driver while the job goes on: an accumulator, which Spark hands over as each task ends.
+"""Carries results from tasks to the driver while a job runs, through an accumulator updated as tasks end.
 
-Alone in its file, because workers import it and should not import the driver's side with it.
+This file stands alone because workers import it: they should not load the driver's side.
 """
 
 from pyspark.accumulators import AccumulatorParam
 
 
-class Letters(AccumulatorParam[list[bytes]]):
-    """Lists that grow. Spark counts the updates of a result task once, however often it was tried."""
+class TaskReports(AccumulatorParam[list[bytes]]):
+    """An accumulator of lists. Spark counts the update of a task once, however often the task was tried."""
 
     def zero(self, value: list[bytes]) -> list[bytes]:
         return []

@@ -1,10 +1,10 @@
-"""Causal order for any stream or table that has ids and dependencies.
+"""Puts any stream or table with ids and dependencies into causal order.
 
 operator.py   `causal_order`: a stream into causal order per key, with state that Spark keeps
-keyed.py      what it does with one key's rows: the gate, what to give up, what to remember
+keyed.py      orders the rows of one key: the gate, what to give up, what to remember
 packing.py    rows of a key as Arrow batches, so that they pass Spark's stateful operators whole and unchanged
-sorting.py    `causal_sort`: its twin for tables
-extension.py  a linear extension of a dependency graph, circles drawn together
-naming.py     which columns say what, checked before anything runs
-headers.py    those columns as what the gate takes
+sorting.py    `causal_sort`: the same for tables
+extension.py  a linear extension of a dependency graph, cycles drawn together
+naming.py     which columns name messages and dependencies, checked before anything runs
+headers.py    those columns, as the gate takes them
 """

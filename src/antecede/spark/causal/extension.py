@@ -1,8 +1,8 @@
-"""A linear extension of a dependency graph: one order in which everything stands behind what it depends on.
+"""Finds a linear extension of a dependency graph: an order in which every message follows what it depends on.
 
-There are many; this gives one that the graph alone decides: among the messages that may come next, the one with the
-least number. Messages in a circle cannot all stand behind what they depend on. They are drawn together as one point
-(`judging.scc`), stand side by side by number, behind everything the circle depends on, and are told.
+There are many; this one depends on the graph alone: of the messages that may come next, the one with the lowest number.
+Messages in a cycle cannot all follow what they depend on. They are drawn together as one point
+(`audit.vectorised.scc`), stand side by side by number, after everything the cycle depends on, and are reported.
 """
 
 from heapq import heapify, heappop, heappush
@@ -15,9 +15,9 @@ from antecede.audit.vectorised.scc import points_of
 
 
 class Extension(NamedTuple):
-    #: By message: its place, from 0 on.
+    #: By message: its index in the order, from 0 on.
     place: Ints
-    #: By message: the number of the circle it is in, from 1 on, in the order in which they stand; 0 in none.
+    #: By message: the number of its cycle, from 1 on in the order of cycles; 0 if it is in none.
     circle: Ints
 
 
@@ -33,7 +33,7 @@ def extend(count: int, src: Ints, dst: Ints) -> Extension:
 
 
 def _in_order(count: int, src: Ints, dst: Ints) -> Ints:
-    """All that can be ordered: short of `count` where there are circles."""
+    """Order all messages that can be ordered: fewer than `count` if there are cycles."""
     by_source = np.argsort(src, kind="stable")
     heads = dst[by_source].tolist()
     starts = [0, *np.cumsum(np.bincount(src, minlength=count)).tolist()]
@@ -53,9 +53,9 @@ def _in_order(count: int, src: Ints, dst: Ints) -> Ints:
 
 
 def _around_circles(count: int, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
-    """With each circle drawn together to a point that goes where its first member would."""
+    """Order all messages, with each cycle drawn together to one point at the index of its first member."""
     point = points_of(count, src, dst)
-    # Number points by their first member, so that which of them goes first does not hang on how they were found.
+    # Number points by their first member, so that their order does not depend on how they were found.
     _, first_member = np.unique(point, return_index=True)
     in_turn = np.argsort(first_member)
     renumbered = np.empty(len(in_turn), np.int64)
@@ -67,7 +67,7 @@ def _around_circles(count: int, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
     place_of_point[points] = np.arange(len(points))
     order = np.lexsort((np.arange(count), place_of_point[point]))
     in_circle = np.bincount(point, minlength=len(points)) > 1
-    in_circle[point[src[src == dst]]] = True  # what depends on itself
+    in_circle[point[src[src == dst]]] = True  # a message that depends on itself
     numbers = np.zeros(len(points), np.int64)
     numbers[points[in_circle[points]]] = np.arange(1, int(in_circle.sum()) + 1)
     return order, numbers[point]

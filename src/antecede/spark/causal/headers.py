@@ -1,7 +1,7 @@
-"""The columns that decide the order, as arrays for sorting and as what the gate takes for streams.
+"""Reads the columns that decide the order: as arrays for sorting, and as needs of the gate for streams.
 
-Whole columns at a time: a Python loop over a million structs costs more than ordering them. Sources are numbered, so
-that a name that repeats is one Python object, which also makes it cheap to look up.
+It works on whole columns: a Python loop over a million structs costs more than ordering them. Sources are numbered, so
+a name that repeats is one Python object and cheap to look up.
 """
 
 from typing import Any, NamedTuple, TypeAlias
@@ -19,9 +19,9 @@ _Array: TypeAlias = Any  # pyarrow has no types
 
 
 class Columns(NamedTuple):
-    """By row: its source and number; what it names is `need_…[starts[row] : starts[row + 1]]`.
+    """By row: its source and number. Its dependencies are `need_…[starts[row] : starts[row + 1]]`.
 
-    Sources are numbers into `streams`, which is sorted and has those that are only named too.
+    Sources are indices into `streams`, which is sorted and includes sources that are only named as dependencies.
     """
 
     streams: list[Any]
@@ -33,7 +33,7 @@ class Columns(NamedTuple):
 
 
 class Headers(NamedTuple):
-    """The same for the gate: its needs are `needs[starts[row] : starts[row + 1]]`."""
+    """The same for the gate. The needs of a row are `needs[starts[row] : starts[row + 1]]`."""
 
     streams: list[Stream]
     numbers: list[int]
@@ -45,7 +45,7 @@ class Headers(NamedTuple):
 
 
 def read_headers(rows: pa.Table, naming: Naming) -> Headers:
-    """The headers of rows of one key. Raises as `read_columns` does."""
+    """Read the headers of rows of one key. Raises as `read_columns` does."""
     columns = read_columns(rows, naming)
     words = np.empty(len(columns.streams), object)
     words[:] = columns.streams
@@ -54,7 +54,7 @@ def read_headers(rows: pa.Table, naming: Naming) -> Headers:
 
 
 def read_columns(rows: pa.Table, naming: Naming) -> Columns:
-    """Of rows of one key. Raises `UsageError` for rows that have no name or a number before the first."""
+    """Read the columns of rows of one key. Raises `UsageError` for a row without a name or with too low a number."""
     number = _numbers(_whole(rows, naming.seq), naming.seq) - (naming.first - 1)
     if len(number) and number.min() < 1:
         wrong = int(number.min()) + naming.first - 1
@@ -72,7 +72,7 @@ def read_columns(rows: pa.Table, naming: Naming) -> Columns:
 
 
 def _entries(rows: pa.Table, naming: Naming) -> tuple[Ints, _Array | None]:
-    """Where each row's entries begin, and the entries that are of this key and not before the first number."""
+    """The start of each row's entries, and the entries of this key from the first number on."""
     if naming.deps is None or not rows.num_rows:
         return np.zeros(rows.num_rows + 1, np.int64), None
     lists = _whole(rows, naming.deps)
@@ -96,7 +96,7 @@ def _entries(rows: pa.Table, naming: Naming) -> tuple[Ints, _Array | None]:
 
 
 def _numbered(here: list[_Array], there: list[_Array | None], naming: Naming) -> tuple[list[Any], Ints, Ints]:
-    """The different sources, sorted; by row which it is; by entry which it is."""
+    """The distinct sources, sorted; the source of each row; the source of each entry."""
     values: list[list[Any]] = []
     codes = np.zeros(len(here[0]) + (0 if there[0] is None else len(there[0])), np.int64)
     for name, mine, named in zip(naming.source, here, there, strict=True):
@@ -137,7 +137,7 @@ def _numbers(column: _Array, name: str) -> Ints:
 def _no_nulls(column: _Array, name: str) -> None:
     if column.null_count:
         raise UsageError(
-            name, None, f"{column.null_count} rows have none", "filter them out before: they have no place"
+            name, None, f"{column.null_count} rows have none", "filter these rows out first: they cannot be ordered"
         )
 
 

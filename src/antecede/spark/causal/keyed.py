@@ -1,18 +1,18 @@
-"""One key's rows into causal order: what a batch of them releases, and what is remembered until the next.
+"""Orders the rows of one key: which rows a batch releases, and what is remembered until the next batch.
 
-The ordering rule is `core.gate` and nothing else; this file decides what to do about what does not come. A row that has
-waited for `patience_ms`, or is the oldest when more than `held_max` wait at the end of a batch, is released: whatever
-it still waits for, directly or through others that wait, is given up first, so those others go out before it. In a
-circle of rows that wait for each other nothing is missing; there the one met first is let through. What was given up
-and comes after all is late.
+The ordering rule is `core.gate`; this file decides what to do about rows that do not come. A row is released if it has
+waited for `patience_ms`, or if it is the oldest when more than `held_max` rows wait at the end of a batch. Everything
+it still waits for, directly or through other waiting rows, is given up first, so those rows go out before it. In a
+cycle of rows that wait for each other nothing is missing; the row met first is let through. A row that was given up and
+comes after all is late.
 
-The bound is on what is kept between batches. Within one, rows of a key come in whatever order the shuffle gives, and
-the first half may well have to wait for the second.
+The bound is on what is kept between batches. Within one batch the rows of a key come in the order of the shuffle, and
+the first half may have to wait for the second.
 
-What is remembered: a counter for each source, the rows that wait (as Arrow, with when they came), and the newest
-positions that were given up (`_GIVEN_UP_MAX`, or `held_max` where that is more). A hole wider than this is taken as a
-stream that begins behind it: what comes of it later is left out like a copy. No pickle: what is remembered outlives the
-code that wrote it, and says its version.
+The state is: a counter for each source, the waiting rows (as Arrow, with their times of arrival), and the newest
+positions that were given up (`_GIVEN_UP_MAX`, or `held_max` if that is more). A wider hole counts as a stream that
+begins behind it: rows of it that come later are left out as duplicates. The state is no pickle: it outlives the code
+that wrote it, and has a version.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ from antecede.spark.causal.naming import Naming
 
 Late: TypeAlias = Literal["wait", "tag", "drop"]
 
-#: What the added column says of a row: all it depends on came before it; something it names was given up; it was given
-#: up itself, and what follows it went ahead.
+#: What the added column says of a row: everything it depends on came before it; a dependency was given up; the row
+#: itself was given up, and rows that depend on it went ahead.
 CAUSAL, INCOMPLETE, LATE = 0, 1, 2
 WORDS: Final = ("causal", "incomplete", "late")
 
@@ -44,14 +44,14 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     naming: Naming
     late: Late
-    #: How long a row waits at most; None: for ever.
+    #: The longest wait of a row; None: no limit.
     patience_ms: int | None
-    #: Rows of a key that wait from one batch to the next at most.
+    #: The number of rows of a key that may wait from one batch to the next.
     held_max: int
 
     @property
     def given_up_max(self) -> int:
-        """Positions given up that are remembered."""
+        """The number of given-up positions that are remembered."""
         return max(_GIVEN_UP_MAX, self.held_max)
 
 
@@ -59,14 +59,14 @@ class Counts(NamedTuple):
     """What happened to a key in a batch."""
 
     released: int
-    #: Of those released.
+    #: Of the released rows.
     incomplete: int
-    #: Came after they were given up: shown with policy tag, left out with drop.
+    #: Rows that came after they were given up: shown with policy tag, left out with drop.
     late: int
-    #: Not shown: duplicates, and with policy drop what was late.
+    #: Rows left out: duplicates, and with policy drop late rows.
     duplicates: int
     dropped: int
-    #: Waiting now, and how many more that is than before.
+    #: Rows that wait now, and how many more than before.
     held: int
     held_change: int
     given_up: int
@@ -75,13 +75,13 @@ class Counts(NamedTuple):
 
 class Step(NamedTuple):
     state: bytes
-    #: The rows released, in order, as indices into `pool`; and of each what to say of it and how long it waited.
+    #: The released rows in order, as indices into `pool`; for each its word (`WORDS`) and how long it waited.
     pool: pa.Table
     order: "np.ndarray[Any, np.dtype[np.int64]]"
     words: "np.ndarray[Any, np.dtype[np.int8]]"
     held_ms: "np.ndarray[Any, np.dtype[np.int64]]"
     counts: Counts
-    #: When the first row that waits will have waited long enough; None when nothing does, or nothing is given up.
+    #: When the first waiting row will have waited long enough; None if no row waits or nothing is ever given up.
     wake_ms: int | None
 
 
@@ -93,7 +93,7 @@ class _Kept(msgspec.Struct, array_like=True):
     beyond: list[tuple[Any, list[int]]]
     given_up: list[tuple[Any, list[int]]]
     since_ms: list[int]
-    #: The rows that wait, an Arrow stream; empty when none do.
+    #: The waiting rows as an Arrow stream; empty if there are none.
     held: bytes
 
 
@@ -102,7 +102,7 @@ _decode = msgspec.msgpack.Decoder(_Kept).decode
 
 
 def advance(rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> Step:
-    """Take `arrived` rows of one key, in the order in which they came, on top of `state`."""
+    """Order the `arrived` rows of one key, in the order in which they came, on top of `state`."""
     return _Ordering(rule, state, arrived, now_ms).step()
 
 
@@ -111,7 +111,7 @@ class _Ordering:
         self.rule, self.now_ms = rule, now_ms
         since: list[int] = []
         self.any_given_up = False
-        #: Holes of this batch too wide to be remembered.
+        #: Holes of this batch that are too wide to be remembered.
         self.passed_over: dict[Stream, range] = {}
         pool = list(arrived)
         settled = None
@@ -126,10 +126,10 @@ class _Ordering:
         self.pool: pa.Table = pa.concat_tables(pool) if pool else pa.table({})
         self.since = since + [now_ms] * (self.pool.num_rows - len(since))
         self.headers: Headers = read_headers(self.pool, rule.naming) if pool else Headers([], [], [0], [])
-        #: Rows that wait, oldest first; and where they stand, once something is given up.
+        #: Waiting rows, oldest first; and, once something is given up, the same by name.
         self.waiting: dict[int, None] = {}
         self.place: dict[Need, int] = {}
-        #: Rows released, and what to say of each.
+        #: Released rows, and the word of each.
         self.out: list[int] = []
         self.words: list[int] = []
         self.gate: Gate[int] = Gate(held_max=len(self.since) + 1)
@@ -150,7 +150,7 @@ class _Ordering:
         return self._done(wake_ms)
 
     def _take_all(self) -> None:
-        """Everything that is there, the rows that waited first. Nothing is given up here: the common case, and fast."""
+        """Offer all rows to the gate, waiting ones first. Nothing is given up here: the common case, and fast."""
         streams, numbers, starts, needs = self.headers
         gate, out, marking = self.gate, self.out, self.any_given_up
         waited: list[int] = []
@@ -177,7 +177,7 @@ class _Ordering:
     def _late(self, row: int) -> None:
         self.late += 1
         if self.rule.late == "tag":
-            self.gate.mark_settled(*self._place(row))  # those who name it, and its copies, find it there
+            self.gate.mark_settled(*self._place(row))  # rows that depend on it, and its copies, find it settled
             self._mark()
             self.out.append(row)
             self.words.append(LATE)
@@ -185,7 +185,7 @@ class _Ordering:
             self.dropped += 1
 
     def _expire(self, before_ms: int) -> None:
-        """Release what came at `before_ms` or earlier."""
+        """Release the rows that came at `before_ms` or earlier."""
         for row in list(self.waiting):
             if self.since[row] > before_ms:
                 return
@@ -195,12 +195,12 @@ class _Ordering:
         if self.rule.late == "wait":
             missing = list(self.gate.missing().items())[:_EXAMPLES]
             text = ", ".join(f"{stream!r} up to {n + self.rule.naming.first - 1}" for stream, n in missing)
-            remedy = f"raise max_held, or say with late= that what never comes is given up (waited for: {text})"
+            remedy = f"raise max_held, or let late='tag' or 'drop' give up missing rows (waited for: {text})"
             raise LimitError("rows of one key that wait", len(self.waiting), self.rule.held_max, remedy)
         self._release(next(iter(self.waiting)))
 
     def _release(self, row: int) -> None:
-        """Give up what `row` waits for, and what that waits for, until it is out."""
+        """Release `row`: give up what it waits for, directly or through other rows."""
         if not self.place:
             self.place = {self._place(one): one for one in self.waiting}
         path = {row: None}
@@ -227,12 +227,12 @@ class _Ordering:
         raise AssertionError("a row that waits for nothing would have been released")
 
     def _give_up(self, stream: Stream, n: int) -> None:
-        """What is missing of `stream` right behind what there is, up to `n` at most."""
+        """Give up the next missing numbers of `stream`, up to `n` at most."""
         reached = self.gate.reached(stream)
         if n - reached <= self.rule.given_up_max:
             self.given_up += self.gate.skip(stream, n)
         else:
-            # Too many to remember each: as if the stream began behind them. What is held of it keeps its turn.
+            # Too many to remember each: the stream counts as beginning behind them. Waiting rows of it keep their turn.
             ahead = [number for other, number in self.place if other == stream and number <= n]
             n = min(ahead, default=n + 1) - 1
             self.given_up += n - reached
@@ -241,7 +241,7 @@ class _Ordering:
         self.any_given_up = True
 
     def _force(self, row: int) -> None:
-        """Let a row of a circle through."""
+        """Let a row of a cycle through."""
         self.out.append(row)
         self.words.append(INCOMPLETE)
         self._gone(row)
@@ -260,7 +260,7 @@ class _Ordering:
         del self.place[self._place(row)]
 
     def _mark(self) -> None:
-        """Say what is true of the rows released since: before anything else is given up or comes late."""
+        """Set the words of the rows released since, before anything else is given up or comes late."""
         if self.any_given_up:
             self.words += [self._word(row) for row in self.out[len(self.words) :]]
         else:
@@ -317,10 +317,12 @@ def _read(state: bytes) -> _Kept:
         kept = _decode(state)
     except msgspec.DecodeError as error:
         remedy = "start with a new checkpoint"
-        raise UsageError("checkpoint", "causal_order", f"holds a state that cannot be read ({error})", remedy) from None
+        raise UsageError("checkpoint", "causal_order", f"has a state that cannot be read ({error})", remedy) from None
     if kept.version != _VERSION:
         remedy = "start with a new checkpoint, or with the version that wrote it"
-        raise UsageError("checkpoint", "causal_order", f"holds state of version {kept.version}", remedy)
+        raise UsageError(
+            "checkpoint", "causal_order", f"has state of version {kept.version}, this antecede reads {_VERSION}", remedy
+        )
     return kept
 
 
@@ -339,7 +341,7 @@ def _stream(value: Any) -> Stream:
 def _newest(
     levels: dict[Stream, int], given_up: dict[Stream, set[int]], at_most: int
 ) -> list[tuple[Stream, list[int]]]:
-    """Positions given up, without those that lie furthest back."""
+    """The given-up positions, without those that lie furthest back."""
     if sum(map(len, given_up.values())) > at_most:
         back = sorted((levels.get(stream, 0) - n, stream, n) for stream, ns in given_up.items() for n in ns)
         given_up = {}
@@ -365,7 +367,7 @@ def _same_columns(held: pa.Table, arrived: Sequence[pa.Table]) -> pa.Table:
         raise UsageError(
             "checkpoint",
             "causal_order",
-            f"holds rows with other columns ({was})",
+            f"has rows with other columns ({was})",
             "start with a new checkpoint, or give the stream these columns",
         )
     return held

@@ -1,9 +1,10 @@
-"""Which columns of a stream or table say what, checked against its schema before anything runs.
+"""Checks which columns of a stream or table name messages and dependencies, before anything runs.
 
-A message is named by `key` (what order is kept within: a topic, a room, a document), `source` (who numbers) and `seq`
-(the number, without holes for each source of a key). `deps` names what must come before it, beside the source's
-previous message: an array of structs with a field for each `source` column and one for `seq`, of the same names. Where
-the struct also has fields named like the `key`, entries of other keys are left out: order is kept within a key.
+A message is named by `key` (the scope of the order: a topic, a room, a document), `source` (the publisher that counts)
+and `seq` (its number, without holes for each source of a key). `deps` names what must come before it, beside the
+previous message of its source: an array of structs with a field for each `source` column and one for `seq`, of the same
+names. If the struct also has fields named like the `key`, entries of other keys are left out: order is kept within a
+key.
 """
 
 from collections.abc import Sequence
@@ -36,24 +37,24 @@ class Naming(msgspec.Struct, frozen=True, kw_only=True):
     source: tuple[str, ...]
     seq: str
     deps: str | None
-    #: The number each source begins with.
+    #: The first number of each source.
     first: int
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Those that decide the order."""
+        """The columns that decide the order."""
         return (*self.key, *self.source, self.seq, *([self.deps] if self.deps else []))
 
 
 def make_naming(
     schema: StructType, *, key: str | Sequence[str], source: str | Sequence[str], seq: str, deps: str | None, first: int
 ) -> Naming:
-    """The naming these arguments ask for, which `schema` can answer. Raises `UsageError`."""
+    """Make the naming of these arguments. Raises `UsageError` if `schema` does not fit it."""
     naming = Naming(
         key=_names("key", key), source=_names("source", source), seq=_name("seq", seq), deps=deps, first=first
     )
     if not naming.source:
-        raise UsageError("source", source, "names no column", "say which column tells publishers apart")
+        raise UsageError("source", source, "names no column", "name the column that tells publishers apart")
     if isinstance(first, bool) or not isinstance(first, int):
         raise UsageError("first", first, "is not a whole number", "give the number each source begins with: 0 or 1")
     chosen = naming.columns
@@ -73,7 +74,7 @@ def make_naming(
 
 
 def check_free(schema: StructType, argument: str, column: str) -> None:
-    """A column that is to be added must not be there."""
+    """Refuse the name of a column to be added if there is one already."""
     if column.casefold() in (name.casefold() for name in schema.names):
         raise UsageError(argument, column, "is a column already", f"choose another name with {argument}=…")
 

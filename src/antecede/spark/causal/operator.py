@@ -1,13 +1,13 @@
-"""`causal_order`: a stream into causal order per key, with state that Spark keeps.
+"""`causal_order`: puts a stream into causal order per key, with state that Spark keeps.
 
     ordered = causal_order(stream, key="room", source="author", seq="n", deps="after", late="tag", patience_s=30)
     query = ordered.writeStream.option("checkpointLocation", …).start()
     query.lastProgress["observedMetrics"]["causal_order"]
 
-Rows go through three steps: packed by key (`packing`), ordered by key on top of the state of the batches before
-(`keyed`, through Spark's `applyInPandasWithState`, which needs no setting of its own), unpacked. Within a key the rows
-of a batch stand in order in one partition, and come after those of the batches before. What happened is counted on the
-way and observed under a name, where Spark puts such things: in the query's progress and its listeners.
+Rows pass three steps: they are packed by key (`packing`), ordered by key on top of the state of earlier batches
+(`keyed`, through Spark's `applyInPandasWithState`, which needs no special setting), and unpacked. The rows of a key
+stand in order in one partition, after those of earlier batches. Counts are observed under a name and appear in the
+query's progress and its listeners.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +27,7 @@ from antecede.spark.causal.naming import check_free, make_naming
 from antecede.spark.causal.packing import EVERYTHING, ROWS, opened, packer, packets, unpack
 
 _LATE: Final = ("wait", "tag", "drop")
-#: Rows of a key that may wait from one batch to the next, unless told otherwise: seconds of a busy topic.
+#: The default number of rows of a key that may wait from one batch to the next: seconds of a busy topic.
 HELD_MAX: Final = 10_000
 
 
@@ -46,24 +46,25 @@ def causal_order(
     held_column: str = "held_ms",
     metrics: str = "causal_order",
 ) -> DataFrame:
-    """`stream` with, within each `key`, every row behind what it depends on, and each row once.
+    """Order `stream`: within each `key`, every row follows what it depends on, and each row comes once.
 
-    `key`: the columns order is kept within; an empty list makes one order of everything, in one task.
-    `source`, `seq`: who numbered a row and its number, without holes from `first` on for each source of a key.
-    `deps`: what it depends on beside its source's previous row, see `naming`. None: only each source's own order.
-    `late`: about what never comes. "wait": rows wait for it for ever. "tag" and "drop": it is given up when a row has
-    waited `patience_s` for it. Should it come after all, it is shown and told apart ("tag") or left out ("drop").
-    `max_held`: rows of a key that may wait from one batch to the next. When more would, "wait" fails the query, which
-    can go on from its checkpoint with a higher bound; "tag" and "drop" give up what the oldest wait for.
+    `key`: the columns that define the scope of the order; an empty list orders everything together, in one task.
+    `source`, `seq`: the publisher of a row and its number, without holes from `first` on for each source of a key.
+    `deps`: the dependencies beside the source's previous row, see `naming`. None: only each source's own order. `late`:
+    what to do about rows that never come. "wait": others wait for them for ever. "tag" and "drop": they are given up
+    once a row has waited `patience_s`. If such a row comes after all, it is marked ("tag") or left out ("drop").
+    `max_held`: the number of rows of a key that may wait from one batch to the next. If more would, "wait" fails the
+    query, which can continue from its checkpoint with a higher bound; "tag" and "drop" give up what the oldest wait
+    for.
 
-    Adds two columns. `order_column` says of a row that it stands in order ("causal"), that something it names was given
-    up ("incomplete"), or that it came when it had been given up ("late"). `held_column`: how long it waited, in ms.
+    Adds two columns. `order_column`: the row is in order ("causal"), a dependency of it was given up ("incomplete"), or
+    it came after it had been given up ("late"). `held_column`: how long the row waited, in ms.
 
-    With a patience Spark runs batches also when nothing comes, at the pace of the trigger: give it one, such as
+    With a patience Spark also runs batches without new rows, at the pace of the trigger: set one, such as
     `processingTime="1 second"`. To end with `availableNow`, set `spark.sql.streaming.noDataMicroBatches.enabled` to
-    false before the query starts; what waits then goes on waiting in the checkpoint.
+    false before the query starts; rows that wait then stay in the checkpoint.
 
-    Raises `UsageError` for what can be known before the query runs.
+    Raises `UsageError` for every mistake that can be found before the query runs.
     """
     if not isinstance(stream, DataFrame) or not stream.isStreaming:
         what = type(stream).__name__
@@ -92,7 +93,7 @@ def causal_order(
 
 
 def _observed() -> Any:
-    """The counts of a batch, over all keys that had rows in it or gave something up."""
+    """The counts of a batch, over all keys that had rows or gave something up."""
     count = {name: F.col("counts")[index] for index, name in enumerate(Counts._fields)}
     observed = {name: F.sum(column) for name, column in count.items()}
     observed["held_by_key_max"] = F.max(count["held"])
@@ -125,7 +126,7 @@ def _released(step: Step, added: tuple[str, str]) -> pa.Table:
     return rows.append_column(added[0], words).append_column(added[1], pa.array(step.held_ms))
 
 
-# -- what was asked for -----------------------------------------------------------------------------------------------
+# -- arguments --------------------------------------------------------------------------------------------------------
 
 
 def _policy(late: str) -> Late:

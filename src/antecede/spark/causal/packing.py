@@ -1,9 +1,8 @@
-"""Rows of a key as Arrow batches in a binary column, so that they pass Spark's stateful operators whole and unchanged.
+"""Packs the rows of a key into a binary column, so that they pass Spark's stateful operators unchanged.
 
-Spark hands a stateful Python function its rows through pandas: integers with gaps become floats, nested values Python
-objects, and a row costs microseconds before anything is done with it. Packed, a key costs one row a partition, whatever
-it holds, and comes out as it went in: `pack` before the shuffle, `unpack` behind the operator, both a whole batch at a
-time.
+Spark hands rows to a stateful Python function through pandas: integers with nulls become floats, nested values become
+Python objects, and each row costs microseconds. Packed, a key costs one row per partition, whatever it holds, and comes
+out as it went in. `pack` runs before the shuffle, `unpack` behind the operator, both on whole batches.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,19 +11,19 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-#: So much is gathered before it is sorted by key: more makes fewer and longer packets, and takes memory.
+#: How much is gathered before it is sorted by key. More makes fewer and longer packets, and takes more memory.
 _GATHER_ROWS: Final = 200_000
 _GATHER_BYTES: Final = 64 << 20
-#: A packet's size at most, roughly. Spark makes Arrow columns of them, which end at 2 GiB.
+#: The largest packet, roughly. Spark makes Arrow columns of packets, which may hold at most 2 GiB.
 _PACKET_BYTES: Final = 4 << 20
 
-#: Where packed rows are, and the key that stands for all where there is none.
+#: The column of packed rows, and the key column if no key was given.
 ROWS: Final = "antecede_rows"
 EVERYTHING: Final = "antecede_all"
 
 
 def packer(key: tuple[str, ...]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: rows to one packet a key, in the order in which they came."""
+    """For `mapInArrow`: pack rows into one packet per key, in the order in which they came."""
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gathered: list[pa.RecordBatch] = []
@@ -44,16 +43,16 @@ def packer(key: tuple[str, ...]) -> Callable[[Iterable[pa.RecordBatch]], Iterato
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For `mapInArrow`: packets to rows, in order."""
+    """For `mapInArrow`: unpack packets into rows, in order."""
     for batch in batches:
         for packet in batch.column(ROWS):
             buffer = packet.as_buffer()
-            if buffer.size:  # else it was only to be counted
+            if buffer.size:  # an empty packet only carries counts
                 yield from pa.ipc.open_stream(buffer)
 
 
 def packets(rows: pa.Table) -> Iterator[bytes]:
-    """`rows` in packets of a reasonable size."""
+    """Cut `rows` into packets of a reasonable size."""
     if not rows.num_rows:
         return
     each = max(1, int(rows.num_rows * _PACKET_BYTES / max(1, rows.nbytes)))
@@ -88,7 +87,7 @@ def _packed(rows: pa.Table, key: tuple[str, ...]) -> pa.RecordBatch:
 
 
 def _codes(rows: pa.Table, key: tuple[str, ...]) -> "np.ndarray[Any, np.dtype[np.int64]]":
-    """A number for each key of these rows, equal where the key is."""
+    """A number for each row; equal keys have equal numbers."""
     codes = np.zeros(rows.num_rows, np.int64)
     for name in key:
         encoded = rows.column(name).combine_chunks().dictionary_encode()

@@ -1,13 +1,13 @@
-"""`causal_sort`: a table in an order in which every message stands behind what it depends on.
+"""`causal_sort`: sorts a table so that every message follows what it depends on.
 
     causal_sort(log, key="room", source="author", seq="n", deps="after", by="time").show()
 
-Equal tables give equal orders, however their rows arrived and are partitioned: among the messages that may come next,
-the first is the one with the least `by`, then the least source, then the least number.
+Equal tables give equal orders, however their rows are partitioned: of the messages that may come next, the first is the
+one with the lowest `by`, then the lowest source, then the lowest number.
 
-Only the columns that decide the order are shuffled to one task a key and ordered there, half a kilobyte a message;
-the rows themselves are joined with their places and sorted by Spark, and need not fit anywhere. (A chain of
-dependencies is as long as a conversation, so going round by joins, a step a link, is no way to do it.)
+Only the columns that decide the order are shuffled, to one task per key, and ordered there at half a kilobyte per
+message. The rows themselves are joined with their positions and sorted by Spark, and need not fit into memory. (A chain
+of dependencies is as long as a conversation, so one join per link would take far too many joins.)
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from antecede.spark.causal.packing import EVERYTHING
 
 _ADDED: Final = ("position", "missing", "circle")
 _BY: Final = "antecede_by"
-#: How many names there may be for each that is there or asked for, to keep a table of them.
+#: A table of all possible names may be so many times larger than the names that exist or are looked up.
 _WIDE: Final = 4
 
 
@@ -44,15 +44,15 @@ def causal_sort(
     first: int = 1,
     holes: bool = False,
 ) -> DataFrame:
-    """`table` sorted by `key`, and within each key by a place behind everything a message depends on.
+    """Sort `table` by `key`, and within each key so that every message follows what it depends on.
 
     `key`, `source`, `seq`, `deps`, `first`: as for `causal_order`; by default the whole table is one order.
-    `by`: a column that says which of the messages that may come next goes first, such as a time.
+    `by`: a column that decides which of the messages that may come next goes first, such as a time.
     `holes`: a source's numbers may have holes, which are then not reported.
 
-    Adds three columns. `position`: the place within the key, from 1 on; copies of one message share theirs. `missing`:
-    what the message names that the table does not hold (its source's previous number included), else null. `circle`:
-    where messages depend on each other in a circle, its number, else null; they stand side by side.
+    Adds three columns. `position`: the position within the key, from 1 on; copies of one message share it. `missing`:
+    the dependencies that the table does not hold (the previous number of its source included), or null. `circle`: the
+    number of the cycle, if messages depend on each other in a cycle, or null; they stand side by side.
     """
     if not isinstance(table, DataFrame) or table.isStreaming:
         raise UsageError("table", type(table).__name__, "is not a table", "use causal_order for streams")
@@ -65,7 +65,7 @@ def causal_sort(
         raise UsageError("by", by, "there is no such column", f"there are {', '.join(schema.names)}")
     check_free(schema, "by", _BY)
     entry = StructType([StructField(name, schema[name].dataType) for name in (*naming.source, naming.seq)])
-    # A column may be both key and source; each is wanted once.
+    # A column may be both key and source; it is selected once.
     name_columns = list(dict.fromkeys((*naming.key, *naming.source, naming.seq)))
     placed = StructType(
         [
@@ -135,7 +135,7 @@ def _placed(rows: pa.Table, naming: Naming, name_columns: list[str], holes: bool
 
 
 def _messages(order: Ints, stream_of: Ints, numbers: Ints) -> tuple[Ints, Ints]:
-    """By row its message, by message its first row; messages numbered in `order`."""
+    """The message of each row, and the first row of each message; messages are numbered in `order`."""
     span = int(numbers.max()) + 1
     if len(order) and stream_of.max() >= (1 << 62) // span:
         raise UsageError("seq", span - 1, "numbers are too large to sort by", "count from first= on")
@@ -158,26 +158,26 @@ class _Index:
         self._names = self._source * self._span + self._number
 
     def find(self, source: Ints, number: Ints) -> Ints:
-        """The message of that name; −1 where there is none."""
+        """The messages of these names; −1 if there is none."""
         names = np.where(number < self._span, source * self._span + number, -1)
         width = int(max(self._source.max(initial=-1), source.max(initial=-1)) + 1) * self._span
         if width <= _WIDE * (len(self._names) + len(names)):
-            # Numbers hardly have holes: a place for each name there could be is quicker to look at than to search.
-            table = np.full(width + 1, -1, np.int64)  # the last for what has no name
+            # Numbers have few holes: a table of all possible names is faster than a search.
+            table = np.full(width + 1, -1, np.int64)  # the last entry is for names that cannot exist
             table[self._names] = self._order
             return table[names]
         at = np.minimum(np.searchsorted(self._names, names), len(self._names) - 1)
         return np.where(self._names[at] == names, self._order[at], -1)
 
     def previous(self) -> Ints:
-        """By message: the one before it from its source, −1 for the first there is."""
+        """By message: the previous message of its source; −1 for the first."""
         before = np.full(len(self._order), -1, np.int64)
         same = self._source[1:] == self._source[:-1]
         before[self._order[1:][same]] = self._order[:-1][same]
         return before
 
     def holes(self) -> Ints:
-        """Message, source, number: of messages whose source's previous number is not there."""
+        """(message, source, number) for each message whose source's previous number is absent."""
         follows = np.concatenate([[False], self._source[1:] == self._source[:-1]])
         before = np.where(follows, np.roll(self._number, 1), 0)
         alone = np.flatnonzero(self._number > before + 1)
@@ -185,7 +185,7 @@ class _Index:
 
 
 def _missing(count: int, absent: Ints, streams: list[Any], schema: pa.Schema, naming: Naming) -> pa.Array:
-    """By message: what is absent (message, source and number), as structs; null where nothing is."""
+    """By message: its absent dependencies as structs; null if there are none."""
     kind = pa.list_(pa.struct([(name, schema.field(name).type) for name in (*naming.source, naming.seq)]))
     by_message: dict[int, list[dict[str, Any]]] = {}
     for message, source, number in absent.T.tolist():

@@ -1,11 +1,11 @@
-"""Topics as tables: what a node has delivered, read by Spark and written from it.
+"""Topics as tables: Spark reads what a node has delivered, and writes rows as messages.
 
-options.py   what a user may ask for
-stores.py    a journal or a node, seen alike; chunks.py: what they give at a time
+options.py   the options of a user, checked
+stores.py    a journal or a node, behind one interface; chunks.py: what they return at a time
 columns.py   the columns, and batches of them
-packed.py    how stored deliveries fill them: by whole arrays; plain.py: message by message, for what is unusual
+packed.py    fills columns from stored deliveries by whole arrays; plain.py: message by message, for unusual ones
 source.py    batch queries
 stream.py    streaming queries
 sink.py      rows written to topics
-format.py    the format "antecede", and making it known to a session
+format.py    the format "antecede", and its registration in a session
 """

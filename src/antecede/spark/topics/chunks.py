@@ -1,4 +1,4 @@
-"""What a store gives at a time: some blocks of deliveries as they lie in a journal, unopened."""
+"""Defines what a store returns at a time: some blocks of deliveries as they lie in a journal, undecoded."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,9 +7,9 @@ from antecede.wire.bulk import Piece
 
 
 class Chunk(NamedTuple):
-    """Blocks in order. Of what they hold, the positions after `after` up to `last` are asked for.
+    """Blocks in order, of which the positions after `after` up to `last` are wanted.
 
-    Everything wanted up to position `reached` is there.
+    The chunk holds everything wanted up to position `reached`.
     """
 
     pieces: Sequence[Piece]

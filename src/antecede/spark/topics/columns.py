@@ -1,7 +1,7 @@
-"""Deliveries as columns: which there are, and how they are filled.
+"""Defines the columns of a topic and builds record batches of them.
 
-A schema of the user's own may name fewer columns, in any order: what is not named is not built, which is as near to
-column pruning as Spark's Python sources come.
+A user's schema may name fewer columns, in any order. Columns that it does not name are not built; Spark's Python
+sources have no other way of column pruning.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,32 +28,32 @@ from antecede.spark.topics.packed import Unusual, packed_columns
 from antecede.spark.topics.plain import plain_columns
 from antecede.wire.topics import TopicFilter
 
-#: What a message is said to follow: the node and that node's count.
+#: A dependency: a message by its source and sequence number.
 DEPENDENCY: Final = StructType([StructField("source", IntegerType()), StructField("seq", LongType())])
 
 SCHEMA: Final = StructType(
     [
         StructField("topic", StringType()),
-        #: The node that published it, and that node's count: together the message's name.
+        #: The node that published it, and its sequence number at that node: together they name the message.
         StructField("source", IntegerType()),
         StructField("seq", LongType()),
-        #: Its immediate predecessors; its source's previous message is always one more, and not listed.
+        #: Its immediate predecessors, without the previous message of its source, which always is one.
         StructField("deps", ArrayType(DEPENDENCY)),
         StructField("payload", BinaryType()),
         StructField("headers", MapType(StringType(), StringType())),
-        #: By its publisher's clock, and by the clock of the node that is read.
+        #: By the publisher's clock, and by the clock of the node that is read.
         StructField("published", TimestampType()),
         StructField("delivered", TimestampType()),
-        #: How long that node held it for what it depends on.
+        #: How long that node held it until its dependencies were delivered.
         StructField("held_us", LongType()),
-        #: Its place among everything that node has delivered: from 1 on, without holes.
+        #: Its position among all deliveries of that node: from 1 on, without holes.
         StructField("position", LongType()),
     ]
 )
 
 
 def check_schema(schema: StructType) -> None:
-    """Is every column one of ours, of our type?"""
+    """Refuse a column that a topic does not have, or one of another type."""
     ours = {field.name: field.dataType for field in SCHEMA}
     for field in schema:
         if field.name not in ours:
@@ -64,12 +64,12 @@ def check_schema(schema: StructType) -> None:
 
 
 def _plain(kind: DataType) -> str:
-    """Without what says whether values may be missing."""
+    """The type without its nullability."""
     return kind.simpleString()
 
 
 class Builder:
-    """Makes record batches of one schema out of what certain topics hold."""
+    """Makes record batches of one schema from chunks, of some topics."""
 
     def __init__(self, schema: StructType, takes: Callable[[str], bool]) -> None:
         self._schema = to_arrow_schema(schema, timezone="UTC")
@@ -78,7 +78,7 @@ class Builder:
         self._taken: dict[str, bool] = {}
 
     def batch(self, chunk: Chunk) -> pa.RecordBatch | None:
-        """None: nothing of it is wanted. Raises `DamagedError`."""
+        """The batch of a chunk; None if nothing of it is wanted. Raises `DamagedError`."""
         try:
             columns = packed_columns(chunk, self._kinds, self._wants)
         except Unusual:
@@ -87,7 +87,7 @@ class Builder:
         return batch if batch.num_rows else None
 
     def _wants(self, topic: str) -> bool:
-        """Names repeat, and filters take their time."""
+        """Whether a topic is taken. Cached, because names repeat and filters are slow."""
         taken = self._taken.get(topic)
         if taken is None:
             taken = self._taken[topic] = self._takes(topic)
@@ -95,6 +95,6 @@ class Builder:
 
 
 def any_of(filters: Iterable[str]) -> Callable[[str], bool]:
-    """Does one of these filters take a topic?"""
+    """A function that tells whether one of these filters matches a topic."""
     matchers = [TopicFilter(pattern).matches for pattern in filters]
     return lambda topic: any(matches(topic) for matches in matchers)

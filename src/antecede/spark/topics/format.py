@@ -1,7 +1,7 @@
-"""The format `antecede`, as Spark asks for it, and making it known to a session.
+"""Implements the format `antecede` as Spark asks for it, and registers it in a session.
 
-Every streaming query begins with a Python process of its own, in which this is loaded before anything is read; so what
-only some need is loaded by those.
+Every streaming query starts a Python process that loads this file before it reads anything. So rarely needed modules
+are imported inside functions.
 """
 
 from pyspark.sql import SparkSession
@@ -22,14 +22,14 @@ from antecede.spark.topics.stream import TopicStream
 
 
 class TopicSource(DataSource):
-    """What `format("antecede")` stands for."""
+    """The data source behind `format("antecede")`."""
 
     @classmethod
     def name(cls) -> str:
         return "antecede"
 
     def schema(self) -> StructType:
-        # Asked for when a query is analysed: what is wrong with the options, or with the node, is said then.
+        # Called when a query is analysed: wrong options and unreachable nodes are reported then.
         options = source_options(self.options)
         with open_store(options.where, options.topics, patient=False) as store:
             store.check()
@@ -53,7 +53,7 @@ class TopicSource(DataSource):
 
 
 def register(spark: SparkSession) -> None:
-    """Let `spark` read and write topics: `spark.read.format("antecede")`. A second time changes nothing.
+    """Let `spark` read and write topics: `spark.read.format("antecede")`. A second call does nothing.
 
     On a cluster the package is sent to the workers.
     """

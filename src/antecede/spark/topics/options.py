@@ -1,7 +1,7 @@
-"""What a user writes in `.option(…)`, checked before anything is opened.
+"""Checks what a user writes in `.option(…)`, before anything is opened.
 
-A misspelt option would be ignored in silence by Spark, and a query over the wrong thing looks like one over the right
-thing. So every name is checked too, and whatever is wrong is said with what to write in its place.
+Spark ignores a misspelt option silently, and a query over the wrong data looks like one over the right data. So names
+are checked as well as values, and each error says what to write instead.
 """
 
 import re
@@ -15,7 +15,7 @@ from antecede.core import UsageError
 from antecede.wire.requests import FILTERS_MAX
 from antecede.wire.topics import check_filter, check_topic
 
-#: What Spark itself puts among the options of a reader or writer.
+#: Options that Spark itself adds to those of a reader or writer.
 _SPARKS_OWN: Final = frozenset(["checkpointlocation", "path"])
 
 _WHERE: Final = ("url", "journal", "token", "tls", "cluster")
@@ -32,19 +32,19 @@ _SOURCE: Final = (
 
 _SINK: Final = ("url", "token", "tls", "cluster", "topic", "producer", "batch", "patience")
 
-#: Positions one task reads. A task costs some 40 ms, a quarter of a million rows a third of a second.
+#: The number of positions that one task reads. A task costs some 40 ms, reading so many rows a third of a second.
 ROWS_PER_PARTITION: Final = 250_000
 
-#: Seconds in which a node publishes a batch: some millions of messages.
+#: How long a node may take to publish a batch, by default: enough for some millions of messages.
 PATIENCE_S: Final = 600
 
-#: Characters in the name of a producer.
+#: The longest name of a producer, in characters.
 NAME_MAX: Final = 200
 
 
 @dataclass(frozen=True)
 class Where:
-    """A node to ask, or the journal of one to read."""
+    """A node to ask, or a journal to read."""
 
     url: str = ""
     token: str = ""
@@ -57,8 +57,8 @@ class Where:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where to begin or end: at either end, at a position (of a node, if it is named), or at a time."""
+class Bound:
+    """Where to begin or end reading: at either end, at a position (of a node, if it is named), or at a time."""
 
     kind: Literal["earliest", "latest", "position", "time"]
     position: int = 0
@@ -68,14 +68,14 @@ class Place:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Of a table read from topics."""
+    """The options of a table read from topics."""
 
     where: Where
     topics: tuple[str, ...]
-    #: None: from the beginning in a batch query, from now on in a stream.
-    since: Place | None
-    #: Of a batch query: the last to read, or the time before which they were delivered. None: all there are.
-    until: Place | None
+    #: None: from the beginning in a batch query, from now on in a streaming query.
+    since: Bound | None
+    #: The end of a batch query: the last position to read, or a time. None: everything there is.
+    until: Bound | None
     rows_max: int | None
     bytes_max: int | None
     rows_per_partition: int
@@ -87,8 +87,8 @@ def source_options(found: Mapping[str, str]) -> SourceOptions:
     return SourceOptions(
         where=_where(options),
         topics=_topics(options),
-        since=_place(options, "since"),
-        until=_place(options, "until"),
+        since=_bound(options, "since"),
+        until=_bound(options, "until"),
         rows_max=_count(options, "maxRowsPerBatch"),
         bytes_max=_count(options, "maxBytesPerBatch"),
         rows_per_partition=_count(options, "rowsPerPartition") or ROWS_PER_PARTITION,
@@ -98,15 +98,15 @@ def source_options(found: Mapping[str, str]) -> SourceOptions:
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """Of rows written to topics."""
+    """The options of rows written to topics."""
 
     where: Where
-    #: Of all rows; empty: there is a column that says.
+    #: The topic of all rows; empty: a column names it.
     topic: str
-    #: Whose batch it is; empty: the query's own id, or a name by chance.
+    #: The producer of the batch; empty: the id of the query, or a random name.
     producer: str
     batch: int
-    #: How long a batch may take to be published.
+    #: How long publishing a batch may take.
     patience_s: int
 
 
@@ -119,7 +119,9 @@ def sink_options(found: Mapping[str, str]) -> SinkOptions:
     if len(producer) > NAME_MAX:
         raise UsageError("producer", f"{producer[:40]}…", "is too long", f"use at most {NAME_MAX} characters")
     if "batch" in options and not producer:
-        raise UsageError("batch", options["batch"], "is a number of nobody", "say whose with .option('producer', …)")
+        raise UsageError(
+            "batch", options["batch"], "numbers a batch without a producer", "name one with .option('producer', …)"
+        )
     number = options.get("batch", "0")
     if not re.fullmatch(r"\d{1,18}", number):
         raise UsageError("batch", number, "is not a number", "count them from 0 on")
@@ -133,7 +135,7 @@ def sink_options(found: Mapping[str, str]) -> SinkOptions:
 
 
 def _known(found: Mapping[str, str], names: tuple[str, ...], doing: str) -> dict[str, str]:
-    """The options by their names as documented: Spark has put them into lower case."""
+    """The options by their documented names; Spark gives them in lower case."""
     by_lower = {name.lower(): name for name in names}
     options: dict[str, str] = {}
     for key, value in found.items():
@@ -141,7 +143,7 @@ def _known(found: Mapping[str, str], names: tuple[str, ...], doing: str) -> dict
         if name is not None:
             options[name] = value
         elif key.lower() == "path":
-            raise UsageError("path", value, "is not how a node is named", "use .option('journal', …) or 'url'")
+            raise UsageError("path", value, "does not name a node", "use .option('journal', …) or .option('url', …)")
         elif key.lower() not in _SPARKS_OWN:
             raise UsageError("option", key, f"is not one for {doing} topics", f"use {', '.join(names)}")
     return options
@@ -159,7 +161,7 @@ def _where(options: dict[str, str]) -> Where:
             if name in options:
                 raise UsageError(name, "…", "is for asking a node", "leave it out with journal: files have permissions")
     if url and not url.startswith("antecede://"):
-        raise UsageError("url", url, "is not a node's", "write antecede://host:port")
+        raise UsageError("url", url, "is not the address of a node", "write antecede://host:port")
     if "," in url:
         raise UsageError("url", url, "names several nodes", "name one: positions and batches are a node's own")
     return Where(
@@ -172,7 +174,7 @@ def _where(options: dict[str, str]) -> Where:
 
 
 def _topics(options: dict[str, str]) -> tuple[str, ...]:
-    """Filters, apart by commas. (A topic with a comma in it is had with `+` in its place, and `where`.)"""
+    """Filters, separated by commas. For a topic with a comma in its name use `+` for that level, and `where`."""
     text = options.get("topics", "")
     topics = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not topics:
@@ -184,24 +186,24 @@ def _topics(options: dict[str, str]) -> tuple[str, ...]:
     return topics
 
 
-def _place(options: dict[str, str], name: str) -> Place | None:
+def _bound(options: dict[str, str], name: str) -> Bound | None:
     text = options.get(name, "").strip()
     if not text:
         return None
     if text == "earliest":
-        return Place("earliest")
+        return Bound("earliest")
     if text == "latest":
-        return Place("latest")
+        return Bound("latest")
     if re.fullmatch(r"(\d+:)?\d+", text):
         node, position = parse_cursor(text)
-        return Place("position", position=position, node=node)
+        return Bound("position", position=position, node=node)
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
         remedy = "write earliest, latest, a position such as 1200, a message's cursor, or 2026-11-15T09:00:00Z"
         raise UsageError(name, text, "is neither a position nor a time", remedy) from None
     when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
-    return Place("time", time_us=int(when.timestamp() * 1_000_000))
+    return Bound("time", time_us=int(when.timestamp() * 1_000_000))
 
 
 def _count(options: dict[str, str], name: str) -> int | None:
@@ -218,5 +220,5 @@ def _flag(options: dict[str, str], name: str, *, default: bool) -> bool:
     if text is None:
         return default
     if text.lower() not in ("true", "false"):
-        raise UsageError(name, text, "is neither true nor false", "write one of them")
+        raise UsageError(name, text, "is neither true nor false", "write true or false")
     return text.lower() == "true"

@@ -1,13 +1,12 @@
-"""Stored deliveries as columns, by whole arrays: no object is made for a message, which would cost more than its bytes.
+"""Fills columns from stored deliveries by whole arrays: an object per message would cost more than its bytes.
 
-A stored message is msgpack: each field says how long it is, so where it ends decides where the next one begins. That is
-why messages are walked side by side. Each has a cursor into the chunk's bytes; a step reads the same field of all of
-them and moves every cursor behind it, in a dozen array operations however many they are. Where the messages themselves
-begin is found by msgspec, which skips over them without looking inside.
+A stored message is msgpack: each field starts with its length, so the end of one field is the beginning of the next.
+Messages are therefore walked side by side. Each has a cursor into the bytes of the chunk; one step reads the same field
+of all messages and moves every cursor behind it, in a dozen array operations. msgspec finds where the messages begin:
+it skips over them without looking inside.
 
-Only what our own encoder writes is walked. A payload that is no such envelope may come from anybody; then `Unusual` is
-raised and the chunk is read by `plain`, which takes everything and says the same of the rest. No cursor leaves its
-message: every step is checked against the end.
+Only messages as our own encoder writes them are walked. Any client may send another payload; then `Unusual` is raised
+and `plain` reads the chunk, with equal results. No cursor leaves its message: every step is checked against the end.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,11 +27,11 @@ Bools: TypeAlias = npt.NDArray[Any]
 
 
 class Unusual(Exception):
-    """Something here is not as we write it."""
+    """Bytes that our own encoder does not write."""
 
 
 def packed_columns(chunk: Chunk, kinds: Mapping[str, pa.DataType], takes: Callable[[str], bool]) -> dict[str, pa.Array]:
-    """As `plain_columns`. Raises `Unusual`, and `DamagedError`."""
+    """Fill columns as `plain_columns` does. Raises `Unusual` and `DamagedError`."""
     rows = _open(chunk)
     messages = _messages(rows.data, rows.span)
     envelopes = _envelopes(rows.data, messages.payload)
@@ -42,7 +41,7 @@ def packed_columns(chunk: Chunk, kinds: Mapping[str, pa.DataType], takes: Callab
         rows, messages, envelopes = rows.some(wanted), messages.some(wanted), envelopes.some(wanted)
         topics = topics.take(pa.array(wanted))
     fill: dict[str, Callable[[pa.DataType], pa.Array]] = {
-        # Its bytes were found to be UTF-8.
+        # `_wanted` has decoded them as UTF-8.
         "topic": lambda kind: pa.Array.from_buffers(kind, len(topics), topics.buffers()),
         "source": lambda kind: pa.array(messages.source.astype(np.int32), kind),
         "seq": lambda kind: pa.array(messages.seq, kind),
@@ -57,11 +56,12 @@ def packed_columns(chunk: Chunk, kinds: Mapping[str, pa.DataType], takes: Callab
     return {name: fill[name](kind) for name, kind in kinds.items()}
 
 
-# -- what is found -----------------------------------------------------------------------------------------------------
+# -- what the walk finds
+# -----------------------------------------------------------------------------------------------------
 
 
 class _Spans(NamedTuple):
-    """A stretch of bytes for each row."""
+    """A range of bytes for each row."""
 
     begin: Ints
     end: Ints
@@ -71,7 +71,7 @@ class _Spans(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """The messages of a chunk: their bytes, and what is stored beside them."""
+    """The messages of a chunk: their bytes, and the columns stored beside them."""
 
     data: "_Bytes"
     span: _Spans
@@ -84,7 +84,7 @@ class _Rows(NamedTuple):
 
 
 class _Deps(NamedTuple):
-    """How many each row has; and one after the other, what they name."""
+    """The number of dependencies of each row; and the dependencies of all rows, one after the other."""
 
     counts: Ints
     source: Ints
@@ -111,7 +111,7 @@ class _Envelopes(NamedTuple):
     topic: _Spans
     time_us: Ints
     body: _Spans
-    #: By row, of those that have any.
+    #: The headers of rows that have any, by row.
     headers: dict[int, dict[str, str]]
 
     def some(self, which: Ints) -> "_Envelopes":
@@ -123,15 +123,17 @@ class _Envelopes(NamedTuple):
 
 # -- walking -----------------------------------------------------------------------------------------------------------
 
-#: Behind the last message, so that eight bytes may be read from any place in one.
+#: Added after the last message, so that eight bytes can be read at any index.
 _PADDING: Final = bytes(8)
 
 _NOT: Final = 255
 
 
 class _Kind(NamedTuple):
-    """A kind of value of msgpack, by its first byte: in how many bytes its number or length follows (`_NOT`: it is of
-    another kind), or the number itself where none do."""
+    """A type of msgpack values, by first byte: how many bytes of a number or length follow, or the number itself.
+
+    `_NOT`: the byte begins a value of another type.
+    """
 
     extra: Ints
     low: Ints
@@ -152,17 +154,17 @@ _TEXT: Final = _kind(range(0xA0, 0xC0), {0xD9: 1, 0xDA: 2, 0xDB: 4})
 _BYTES: Final = _kind(range(0), {0xC4: 1, 0xC5: 2, 0xC6: 4})
 _NO_HEADERS: Final = 0x80
 
-#: Dependencies of one message, above which going message by message is quicker than so many steps for the sake of one.
+#: With more dependencies in one message, reading message by message is faster than so many steps.
 _STEPS_MAX: Final = 2000
 
 
 class _Bytes:
-    """The bytes of a chunk, to be read in many places at once."""
+    """The bytes of a chunk, readable at many indices at once."""
 
     def __init__(self, blocks: list[bytes]) -> None:
         self.all = b"".join([*blocks, _PADDING])
         self.single = np.frombuffer(self.all, np.uint8)
-        #: Eight from each place on, as one number.
+        #: The eight bytes from each index on, as one number.
         self.eight = np.ndarray((len(self.all) - 7,), ">u8", self.all, strides=(1,))
 
 
@@ -174,7 +176,7 @@ class _Walk:
         self.at, self._end = span
 
     def read(self, kind: _Kind) -> Ints:
-        """The next number, or the length of what is next, of each row."""
+        """Read the next number, or the length of the next value, of each row."""
         first = self._data.single.take(self.at)
         extra = kind.extra.take(first)
         least, most = extra.min(initial=_NOT), extra.max(initial=0)
@@ -182,7 +184,7 @@ class _Walk:
             raise Unusual
         number = kind.low.take(first)
         if most:
-            # Mostly all have one width. Where not, those that have none are their own number.
+            # Usually all rows have one width. Otherwise, rows without extra bytes are their own number.
             longer = slice(None) if least else np.flatnonzero(extra)
             bits = 64 - 8 * extra[longer].astype(np.uint64)
             number[longer] = self._data.eight[self.at[longer] + 1].astype(np.uint64) >> bits
@@ -192,7 +194,7 @@ class _Walk:
         return number
 
     def skip(self, kind: _Kind) -> _Spans:
-        """Over a text or bytes: where they are."""
+        """Skip a text or bytes, and return where it is."""
         size = self.read(kind)
         begin = self.at
         self._move(size)
@@ -208,7 +210,7 @@ class _Walk:
 
 
 def _open(chunk: Chunk) -> _Rows:
-    """Where the messages lie that are asked for."""
+    """Locate the wanted messages."""
     blocks = [skim(piece.block) for piece in chunk.pieces]
     sizes = np.fromiter(map(len, chain.from_iterable(block.messages for block in blocks)), np.int64)
     count = np.array([len(block.messages) for block in blocks], np.int64)
@@ -234,18 +236,18 @@ def _open(chunk: Chunk) -> _Rows:
 
 
 def _messages(data: _Bytes, span: _Spans) -> _Messages:
-    """`core.Message`."""
+    """Walk the fields of `core.Message`."""
     walk = _Walk(data, span)
     if walk.read(_ARRAY).min(initial=5) < 5:
         raise Unusual
-    walk.skip(_TEXT)  # the domain's name: what applications call a topic is inside
+    walk.skip(_TEXT)  # the name of the domain; the topic of the application is in the envelope
     source, seq = walk.read(_NUMBER), walk.read(_NUMBER)
     deps = _pairs(walk)
     return _Messages(source, seq, deps, walk.skip(_BYTES))
 
 
 def _pairs(walk: _Walk) -> _Deps:
-    """An array of pairs of numbers: the first pairs of all rows that have one, the second of those that have two, …"""
+    """Walk an array of pairs of numbers: first the first pairs of all rows, then the second pairs, and so on."""
     count = walk.read(_ARRAY)
     if count.max(initial=0) > _STEPS_MAX:
         raise Unusual
@@ -266,7 +268,7 @@ def _pairs(walk: _Walk) -> _Deps:
 
 
 def _envelopes(data: _Bytes, payload: _Spans) -> _Envelopes:
-    """`live.envelope.Envelope`."""
+    """Walk the fields of `wire.envelope.Envelope`."""
     walk = _Walk(data, payload)
     fields = walk.read(_ARRAY)
     if fields.min(initial=3) < 3:
@@ -286,7 +288,7 @@ def _envelopes(data: _Bytes, payload: _Spans) -> _Envelopes:
 
 
 def _bare(data: _Bytes, fields: Ints, at: Ints, end: Ints) -> Bools:
-    """Which have no headers behind their body, and nothing else but perhaps the mark of `live.bulk`, two numbers?"""
+    """Which envelopes have no headers, and after them nothing but perhaps the two numbers of a staged batch."""
     empty = data.single[at] == _NO_HEADERS
     bare: Bools = empty & (fields == 4) & (at + 1 == end)
     marked = np.flatnonzero(empty & (fields == 5))
@@ -304,7 +306,7 @@ def _bare(data: _Bytes, fields: Ints, at: Ints, end: Ints) -> Bools:
 
 
 def _wanted(topics: pa.Array, takes: Callable[[str], bool]) -> Ints | None:
-    """The rows whose topic is taken; None: all are."""
+    """The rows whose topic is taken; None if all are."""
     encoded = topics.dictionary_encode()
     try:
         taken = np.array([takes(word.decode()) for word in encoded.dictionary.to_pylist()], bool)
@@ -316,7 +318,7 @@ def _wanted(topics: pa.Array, takes: Callable[[str], bool]) -> Ints | None:
 
 
 def _slices(data: _Bytes, span: _Spans) -> pa.Array:
-    """These stretches, as one column: Arrow takes every second one of the stretches there are, gaps included."""
+    """The ranges as one column: Arrow gets ranges and gaps alternately, and every second one is taken."""
     count = len(span.begin)
     if not count:
         return pa.array([], pa.binary())

@@ -1,6 +1,6 @@
-"""Stored deliveries as columns, message by message: takes whatever a journal may hold.
+"""Fills columns from stored deliveries, message by message; it takes everything a journal may hold.
 
-`packed` does the same several times as fast for what our own encoder writes, and leaves the rest to this.
+`packed` is several times as fast for messages as our encoder writes them, and leaves all others to this file.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,9 +24,9 @@ class _Delivery(NamedTuple):
 
 
 def plain_columns(chunk: Chunk, kinds: Mapping[str, pa.DataType], takes: Callable[[str], bool]) -> dict[str, pa.Array]:
-    """The columns named, of the types given: what of the chunk is asked for, on topics that are taken.
+    """Fill the named columns, of the given types, with the wanted part of the chunk, on topics that are taken.
 
-    Messages that are none of ours are nobody's, here as at a node. Raises `DamagedError`.
+    Messages without an envelope of ours are left out, as a node leaves them out. Raises `DamagedError`.
     """
     rows = [one for one in _deliveries(chunk) if takes(one.envelope.topic)]
     return {name: _FILL[name](kind, rows) for name, kind in kinds.items()}

@@ -1,12 +1,12 @@
-"""Rows as messages: `df.write.format("antecede")` and `df.writeStream.format("antecede")`.
+"""Writes rows as messages: `df.write.format("antecede")` and `df.writeStream.format("antecede")`.
 
-Tasks give their rows to a node, which keeps them to itself (`live.bulk`). When all tasks are done, the driver has the
-node publish them, part after part, as one batch with a name and a number. So a task that fails and is tried again
-leaves nothing behind; a batch appears whole or not at all; and one that was published is not published again, whoever
-died in between, and even if it is computed anew with other rows or in another order.
+Tasks stage their rows at a node (`wire.bulk`), which publishes nothing yet. When all tasks are done, the driver
+releases them: the node publishes them, part after part, as one batch with a producer and a number. So a task that fails
+and is tried again leaves nothing behind. A batch appears whole or not at all. A batch that was published is not
+published again, even if the driver died in between, or computed the batch anew with other rows or in another order.
 
-Whose batch: a streaming query's own id, which its checkpoint keeps, and Spark's number of the batch. A batch query has
-no name that lasts, so it is safe against failing tasks only, unless it is given one: `producer`, and `batch` to count.
+The producer of a streaming query is the query's id, which its checkpoint keeps; the number is Spark's batch id. A batch
+query has no lasting name. It is safe against failing tasks only, unless `producer` and `batch` name it.
 """
 
 import uuid
@@ -42,24 +42,24 @@ _TYPES: Final[dict[str, tuple[DataType, ...]]] = {
     "payload": (BinaryType(), StringType()),
     "headers": (MapType(StringType(), StringType()),),
     "after": (ArrayType(DEPENDENCY),),
-    #: The same, by the name it has in a table that was read.
+    #: The same as `after`, by its name in a table that was read.
     "deps": (ArrayType(DEPENDENCY),),
 }
 
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What a task has given to the node: a part, and how many stages it has."""
+    """What a task has staged at the node: a part, and its number of stages."""
 
     partition: int
     part: str
     stages: int
-    #: Of a streaming query: its id.
+    #: The id of a streaming query.
     query: str
 
 
 class TopicWriter(DataSourceArrowWriter):
-    """A batch query. Made once for a job, before its tasks."""
+    """A batch query. Spark makes one per job, before its tasks."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         _check(options, schema, overwrite)
@@ -90,7 +90,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         queries = {message.query for message in _staged(messages)}
-        if queries:  # a batch without a task has nothing to publish
+        if queries:  # a batch without tasks has nothing to publish
             (query,) = queries
             release(self._options, f"spark/{query}", batchId, messages)
 
@@ -99,21 +99,23 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
 
 
 def _check(options: SinkOptions, schema: StructType, overwrite: bool) -> None:
-    """At analysis: the columns, and whether the node is there and lets us in."""
+    """Check, at analysis, the columns, and that the node answers and grants access."""
     if overwrite:
-        raise UsageError("mode", "overwrite", "what was published stays so", "use .mode('append')")
+        raise UsageError("mode", "overwrite", "cannot remove what was published", "use .mode('append')")
     found = {field.name: field.dataType for field in schema}
     for name, kind in found.items():
         if name not in _TYPES:
-            remedy = f"select {', '.join(_TYPES)}; what else should travel belongs into payload or headers"
+            remedy = f"select {', '.join(_TYPES)}; put everything else into payload or headers"
             raise UsageError("column", name, "is not one of a message", remedy)
         if kind.simpleString() not in [allowed.simpleString() for allowed in _TYPES[name]]:
             allowed = " or ".join(one.simpleString() for one in _TYPES[name])
             raise UsageError("column", name, f"is {kind.simpleString()}, not {allowed}", "cast it")
     if "after" in found and "deps" in found:
-        raise UsageError("column", "deps", "says what after says", "drop one of them")
+        raise UsageError("column", "deps", "means the same as column after", "drop one of them")
     if "payload" not in found:
-        raise UsageError("column", "payload", "is missing", "say what to send: select(… .alias('payload'))")
+        raise UsageError(
+            "column", "payload", "is missing", "select what to send as payload: select(… .alias('payload'))"
+        )
     if ("topic" in found) == bool(options.topic):
         if options.topic:
             raise UsageError("topic", options.topic, "stands beside a column topic", "use one of them")
@@ -123,7 +125,7 @@ def _check(options: SinkOptions, schema: StructType, overwrite: bool) -> None:
 
 
 def stage(options: SinkOptions, batches: Iterable[pa.RecordBatch]) -> Staged:
-    """In a task: give its rows to the node, in order, under a name that no other attempt has."""
+    """Stage the rows of a task at the node, in order, under a name that no other attempt uses."""
     context = TaskContext.get()
     assert context is not None
     part = str(uuid.uuid4())
@@ -137,7 +139,7 @@ def stage(options: SinkOptions, batches: Iterable[pa.RecordBatch]) -> Staged:
 
 
 def release(options: SinkOptions, producer: str, batch: int, messages: list[WriterCommitMessage | None]) -> None:
-    """On the driver: have it published, part after part."""
+    """Let the node publish the batch, part after part. Called on the driver."""
     parts = tuple((one.part, one.stages) for one in _staged(messages) if one.stages)
     patience_s = options.patience_s
     with call(options.where) as caller:
@@ -152,12 +154,12 @@ def discard(options: SinkOptions, messages: list[WriterCommitMessage | None]) ->
 
 
 def _staged(messages: list[WriterCommitMessage | None]) -> list[Staged]:
-    """Of the tasks that did their work, in the order of partitions."""
+    """The reports of the tasks that staged something, in the order of partitions."""
     return sorted([one for one in messages if isinstance(one, Staged)], key=lambda one: one.partition)
 
 
 def _blocks(topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
-    """Rows as the node takes them, some hundred kilobytes at a time."""
+    """Encode rows as the node takes them, some hundred kilobytes at a time."""
     rows: list[Row] = []
     size = 0
     for batch in batches:
@@ -183,10 +185,14 @@ def _rows(topic: str, batch: pa.RecordBatch) -> Iterator[Row]:
     for name, payload, words, after in zip(topics, payloads, headers, afters, strict=True):
         if name is None or payload is None:
             column = "topic" if name is None else "payload"
-            raise UsageError("column", column, "is null in a row", "filter such rows out, or say what stands for it")
+            raise UsageError(
+                "column", column, "is null in a row", "filter such rows out, or replace the null with coalesce()"
+            )
         body = payload.encode() if isinstance(payload, str) else payload
         if len(body) > BODY_BYTES_MAX:
             problem = f"has {len(body)} bytes in a row"
-            raise UsageError("column", "payload", problem, f"send at most {BODY_BYTES_MAX}, or a reference to it")
+            raise UsageError(
+                "column", "payload", problem, f"send at most {BODY_BYTES_MAX} bytes, or a reference to the data"
+            )
         follows = tuple((one["source"], one["seq"]) for one in after) if after else ()
         yield Row(name, body, dict(words) if words else {}, follows)

@@ -1,11 +1,11 @@
-"""Topics as a table: `spark.read.format("antecede")`.
+"""Reads topics as a table: `spark.read.format("antecede")`.
 
-A batch query reads the positions there are when it is planned, in ranges, one to a task, so that rows come in the order
-in which the node delivered them.
+A batch query reads the positions there are when it is planned, in ranges, one per task, so rows come in the order in
+which the node delivered them.
 
-What is not to be read at all is said in options (`topics`, `since`, `until`), not taken from the query's `where`.
-Spark's filter push-down for Python sources (`pushFilters`, tried with 4.3) keeps what one query pushed for the next one
-over the same DataFrame: `df.where("position > 9").count()` and then `df.count()` gives the first count twice.
+Options (`topics`, `since`, `until`) say what not to read at all; the query's `where` is not used for that. Spark's
+filter push-down for Python sources (`pushFilters`, tried with 4.3) keeps the filters of one query for the next query
+over the same DataFrame: `df.where("position > 9").count()` and then `df.count()` return the first count twice.
 """
 
 import logging
@@ -23,7 +23,7 @@ from antecede.journal import Extent
 from antecede.journal.blocks import DamagedError
 from antecede.spark.gc_freeze import freeze_once
 from antecede.spark.topics.columns import Builder, any_of, check_schema
-from antecede.spark.topics.options import Place, SourceOptions
+from antecede.spark.topics.options import Bound, SourceOptions
 from antecede.spark.topics.stores import Store, open_store
 
 log = logging.getLogger("antecede.spark")
@@ -50,8 +50,8 @@ class TopicReader(DataSourceReader):
         options = self._options
         with open_store(options.where, options.topics) as store:
             extent = store.extent()
-            after = begin(store, extent, options.since or Place("earliest"))
-            last = end(store, extent, options.until or Place("latest"))
+            after = begin(store, extent, options.since or Bound("earliest"))
+            last = end(store, extent, options.until or Bound("latest"))
             if after < min(last, extent.removed):
                 after = lost(options, after, extent.removed)
             return list(ranges(store.node, after, last, options.rows_per_partition))
@@ -60,8 +60,8 @@ class TopicReader(DataSourceReader):
         return read_range(self._options, self._schema, partition)
 
 
-def begin(store: Store, extent: Extent, since: Place) -> int:
-    """The position behind which reading begins."""
+def begin(store: Store, extent: Extent, since: Bound) -> int:
+    """The position after which reading begins."""
     if since.kind == "earliest":
         return extent.removed
     if since.kind == "latest":
@@ -75,7 +75,7 @@ def begin(store: Store, extent: Extent, since: Place) -> int:
     return since.position
 
 
-def end(store: Store, extent: Extent, until: Place) -> int:
+def end(store: Store, extent: Extent, until: Bound) -> int:
     """The last position to read."""
     if until.kind == "time":
         return store.before(until.time_us)
@@ -85,14 +85,14 @@ def end(store: Store, extent: Extent, until: Place) -> int:
     return extent.removed if until.kind == "earliest" else extent.position
 
 
-def _check_cursor(store: Store, option: str, place: Place) -> None:
-    if place.node not in (-1, store.node):
-        problem = f"is a cursor of node {place.node}, this is node {store.node}"
-        raise UsageError(option, f"{place.node}:{place.position}", problem, "read from that node")
+def _check_cursor(store: Store, option: str, bound: Bound) -> None:
+    if bound.node not in (-1, store.node):
+        problem = f"is a cursor of node {bound.node}, this is node {store.node}"
+        raise UsageError(option, f"{bound.node}:{bound.position}", problem, "read from that node")
 
 
 def lost(options: SourceOptions, after: int, removed: int) -> int:
-    """Retention has removed what follows `after`: an error, or, if that was asked for, where to go on."""
+    """Report that retention removed positions after `after`; return where to go on if failOnDataLoss is false."""
     if options.fail_on_data_loss:
         raise UsageError(
             "failOnDataLoss",
@@ -105,7 +105,7 @@ def lost(options: SourceOptions, after: int, removed: int) -> int:
 
 
 def ranges(node: int, after: int, last: int, rows: int) -> Iterator[Range]:
-    """As many as are needed, of nearly one size."""
+    """Split the positions into ranges of about `rows`, nearly equal."""
     count = -(-(last - after) // rows)
     for number in range(count):
         yield Range(
@@ -116,8 +116,8 @@ def ranges(node: int, after: int, last: int, rows: int) -> Iterator[Range]:
 
 
 def read_range(options: SourceOptions, schema: StructType, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """In a task."""
-    if not isinstance(partition, Range):  # Spark's stand-in for "there are none"
+    """Read one range, in a task."""
+    if not isinstance(partition, Range):  # Spark makes a partition of its own if there are none
         return
     freeze_once()
     build = Builder(schema, any_of(options.topics)).batch

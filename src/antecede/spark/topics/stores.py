@@ -1,6 +1,7 @@
-"""Where deliveries are read from, seen alike: the journal of a node, or the node itself.
+"""Opens the store that deliveries are read from, behind one interface: the journal of a node, or the node itself.
 
-`Store.read` gives a range of positions, in order. What retention has removed of it is an error that names it.
+`Store.read` returns a range of positions in order. If retention has removed some of them, it raises an error that names
+them.
 """
 
 from collections.abc import Iterator
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class Store(Protocol):
-    """A context manager."""
+    """A journal or a node to read from; a context manager."""
 
     @property
     def node(self) -> int:
-        """Whose positions they are."""
+        """The node that counts the positions."""
         ...
 
     def check(self) -> None:
-        """Can it be read, and may we read these topics? Raises what says no."""
+        """Raise an error if the store cannot be read, or these topics are not granted."""
         ...
 
     def extent(self) -> Extent: ...
@@ -39,11 +40,11 @@ class Store(Protocol):
         ...
 
     def within(self, after: int, last: int, bytes_max: int) -> int:
-        """How far to read from `after` for so many bytes."""
+        """The position up to which about `bytes_max` bytes follow `after`."""
         ...
 
     def read(self, after: int, last: int) -> Iterator[Chunk]:
-        """What was delivered after position `after` up to `last`, perhaps without what is not wanted of it.
+        """Read the deliveries after position `after` up to `last`; unwanted topics may be left out.
 
         Raises `GapError`, `JournalError`.
         """
@@ -57,13 +58,13 @@ class Store(Protocol):
 
 
 def open_store(where: Where, topics: tuple[str, ...], *, patient: bool = True) -> Store:
-    """`topics`: what of it is wanted; a store may give more. Not `patient`: a node must answer at once."""
+    """Open the store. It may return more than `topics`. Without `patient` a node must answer at once."""
     return JournalStore(where) if where.journal else NodeStore(where, topics, patient=patient)
 
 
 def call(where: Where, *, patient: bool = True) -> "Caller":
-    """A line to a node."""
-    from antecede.client.bulk import Caller  # noqa: PLC0415 - asyncio is slow to load; journals do without
+    """Connect to a node."""
+    from antecede.client.bulk import Caller  # noqa: PLC0415 - asyncio is slow to load, and journals do not need it
 
     return Caller(
         where.url,
@@ -76,22 +77,24 @@ def call(where: Where, *, patient: bool = True) -> "Caller":
 
 
 def _tls(text: str) -> "ssl.SSLContext":
-    """A directory made by `antecede cert init`, or its authority's certificate alone."""
+    """Trust a directory made by `antecede cert init`, or the certificate of its authority alone."""
     from antecede.wire.security import client_tls  # noqa: PLC0415 - cryptography is slow to load
 
     path = Path(text)
     path = path / "authority.pem" if path.is_dir() else path
     if not path.exists():
-        problem = "is not there, on the machine of this task or driver"
+        problem = "does not exist on the machine of this task or driver"
         raise UsageError("tls", text, problem, "name a directory made by `antecede cert init`, or authority.pem")
     return client_tls(path)
 
 
 class JournalStore:
-    """A journal on a disk that this process sees. The node may run or not."""
+    """A journal on a disk that this process can read. The node may run or not."""
 
     def __init__(self, where: Where) -> None:
-        self._file = JournalFile(Path(where.journal).absolute())  # said in full: a worker may stand elsewhere
+        self._file = JournalFile(
+            Path(where.journal).absolute()
+        )  # absolute: a worker may have another working directory
         self.node = self._file.node
         self.extent = self._file.extent
         self.before = self._file.before
@@ -115,7 +118,7 @@ class JournalStore:
 
 
 class NodeStore:
-    """A node that runs, asked in bulk."""
+    """A running node, read in bulk."""
 
     def __init__(self, where: Where, topics: tuple[str, ...], *, patient: bool) -> None:
         self._caller = call(where, patient=patient)
@@ -133,7 +136,7 @@ class NodeStore:
         self._caller.__exit__(kind, error, trace)
 
     def check(self) -> None:
-        self._caller.ask(Read(0, 0, self._topics), Page)  # nothing, but grants are looked at
+        self._caller.ask(Read(0, 0, self._topics), Page)  # reads nothing, but checks the grants
 
     def extent(self) -> Extent:
         stand = self._extent(ExtentQuery())

@@ -1,11 +1,11 @@
-"""Topics as a stream: `spark.readStream.format("antecede")`.
+"""Reads topics as a stream: `spark.readStream.format("antecede")`.
 
-An offset is a position, with the node that counts it. Spark notes in its checkpoint from where to where each batch
-reads, before it reads; positions never change their message. So a batch that is run again reads the same rows, and a
-query that is killed goes on without a hole or a repetition.
+An offset is a position with the node that counts it. Spark writes the range of each batch into its checkpoint before it
+reads, and the message at a position never changes. So a batch that is run again reads the same rows, and a query that
+is killed continues without a gap or a repetition.
 
-What does not fit a checkpoint is an error: another node, a journal that ends before the position reached. What
-retention has removed meanwhile is one too, unless `failOnDataLoss` is false.
+An offset that does not fit the checkpoint is an error: another node, or a journal that ends before the position
+reached. Positions that retention has removed are an error too, unless `failOnDataLoss` is false.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,13 +25,13 @@ from pyspark.sql.types import StructType
 from antecede.core import UsageError
 from antecede.journal import Extent
 from antecede.spark.topics.columns import check_schema
-from antecede.spark.topics.options import Place, SourceOptions
+from antecede.spark.topics.options import Bound, SourceOptions
 from antecede.spark.topics.source import begin, lost, ranges, read_range
 from antecede.spark.topics.stores import Store, open_store
 
 
 class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming query. Keeps nothing open between two questions of Spark's."""
+    """A streaming query. It keeps nothing open between two calls of Spark."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_schema(schema)
@@ -39,13 +39,13 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise UsageError("until", "…", "is for batch queries", "use .trigger(availableNow=True) to stop by itself")
         self._options = options
         self._schema = schema
-        #: With the trigger "available now": where to stop.
+        #: With the trigger "available now": the position to stop at.
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         with self._open() as store:
             extent = store.extent()
-            after = begin(store, extent, self._options.since or Place("latest"))
+            after = begin(store, extent, self._options.since or Bound("latest"))
             return _offset(store, after)
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -90,7 +90,7 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return open_store(self._options.where, self._options.topics)
 
     def _check(self, store: Store, extent: Extent, offset: dict[str, Any]) -> int:
-        """The position of an offset of ours, if it is one of this node's."""
+        """The position of an offset. Raises `UsageError` if the offset does not belong to this store."""
         position: int = offset["position"]
         where = str(self._options.where)
         if offset["node"] != store.node:

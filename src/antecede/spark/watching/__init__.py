@@ -1,6 +1,6 @@
-"""The audit while things happen: nodes' deliveries as streams, judged as they come.
+"""Audits running nodes: their deliveries as streams, judged as they come.
 
-job.py    `live_audit`: deliveries to what is wrong with them, and how late and how long held they were
-view.py   what a watcher knows by now: totals, the state of nodes and topics, who is behind whom
-places.py the nodes and journals to watch, as one stream; starting and stopping
+job.py    `live_audit`: from deliveries to violations, with lag and hold times
+view.py   what is known so far: totals, the state of nodes and topics, which node is behind
+watch.py  the nodes and journals to watch as one stream; starting and stopping
 """

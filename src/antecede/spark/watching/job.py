@@ -1,12 +1,12 @@
-"""`live_audit`: nodes' deliveries in, what is wrong with them out, with lag and hold times by topic.
+"""`live_audit`: judges the deliveries of nodes as they come, and measures lag and hold times by topic.
 
     deliveries = spark.readStream.format("antecede").option("journal", "n0").option("topics", "#").load()
     live_audit(deliveries.withColumn("node", F.lit("n0")), whole=True).where("kind = 'violation'")
 
-The judge is `audit.running`, one for each node, over the node's deliveries in the order of their positions; its state
-is Spark's to keep. Each batch gives three kinds of rows: a `violation` each; for each node and `topic` how many
-messages, how long after publication they were delivered and how long they were held; for each node and `source` the
-last number delivered, by which nodes can be compared.
+Each node has an online judge (`audit.online`), which takes the node's deliveries in the order of their positions; Spark
+keeps its state. Each batch gives three kinds of rows. `violation`: one each. `topic`: for each node and topic, the
+number of messages, how long after publication they were delivered and how long they were held. `source`: for each node
+and source, the last sequence number delivered, by which nodes are compared.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,11 +23,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from antecede.audit.online import Finding, RunningJudge, RunningState
+from antecede.audit.online import Finding, OnlineJudge, OnlineState
 from antecede.core import UsageError
 from antecede.spark.causal.packing import ROWS, opened, packer, packets, unpack
 
-#: What of a topic's columns the judge reads, beside `node`.
+#: The columns of a topic that the judge reads, beside `node`.
 COLUMNS: Final = (
     "topic string, source int, seq bigint, deps array<struct<source: int, seq: bigint>>, published timestamp, "
     "delivered timestamp, held_us bigint, position bigint"
@@ -43,7 +43,7 @@ _OUT: Final = pa.schema(
         ("source", pa.int32()),
         ("seq", pa.int64()),
         ("position", pa.int64()),
-        #: How many it is about.
+        #: The number of messages it is about.
         ("messages", pa.int64()),
         ("words", pa.string()),
         ("lag_ms_median", pa.float64()),
@@ -55,18 +55,18 @@ _OUT: Final = pa.schema(
     ]
 )
 
-_decode = msgspec.msgpack.Decoder(RunningState).decode
+_decode = msgspec.msgpack.Decoder(OnlineState).decode
 
 
 def live_audit(deliveries: DataFrame, *, whole: bool, node: str = "node") -> DataFrame:
-    """What is wrong with a stream of deliveries, as they come.
+    """Judge a stream of deliveries as they come.
 
-    `deliveries`: the columns of `format("antecede")` (payload and headers are not needed) and one that says which node
-    delivered. `whole`: all topics are in it, so that a number passed over is a loss.
+    `deliveries`: the columns of `format("antecede")` (payload and headers are not needed) and one that names the node.
+    `whole`: the stream has all topics, so a skipped number is a loss.
     """
     if not isinstance(deliveries, DataFrame) or not deliveries.isStreaming:
         what = type(deliveries).__name__
-        raise UsageError("deliveries", what, "is not a streaming DataFrame", "use `antecede audit` for what is over")
+        raise UsageError("deliveries", what, "is not a streaming DataFrame", "use `antecede audit` for finished runs")
     for name in (node, *_NAMES):
         if name not in deliveries.columns:
             there = ", ".join(deliveries.columns)
@@ -95,24 +95,24 @@ def _judging(whole: bool) -> Callable[..., Iterator[pd.DataFrame]]:
     return judge
 
 
-def _stored(state: RunningState) -> bytes:
+def _stored(state: OnlineState) -> bytes:
     return msgspec.msgpack.encode(state)
 
 
-def _load(data: bytes) -> RunningState:
+def _load(data: bytes) -> OnlineState:
     try:
         return _decode(data)
     except msgspec.DecodeError as error:
         remedy = "start with a new checkpoint"
-        raise UsageError("checkpoint", "live_audit", f"holds a state that cannot be read ({error})", remedy) from None
+        raise UsageError("checkpoint", "live_audit", f"has a state that cannot be read ({error})", remedy) from None
 
 
 def judge_rows(
-    node: str, rows: pa.Table, state: RunningState | None, *, whole: bool
-) -> tuple[list[dict[str, Any]], RunningState]:
-    """One node's deliveries of a batch, in any order: the rows to give out, and the judge's state behind them."""
+    node: str, rows: pa.Table, state: OnlineState | None, *, whole: bool
+) -> tuple[list[dict[str, Any]], OnlineState]:
+    """Judge one node's deliveries of a batch, in any order. Returns the rows to emit, and the judge's new state."""
     rows = rows.take(pc.sort_indices(rows, sort_keys=[("position", "ascending")])).combine_chunks()
-    judge = RunningJudge(node, whole=whole, state=state)
+    judge = OnlineJudge(node, whole=whole, state=state)
     found: list[dict[str, Any]] = []
     columns = [rows.column(name).to_pylist() for name in ("position", "source", "seq")]
     for at, (position, source, seq, deps) in enumerate(zip(*columns, _deps(rows), strict=True)):

@@ -1,8 +1,8 @@
-"""What a watcher knows by now: totals, the state of nodes and topics, who is behind whom.
+"""Keeps what a watcher knows so far: totals, the state of nodes and topics, and which node is behind which.
 
-Fed with the rows of `live_audit`, batch by batch, and asked now and then with the time. Rule `agreement`: what one node
-has delivered of a source, every other does within `patience_s`; told once for each node and source until it has caught
-up. Rows shown are bounded; what was counted is not forgotten.
+It is fed with the rows of `live_audit`, batch by batch, and asked from time to time. Rule `agreement`: if one node has
+delivered a message of a source, every other node delivers it within `patience_s`. A node that is late is reported once
+for each source until it has caught up. The number of topics shown is bounded; counts are kept for all.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from typing import Any, Final
 from antecede.core.caches import BoundedCache
 
 _TOPICS_MAX: Final = 1_000
-#: How often the front of a source is noted: who is behind is known to this part of the patience.
+#: How often, within the patience, the highest number of a source is noted. Lateness is known this exactly.
 _NOTES: Final = 16
 
 
@@ -30,7 +30,7 @@ class TopicView:
 
 @dataclass(slots=True)
 class _Front:
-    """How far a source is anywhere; how far it was, (time, number), older first; what everybody should have by now."""
+    """The highest number of a source at any node; earlier ones as (time, number); the number due at every node."""
 
     seq: int = 0
     due: int = 0
@@ -39,12 +39,12 @@ class _Front:
 
 
 class View:
-    """`nodes`: all that are watched, those that deliver nothing too."""
+    """`nodes`: all watched nodes, also those that deliver nothing."""
 
     def __init__(self, nodes: Iterable[str], *, patience_s: float) -> None:
         self.nodes = tuple(nodes)
         self.patience_s = patience_s
-        #: By rule: offences.
+        #: The number of violations by rule.
         self.violations: dict[str, int] = {}
         self.topics: BoundedCache[tuple[str, str], TopicView] = BoundedCache(_TOPICS_MAX)
         self.delivered: dict[str, int] = dict.fromkeys(self.nodes, 0)
@@ -58,7 +58,7 @@ class View:
         return not self.violations
 
     def take(self, rows: Iterable[dict[str, Any]], now_s: float) -> list[dict[str, Any]]:
-        """The rows of a batch; what of them is to be told, with what follows from them."""
+        """Take the rows of a batch. Returns the violations to report, with those that follow from them."""
         told = []
         for row in rows:
             if row["kind"] == "violation":
@@ -71,14 +71,14 @@ class View:
         return told + self.look(now_s)
 
     def look(self, now_s: float) -> list[dict[str, Any]]:
-        """Who has been behind for too long."""
+        """Report the nodes that have been behind for too long."""
         self._began_s = min(self._began_s, now_s)
         told = []
         for source, front in self._fronts.items():
             self._note(front, now_s)
             for node in self.nodes:
                 here = self._at[node].get(source, 0)
-                # A node that has not delivered anything of a source since we look may have done so before.
+                # A node that delivered nothing of a source since the watch began may have done so before.
                 unsure = not here and front.due_s < self._began_s + self.patience_s
                 if here >= front.due or unsure:
                     self._told.discard((node, source))
@@ -96,7 +96,7 @@ class View:
             front.due_s, front.due = notes.pop(0)
 
     def behind(self, node: str) -> int:
-        """Messages that other nodes have and this one has not, by the numbers."""
+        """The number of messages that other nodes have and this one lacks, by sequence numbers."""
         at = self._at[node]
         return sum(max(0, front.seq - at.get(source, front.seq)) for source, front in self._fronts.items())
 
@@ -104,14 +104,14 @@ class View:
         self.violations["agreement"] = self.violations.get("agreement", 0) + 1
         ahead = next(other for other in self.nodes if self._at[other].get(source, 0) >= due)
         words = (
-            f"{node} has delivered nothing of source {source} behind {source}.{here}, {ahead} has delivered "
+            f"{node} has delivered nothing of source {source} after {source}.{here}, {ahead} delivered "
             f"{source}.{due} more than {self.patience_s:g} s ago"
         )
         return {"kind": "violation", "node": node, "rule": "agreement", "source": source, "seq": due, "words": words}
 
     def _topic(self, row: dict[str, Any]) -> None:
         view = self.topics.get((row["node"], row["topic"])) or TopicView()
-        self.topics[row["node"], row["topic"]] = view  # the latest last
+        self.topics[row["node"], row["topic"]] = view  # the latest topic last
         self.delivered[row["node"]] += row["messages"]
         view.messages += row["messages"]
         view.held += row["held"]

@@ -1,6 +1,6 @@
-"""The nodes and journals to watch, as one stream; starting and stopping.
+"""Starts and stops a watch: the nodes and journals to watch, as one stream.
 
-Everything that can be wrong with a place is found out before the query starts, where it can be said in a line.
+Everything that can be wrong with a node or journal is checked before the query starts, and reported in one line.
 """
 
 import contextlib
@@ -24,33 +24,34 @@ from antecede.spark.topics.stores import open_store
 from antecede.spark.watching.job import COLUMNS, live_audit
 from antecede.spark.watching.view import View
 
-Place = dict[str, str]
+#: The options with which a node or journal is read.
+Target = dict[str, str]
 
 
-def name_places(places: Sequence[Place]) -> dict[str, Place]:
-    """By name of the node ("node 3"), the options with which it is read. Asks every place who it is."""
-    if not places:
-        raise UsageError("--url", "", "nothing is named to watch", "name nodes with --url, or journals with --journal")
-    named: dict[str, Place] = {}
-    for place in places:
-        options = source_options(place)
+def name_nodes(targets: Sequence[Target]) -> dict[str, Target]:
+    """By name of the node ("node 3"), the options with which it is read. Asks every target for its node number."""
+    if not targets:
+        raise UsageError("--url", "", "names nothing to watch", "name nodes with --url, or journals with --journal")
+    named: dict[str, Target] = {}
+    for target in targets:
+        options = source_options(target)
         with open_store(options.where, options.topics, patient=False) as store:
             store.check()
             name = f"node {store.node}"
         if name in named:
             problem = f"is {name}, like {named[name].get('url') or named[name].get('journal')}"
-            raise UsageError("place", str(options.where), problem, "name every node once")
-        named[name] = place
+            raise UsageError("--url", str(options.where), problem, "name every node once")
+        named[name] = target
     return named
 
 
 class Watch:
-    """A running watch. `tell` gets each batch's rows and what is to be told of them, on a thread of Spark's."""
+    """A running watch. `tell` is called with each batch's rows and the violations to report, on a thread of Spark."""
 
     def __init__(
         self,
         spark: SparkSession,
-        places: dict[str, Place],
+        targets: dict[str, Target],
         *,
         patience_s: float = 10.0,
         interval_s: float = 1.0,
@@ -59,26 +60,26 @@ class Watch:
         tell: Callable[[list[dict[str, Any]], list[dict[str, Any]]], None],
     ) -> None:
         register(spark)
-        self.view = View(places, patience_s=patience_s)
+        self.view = View(targets, patience_s=patience_s)
         self._tell = tell
         self._own = None if checkpoint else tempfile.mkdtemp(prefix="antecede-watch-")
         try:
-            whole = all("#" in source_options(place).topics for place in places.values())
-            judged = live_audit(_streams(spark, places), whole=whole)
+            whole = all("#" in source_options(target).topics for target in targets.values())
+            judged = live_audit(_streams(spark, targets), whole=whole)
             writer = judged.writeStream.foreachBatch(self._batch)
             writer = writer.option("checkpointLocation", str(checkpoint or self._own))
             if once:
                 writer = writer.trigger(availableNow=True)
             else:
                 writer = writer.trigger(processingTime=f"{interval_s} seconds")
-            with _partitions(spark, len(places)):
+            with _partitions(spark, len(targets)):
                 self._query = writer.start()
         except BaseException:
             self._forget()
             raise
 
     def ended(self) -> bool:
-        """Has it ended by itself? Raises what ended it."""
+        """Whether the watch has ended by itself. Raises the error that ended it."""
         if self._query.isActive:
             return False
         error = self._query.exception()
@@ -87,7 +88,7 @@ class Watch:
         return True
 
     def look(self) -> list[dict[str, Any]]:
-        """What is to be told although nothing came."""
+        """The violations to report although no rows came."""
         return self.view.look(time.monotonic())
 
     def __enter__(self) -> Self:
@@ -96,7 +97,7 @@ class Watch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(PySparkException):  # it may have ended
+        with contextlib.suppress(PySparkException):  # it may have ended already
             self._query.stop()
         self._forget()
 
@@ -111,7 +112,7 @@ class Watch:
 
 @contextlib.contextmanager
 def _partitions(spark: SparkSession, count: int) -> Iterator[None]:
-    """A query keeps what was set when it started. A node is judged in one task: more would only cost time."""
+    """Set the number of shuffle partitions while a query starts, which keeps it. Each node is judged in one task."""
     name = "spark.sql.shuffle.partitions"
     before = spark.conf.get(name)
     spark.conf.set(name, str(count))
@@ -121,19 +122,19 @@ def _partitions(spark: SparkSession, count: int) -> Iterator[None]:
         spark.conf.set(name, str(before))
 
 
-def _streams(spark: SparkSession, places: dict[str, Place]) -> DataFrame:
+def _streams(spark: SparkSession, targets: dict[str, Target]) -> DataFrame:
     each = [
-        spark.readStream.format("antecede").schema(COLUMNS).options(**place).load().withColumn("node", F.lit(name))
-        for name, place in places.items()
+        spark.readStream.format("antecede").schema(COLUMNS).options(**target).load().withColumn("node", F.lit(name))
+        for name, target in targets.items()
     ]
     return reduce(DataFrame.unionByName, each)
 
 
 def _cause(error: StreamingQueryException) -> str:
-    """Of a page of stack trace, the line that says what happened."""
+    """The line of a stack trace that says what happened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = [line for line in lines if "Error: " in line]
     if said:
         return said[-1]
     named = [line for line in lines if "Exception" in line and not line.startswith("at ")]  # in front of the plan
-    return (named or lines or ["it does not say why"])[0]
+    return (named or lines or ["no reason was given"])[0]
