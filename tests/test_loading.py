@@ -1,5 +1,6 @@
 """Names are loaded when they are first used, and a missing extra is named with the pip command."""
 
+import asyncio
 import subprocess
 import sys
 from types import ModuleType
@@ -10,6 +11,7 @@ import antecede
 import antecede.journal
 import antecede.spark
 from antecede.core.errors import MissingExtraError
+from antecede.gateway import NatsService
 from antecede.loading import EXTRAS, need_extra
 
 PACKAGES = (antecede, antecede.journal, antecede.spark)
@@ -52,3 +54,9 @@ def test_a_package_of_an_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delattr(antecede.spark, "causal_sort", raising=False)
     with pytest.raises(MissingExtraError, match=r"antecede\.spark needs the extra spark"):
         antecede.spark.causal_sort  # noqa: B018
+
+
+def test_a_nats_service_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nats", None)
+    with pytest.raises(MissingExtraError, match="NatsService needs the extra nats"):
+        asyncio.run(NatsService().open())

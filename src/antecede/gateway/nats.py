@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from antecede.core import UsageError
 from antecede.gateway.service import ServiceError, Take
+from antecede.loading import need_extra
 
 _CONNECT_S: Final = 10.0
 _PORT: Final = 4222
@@ -24,10 +25,9 @@ class NatsService:
         self._subscriptions: dict[str, Any] = {}
 
     async def open(self) -> None:
-        try:
-            import nats  # noqa: PLC0415 - an extra that only users of NATS install
-        except ImportError:
-            raise UsageError("service", self.url, "nats-py is not installed", "pip install 'antecede[nats]'") from None
+        need_extra("nats", "NatsService")
+        import nats  # noqa: PLC0415 - only a gateway over NATS needs it
+
         try:
             # The library dials a server that does not answer again and again, and prints each time; so dial first.
             async with asyncio.timeout(_CONNECT_S):
