@@ -1,7 +1,4 @@
-"""Every protocol by name, with its options: what the command line, sweeps and the documentation list.
-
-A protocol in a package of its own keeps its options there (`locamu/options.py`) and has one entry here.
-"""
+"""Every protocol by name, with its options, for the command line, sweeps and the documentation."""
 
 from typing import NamedTuple
 

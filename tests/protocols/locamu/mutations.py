@@ -5,10 +5,11 @@ loop that changes what it walks over (line 28). That a publisher does not delive
 back to where they come from (line 9) have a test of their own, in `test_state`.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import ClassVar
 
 from antecede.overlay.extended import Extended
+from antecede.overlay.graph import BaseGraph
 from antecede.protocols.locamu import LoCaMu
 from antecede.protocols.locamu.identifiers import Ids, link, receiver_of, sender_of
 from antecede.protocols.locamu.log import Entry, Log, Names
@@ -240,10 +241,11 @@ class SettlesWithNeighbours(Mutant):
 
 
 def make_mutant(mutant: type[LoCaMu]) -> Callable[[int, Trial], MakeProcess]:
-    def make(seed: int, trial: Trial) -> MakeProcess:
-        base = graph_of(seed, trial)
-        graph = Extended(base, trial.f, number=trial.f + 1 if mutant is NumbersTooNear else None)
-        founding = {topic: base.directions(taken) for topic, taken in members_of(seed, trial).items()}
-        return lambda node: mutant(graph.around(node), founding, TIMING, records=mutant is not NoRecords)
+    return lambda seed, trial: mutants(mutant, graph_of(seed, trial), members_of(seed, trial), trial.f)
 
-    return make
+
+def mutants(mutant: type[LoCaMu], base: BaseGraph, members: Mapping[str, Collection[int]], f: int) -> MakeProcess:
+    """The processes of a system of mutants on this graph."""
+    graph = Extended(base, f, number=f + 1 if mutant is NumbersTooNear else None)
+    founding = {topic: base.directions(taken) for topic, taken in members.items()}
+    return lambda node: mutant(graph.around(node), founding, TIMING, records=mutant is not NoRecords)

@@ -8,7 +8,7 @@ import pytest
 from antecede.protocols.locamu import LoCaMu
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import Founders, GroupOptions, MakeProcess
-from tests.protocols.locamu.mutations import DuplicatesWait, NumbersTooNear, make_mutant
+from tests.protocols.locamu.mutations import DuplicatesWait, NumbersTooNear, mutants
 from tests.protocols.locamu.scenario import LocamuScenario
 
 SCENARIOS = sorted(Path(__file__).with_name("scenarios").glob("*.txt"))
@@ -43,8 +43,7 @@ class _MutatedOptions(LoCaMuOptions, frozen=True, kw_only=True):
     mutant: type[LoCaMu]
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
-        members = {topic: list(taken) for topic, taken in founders.items()}
-        return make_mutant(self.mutant)(self.base_graph(nodes), members, self.f)
+        return mutants(self.mutant, self.base_graph(nodes), founders, self.f)
 
 
 def test_numbering_f_plus_one_far_is_not_enough() -> None:

@@ -197,5 +197,5 @@ def test_a_full_log_refuses_to_publish() -> None:
     process.start()
     for _ in range(3):
         process.publish("all", b"")
-    with pytest.raises(LimitError, match="bring the nodes back that are down"):
+    with pytest.raises(LimitError, match="bring back the nodes that are down"):
         process.publish("all", b"")

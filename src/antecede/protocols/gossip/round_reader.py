@@ -1,23 +1,23 @@
 """A subscriber's order by rounds and colours (gossip-rounds).
 
-Three things tell that a message may be delivered, any one is enough:
-* **its ages**, when none that matters is 0: they name the last message of every broker that lies before it, as a vector
-  clock does, and those have been delivered;
-* **the chain**: notices of the home broker follow each other by number, and what it told before lies before. Where no
-  notice is missing its order is causal order, and nothing need be looked at;
-* **a claim** (`Standing`): the home broker says how far it is in each stream. Who has received everything up to there,
-  whoever sent it, delivers it by rounds, which are Lamport clocks; and before that, what no missing one can precede.
+A message may be delivered for any one of three reasons:
+* **its ages**, if none that matters is 0: like a vector clock they name the last message of every broker before it, and
+  those have been delivered;
+* **the chain**: the home broker numbers its notices, in its own order of delivery. Where no notice is missing, that
+  order is causal, and nothing else need be checked;
+* **a claim** (`Standing`): the home broker says how far it is in each stream. A subscriber that has received everything
+  up to there, from whichever broker, delivers it by rounds, which are Lamport clocks. Before that it delivers messages
+  that no missing one can precede.
 
-An age of 0 says "none, or older than colours tell", and is why ages alone do not do: to trust it loses the order of
-what is slower than the colours, and to refuse whatever comes later than that loses messages. So a message with such an
-age waits for the chain or a claim, that is, where a packet was lost, for the few rounds it takes to ask for it. Few
-colours thus cost time, never messages.
+An age of 0 means "none, or older than the colours reach", so ages alone do not suffice. To trust a 0 loses the order of
+messages slower than the colours; to refuse later messages loses messages. So a message with such an age waits for the
+chain or a claim: after a lost packet, for the few rounds it takes to pull it. Few colours cost time, never messages.
 
-Without pull nobody makes claims and what is lost is lost: once the chain is broken a 0 is trusted, whatever is received
-and older than colours tell goes first, and what comes later than that is refused.
+Without pull there are no claims, and lost messages stay lost. Once the chain is broken a 0 is trusted; a received
+message older than the colours reach goes first, and one that comes later is refused.
 
-Who has waited too long goes on without what is missing: the lowest round first, and whatever lies below it is refused
-from then on (`order`).
+A subscriber that has waited too long goes on without the missing messages: it delivers the lowest round first, and
+refuses everything below it from then on (`order`).
 """
 
 from collections.abc import Callable, Iterable
@@ -30,14 +30,14 @@ from antecede.core.numbers import absorb
 from antecede.protocols.gossip.packets import Copy, Notice, Standing
 from antecede.protocols.gossip.plan import Plan
 
-#: Notices that came before their turn, at most; what a forgotten one carried waits for a claim.
+#: How many notices that came before their turn are kept. The messages of a dropped one wait for a claim.
 _LINKS_MAX: Final = 256
-#: Messages of which only the round is remembered, at most.
+#: Of how many messages only the round is remembered.
 _ROUNDS_MAX: Final = 65_536
 
 
 class _Received(NamedTuple):
-    """A message that waits, its round, and since when."""
+    """A message that waits, with its round and when it came."""
 
     round: int
     name: TopicMessageId
@@ -49,44 +49,44 @@ _Link: TypeAlias = tuple[int, list[TopicMessageId]]
 
 
 class RoundReader:
-    """Takes notices and standings in any order, gives messages back in causal order."""
+    """Takes notices and standings in any order, and returns messages in causal order."""
 
     def __init__(self, takes: Callable[[str], bool], plan: Plan, *, held_max: int, pull: bool) -> None:
         self._takes = takes
         self._plan = plan
         self._held_max = held_max
         self._pull = pull
-        #: By stream: the number of the last message delivered, or before our time.
+        #: By stream: the sequence number of the last message delivered, or the floor.
         self._reached: dict[StreamName, int] = {}
         self._waiting: dict[TopicMessageId, _Received] = {}
         # By stream: numbers given up beyond the last one reached.
         self._forgone: dict[StreamName, set[int]] = {}
         # Positions are rounds, which jump.
         self._gate: Gate[_Received] = Gate(contiguous=False, held_max=held_max)
-        #: The home broker's count up to which everything was received; 0: not known.
+        #: The home broker's count up to which everything was received; 0: unknown.
         self._vouched = 1
         self._session = 0
-        # By what it follows: notices that came before their turn.
+        # Notices that came before their turn, by the count they follow.
         self._links: dict[int, _Link] = {}
         # The first claim that is not met yet, and the latest.
         self._claims: list[Standing] = []
-        # Of messages there was no room for.
+        # The rounds of messages for which there was no room.
         self._rounds_missed: dict[TopicMessageId, int] = {}
         self._turned_away: dict[StreamName, int] = {}
         self._visible: list[tuple[int, StreamName]] | None = None
         self._out: list[Message] = []
-        #: The latest round heard of; everything up to the horizon that was not received is late.
+        #: The latest round heard of; and the horizon: messages up to it that were not received are late.
         self.now = 0
         self.horizon = 0
         self.delivered = 0
-        #: Messages refused because they came too late, passed without what they waited for, and not taken for want of
-        #: room (they come again).
+        #: How many messages were refused because they came too late, passed without what they waited for, and were
+        #: not taken for want of room (these come again).
         self.late = self.given_up = self.overflow = 0
 
-    # -- what comes ---------------------------------------------------------------------------------------------------
+    # -- packets ------------------------------------------------------------------------------------------------------
 
     def take(self, notice: Notice, now: int, *, home: bool) -> list[Message]:
-        """`home`: from our broker."""
+        """Take a notice; `home`: it is from the home broker."""
         overflow = self.overflow
         new = [(copy, received) for copy in notice.copies if (received := self._receive(copy, now)) is not None]
         if home and notice.upto:
@@ -101,7 +101,7 @@ class RoundReader:
         return self._advanced()
 
     def claim(self, standing: Standing) -> list[Message]:
-        """Our broker says how far it is."""
+        """Take the home broker's report of how far it is."""
         self.heard(standing.clock)
         if standing.upto and not self._knows(standing):
             self._of_session(standing.session)
@@ -111,7 +111,7 @@ class RoundReader:
         return self._advanced()
 
     def behind(self, standing: Standing) -> list[tuple[StreamName, int]]:
-        """Streams in which our broker is further, and how far."""
+        """Streams in which the broker is further than this subscriber, and how far."""
         if self._knows(standing):
             return []
         reached, takes = self._reached.get, self._takes
@@ -122,17 +122,17 @@ class RoundReader:
         ]
 
     def heard(self, clock: int) -> None:
-        """Somebody is in this round."""
+        """A node is in this round."""
         self.now = max(self.now, clock)
 
     def floors(self, levels: Iterable[tuple[str, int, int]]) -> list[Message]:
-        """What these levels name was before our time."""
+        """Start each (topic, source) after the given number: earlier messages predate this subscription."""
         for topic, source, seq in levels:
             self._reach((topic, source), seq)
         return self._advanced()
 
     def forgo(self, stream: StreamName, upto: int) -> list[Message]:
-        """What is missing of a stream is not to be had: nobody waits for it, and should it come it is not taken."""
+        """Give up the missing messages of a stream up to `upto`. One that comes later is refused."""
         self._reach(stream, upto - self._held_max)
         for seq in range(self.reached(stream) + 1, upto + 1):
             name = TopicMessageId(*stream, seq)
@@ -142,7 +142,7 @@ class RoundReader:
         return self._advanced()
 
     def changed(self) -> None:
-        """Another broker, or other groups: what was vouched for is so no more, and what waits comes again."""
+        """Another broker, or other groups: forget what the old broker vouched for; waiting messages come again."""
         self._gate = self._gate.emptied()
         self._waiting.clear()
         self._rounds_missed.clear()
@@ -154,7 +154,7 @@ class RoundReader:
     moved = changed
 
     def give_up(self, since: int, now: int) -> list[Message]:
-        """Let pass what waits since round `since` or longer, and what lies before it."""
+        """Let pass the messages that came in round `since` or before, and those that precede them."""
         while any(received.came <= since for received in self._waiting.values()):
             self._pass(min(self._waiting.values()).round - 1)
         return self._advanced()
@@ -172,7 +172,7 @@ class RoundReader:
         return dict(self._reached)
 
     def missing(self) -> dict[StreamName, int]:
-        """By stream: up to where something that waits misses its own source's messages."""
+        """By stream: the highest number before a waiting message that is missing."""
         found: dict[StreamName, int] = {}
         for name in self._waiting:
             stream = (name.topic, name.source)
@@ -182,7 +182,7 @@ class RoundReader:
         return found
 
     def turned_away(self) -> list[tuple[StreamName, int]]:
-        """By stream: up to where something came that there was no room for, since this was last asked."""
+        """By stream: the highest number refused for want of room since the last call."""
         found, self._turned_away = self._turned_away, {}
         return list(found.items())
 
@@ -215,7 +215,7 @@ class RoundReader:
         return received
 
     def _make_room(self, received: _Received) -> bool:
-        """Of what waits, the lowest rounds stay: they go first. Of the others the round is remembered."""
+        """Keep the waiting messages with the lowest rounds, which go first. Of others remember the round."""
         self.overflow += 1
         last = max([received, *self._waiting.values()])
         stream = (last.name.topic, last.name.source)
@@ -249,11 +249,11 @@ class RoundReader:
         self._gate.offer(received, (((received.message.topic, received.message.source), round_),), needs)
 
     def _knows(self, standing: Standing) -> bool:
-        """Was everything received already that the broker had then?"""
+        """Was everything received that the broker had then?"""
         return 0 < standing.upto <= self._vouched and standing.session == self._session
 
     def _of_session(self, session: int) -> None:
-        """A broker that came back counts anew."""
+        """A broker that restarted counts anew."""
         if session != self._session:
             self._session = session
             self._vouched = 0
@@ -261,7 +261,7 @@ class RoundReader:
             self._claims.clear()
 
     def _advanced(self) -> list[Message]:
-        """Whatever can be delivered by now."""
+        """Deliver what can be delivered by now."""
         while self._drain() or self._settle() or self._follow():
             pass
         out, self._out = self._out, []
@@ -275,7 +275,7 @@ class RoundReader:
         return bool(ready)
 
     def _follow(self) -> bool:
-        """Notices whose turn has come."""
+        """Deliver notices whose turn has come."""
         followed = False
         while self._vouched and self._links:
             after = min(self._links)
@@ -291,11 +291,11 @@ class RoundReader:
         return followed
 
     def _settle(self) -> bool:
-        """Claims that are met, or so far."""
+        """Deliver what claims allow."""
         settled = False
         for claim in list(self._claims):
             missing = self._missing(claim)
-            # What is missing has a higher round than what was delivered of its stream: lower ones need not wait for it.
+            # A missing message has a higher round than the last delivered of its stream: lower rounds need not wait.
             least = min([self._least_round(name) for name in missing], default=None)
             levels = {(topic, source): seq for topic, source, seq in claim.levels}
             for received in sorted(self._waiting.values()):
@@ -323,11 +323,11 @@ class RoundReader:
         return found
 
     def _least_round(self, name: TopicMessageId) -> int:
-        """A round that a message which is missing does not lie below."""
+        """The least round that a missing message can have."""
         return self._rounds_missed.get(name, 1 + self._gate.reached((name.topic, name.source)))
 
     def _pass(self, horizon: int) -> None:
-        """What lies up to the horizon and was not received is refused; what was goes, and what lies right behind."""
+        """Move the horizon: refuse missing messages up to it, and deliver waiting ones up to the round after it."""
         self.horizon = max(self.horizon, horizon)
         if self._waiting:
             for received in sorted(self._waiting.values()):
@@ -350,15 +350,17 @@ class RoundReader:
         self._out.append(message)
 
     def _reach(self, stream: StreamName, seq: int) -> None:
-        """Nothing up to here is waited for."""
+        """Count every message up to `seq` as reached."""
         if seq > self.reached(stream):
             self._reached[stream] = seq
+            if stream in self._forgone:
+                self._forgone[stream] = {later for later in self._forgone[stream] if later > seq}
             for name in [name for name in self._waiting if name[:2] == stream and name.seq <= seq]:
                 del self._waiting[name]
             self._step_over(stream)
 
     def _step_over(self, stream: StreamName) -> None:
-        """What was forgone counts as reached where nothing is missing before it."""
+        """Count given-up messages as reached where no message before them is missing."""
         forgone, reached = self._forgone.get(stream, set()), self.reached(stream)
         if reached + 1 in forgone:
             self._reached[stream] = absorb(reached, forgone)

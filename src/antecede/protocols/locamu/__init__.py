@@ -1,13 +1,13 @@
 """LoCaMu: localized reliable causal multicast on an acyclic overlay (Santos), completed and corrected.
 
-identifiers    links, and the numbers messages have on them
-packets        what neighbours send each other; `conversations` bring it in order, each thing once
+identifiers    links, and the numbers that messages have on them
+packets        what neighbours send each other; `conversations` carry it in order, each parcel once
 column         what was processed here, and the copies that wait for more
-log            what this node still answers for, and names of what it has not
-routing        who takes what, and in which direction that is
+log            messages that a neighbour may still lack, and names of messages that this node lacks
+routing        which nodes take what, and in which direction they are
 state          how each event changes all that; `records` keep the events
 relay          what a node does for others
-node           the process: what comes in
+node           the process: its inputs
 """
 
 from antecede.protocols.locamu.conversations import Timing

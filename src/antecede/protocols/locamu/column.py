@@ -1,12 +1,12 @@
-"""A node's own column: what others numbered for it and it has processed, and the copies that wait for more of it.
+"""A node's own column: the numbers of others that it has processed, and the copies that wait for more of them.
 
-This is what remains of the paper's matrix R of received identifiers (III-I) once it is collected: for every sender
-nearby all numbers up to one, and a few beyond it. It is also LoCaMu's gate (docs/papers.md, The gate): the counters
-are the links to this node, and a copy waits until its sender's past, as far as it concerns this node, has been
+This is what remains of the paper's matrix R of received identifiers (III-I) after garbage collection: for every sender
+nearby all numbers up to one, and a few beyond it. It is also LoCaMu's gate (docs/architecture.md, The gate): the
+counters are the links to this node, and a copy waits until its sender's past, as far as it concerns this node, has been
 processed here.
 
-Two things free a copy: the column reaches what it needs; or one of its identifiers becomes known, for then it is a
-duplicate, which never waits (a duplicate that waited for the dead would keep its names from others).
+A copy is freed when the column reaches what it needs, or when one of its identifiers becomes known. In the second case
+it is a duplicate, and duplicates never wait: one that waited for a failed node would withhold its names from others.
 """
 
 from collections.abc import Iterable
@@ -28,27 +28,27 @@ class Held:
 
 
 class Column:
-    """By sender: the numbers processed here."""
+    """The numbers processed here, by sender."""
 
     def __init__(self, me: int, senders: Iterable[int]) -> None:
         self._me = me
         self._links = {link(sender, me): sender for sender in senders if sender != me}
         self._reached: Counters[Held] = Counters()
         self._held: dict[Id, list[Held]] = {}
-        #: Copies whose turn has come.
+        #: Copies to be processed now.
         self.freed: list[Held] = []
-        #: Senders whose numbers have been processed since anybody was told.
+        #: Senders whose numbers were processed since the last acknowledgement.
         self.moved: set[int] = set()
         #: How many copies wait.
         self.waiting = 0
 
     def has(self, link: int, number: int) -> bool:
-        """Is this one of this node's own identifiers, and processed?"""
+        """Is this an identifier for this node, and processed?"""
         sender = self._links.get(link)
         return sender is not None and self._reached.has(sender, number)
 
     def note(self, link: int, number: int) -> bool:
-        """Processed, if it concerns this node. True when that is news."""
+        """Mark a number for this node as processed. True if that is new."""
         sender = self._links.get(link)
         if sender is None or self.has(link, number):
             return False
@@ -59,13 +59,13 @@ class Column:
         return True
 
     def needs(self, past: dict[int, int]) -> list[tuple[int, int]]:
-        """What `past` says this node should have processed, and it has not."""
+        """The numbers that `past` says this node should have processed, and has not."""
         level = self._reached.level
         links = self._links
         return [(links[at], n) for at, n in past.items() if at in links and n > level[links[at]]]
 
     def hold(self, sender: int, data: Data, needs: Iterable[tuple[int, int]]) -> bool:
-        """Keep a copy back. False: one that says the same is held already."""
+        """Hold a copy. False: an equal one is held already."""
         ids = [*data.path.items(), *data.alias.items()]
         for held in self._held.get(ids[0], ()):
             other = held.data
@@ -79,14 +79,14 @@ class Column:
         return True
 
     def known(self, link: int, number: int) -> None:
-        """This identifier denotes something processed: copies that have it wait no more."""
+        """This identifier denotes a processed message: free the copies that have it."""
         for held in self._held.get((link, number), ()):
             if not held.free:
                 held.free = True
                 self.freed.append(held)
 
     def release(self, held: Held) -> None:
-        """A freed copy is dealt with."""
+        """Remove a freed copy."""
         self.waiting -= 1
         for id_ in (*held.data.path.items(), *held.data.alias.items()):
             others = self._held.get(id_)
@@ -99,18 +99,18 @@ class Column:
         return self._reached.level[sender], tuple(sorted(self._reached.beyond.get(sender, ())))
 
     def all_progress(self) -> dict[int, Progress]:
-        """Of every sender heard of."""
+        """The progress of every sender known."""
         return {sender: self.progress(sender) for sender in {*self._reached.level, *self._reached.beyond}}
 
     def begin(self, sender: int, progress: Progress) -> None:
-        """Start from what was kept."""
+        """Start from kept progress."""
         reached, beyond = progress
         self._reached.raise_to(sender, reached)
         if beyond:
             self._reached.beyond[sender] = set(beyond)
 
     def missing(self) -> dict[int, int]:
-        """By sender: the highest number some copy waits for."""
+        """By sender: the highest number that a copy waits for."""
         return {sender: n for sender, n in self._reached.missing().items() if isinstance(sender, int)}
 
     @property
@@ -119,7 +119,7 @@ class Column:
 
     @property
     def counters(self) -> int:
-        """Numbers kept."""
+        """How many numbers are stored."""
         return len(self._reached.level) + sum(map(len, self._reached.beyond.values()))
 
     def _free(self, held: Held) -> None:

@@ -1,12 +1,12 @@
 """Conversations: parcels between two neighbours, each once and in order, over links that lose, repeat and reorder.
 
-LoCaMu itself asks little of its links. But what a node tells a neighbour with every message (its whole past, every open
-record of identifiers, its progress) is nearly what it told it with the last one; said in order, only the difference has
-to be said. So parcels are numbered, kept until they are known to be received, and sent again after a while.
+LoCaMu itself asks little of its links. But what a node sends a neighbour with every message (its whole past, every open
+record of identifiers, its progress) hardly differs from what it sent with the last one. In order, only the difference
+need be sent. So parcels are numbered, kept until they are acknowledged, and retransmitted.
 
-A conversation ends when its receiver may have forgotten it: when that one is suspected, or turns out to have started
-again. What was in it is then not sent again from here: LoCaMu looks afresh at what that neighbour lacks. A
-conversation's number holds the life of its sender, so that nobody takes an earlier life's parcels for a later one's.
+A conversation ends when its receiver may have forgotten it: when the receiver is suspected, or has restarted. Its
+parcels are then not retransmitted: LoCaMu checks anew what that neighbour lacks. A conversation's number contains the
+incarnation of its sender, so parcels of an earlier incarnation are never taken for a later one's.
 """
 
 from collections import deque
@@ -19,29 +19,29 @@ from antecede.core import Outbox
 from antecede.protocols.locamu.identifiers import Ids
 from antecede.protocols.locamu.packets import Columns, Data, Interest, Parcel
 
-#: Bits of a conversation's number that count within one life.
+#: Bits of a conversation's number that count within one incarnation.
 _WITHIN: Final = 32
 
-#: Parcels kept that came before their turn; beyond it they are dropped, to be sent again.
+#: How many parcels are kept that came before their turn. Others are dropped, and will be retransmitted.
 _EARLY_MAX: Final = 4096
 
-#: Parcels sent again at a time, and the longest pause between two times, in first pauses.
+#: Parcels retransmitted at a time; and the longest pause between retransmissions, in units of the first pause.
 _AGAIN_MAX: Final = 64
 _PAUSES_MAX: Final = 32
 
 
 class Timing(NamedTuple):
-    """How long things wait, in ticks."""
+    """Timers, in ticks."""
 
-    #: What was received is acknowledged after so long, or after so many parcels.
+    #: Received parcels are acknowledged after so long, or after so many.
     ack_us: int
     ack_every: int
-    #: What is not acknowledged is sent again after so long, then after twice as long …
+    #: Unacknowledged parcels are retransmitted after so long, then after twice as long, and so on.
     retry_us: int
 
 
 class _Talk:
-    """Both directions between here and one neighbour."""
+    """Both directions between this node and one neighbour."""
 
     __slots__ = (
         "armed",
@@ -62,60 +62,60 @@ class _Talk:
     )
 
     def __init__(self, number: int) -> None:
-        #: What we say: the conversation's number, whether it has begun, its last parcel, those not known to be heard,
-        #: and the past said last.
+        #: Sending: the conversation's number, whether it has begun, its last parcel, unacknowledged parcels, and the
+        #: past sent last.
         self.number = number
         self.open = False
         self.seq = 0
         self.unheard: deque[Parcel] = deque()
         self.said: Ids = {}
-        #: What we hear: in which life, in which conversation, how far, what came early, and the past heard last.
+        #: Receiving: the incarnation, the conversation, how far, parcels that came early, and the past received last.
         self.life = 0
         self.theirs = 0
         self.taken = 0
         self.early: dict[int, Parcel] = {}
         self.known: Ids = {}
         self.owes = False
-        #: A timer runs; nothing was heard since it was set; how long it is set to.
+        #: Does a timer run; was nothing acknowledged since it was set; how long is it set to.
         self.armed = False
         self.quiet = False
         self.pause = 0
-        #: What is being sent again: up to which parcel it was, and up to which it will be.
+        #: The retransmission under way: up to which parcel it has come, and up to which it will go.
         self.repeat = (0, 0)
 
 
 class Conversations:
-    """Those of one node in one life."""
+    """The conversations of one node in one incarnation."""
 
     def __init__(self, out: Outbox, life: int, timing: Timing) -> None:
         self._out = out
         self._first = life << _WITHIN
         self._timing = timing
         self._talks: dict[int, _Talk] = {}
-        #: Parcels received since anything was acknowledged.
+        #: Parcels received since the last acknowledgement.
         self.received = 0
 
     def number(self, peer: int) -> int:
-        """The number of the present conversation with `peer`: what was said in an earlier one may be forgotten."""
+        """The number of the present conversation with `peer`. What was said in an earlier one may be forgotten."""
         return self._talk(peer).number
 
     @property
     def unheard(self) -> int:
-        """Parcels not known to be received, and those that wait for an earlier one."""
+        """How many parcels are unacknowledged here, or wait for an earlier one."""
         return sum(len(talk.unheard) + len(talk.early) for talk in self._talks.values())
 
     def is_open(self, peer: int) -> bool:
         return self._talk(peer).open
 
     def begin(self, peer: int) -> None:
-        """From now on, a new conversation."""
+        """Start a new conversation."""
         talk = self._talk(peer)
         self.end(peer)
         talk.number += 1
         talk.open = True
 
     def end(self, peer: int) -> None:
-        """Nobody listens: say nothing more, and nothing again."""
+        """End the conversation: send nothing more, and retransmit nothing."""
         talk = self._talk(peer)
         talk.open = False
         talk.seq = 0
@@ -147,7 +147,7 @@ class Conversations:
         self._arm(peer, talk)
 
     def hear(self, peer: int, parcel: Parcel) -> tuple[bool, list[Parcel]]:
-        """Has `peer` started again, and we did not know? And the parcels whose turn has come, pasts made whole."""
+        """Has `peer` restarted, as this node learns now? And the parcels whose turn has come, with whole pasts."""
         talk = self._talk(peer)
         life = parcel.talk >> _WITHIN
         if life < talk.life:
@@ -175,7 +175,7 @@ class Conversations:
         return again, turn
 
     def acknowledge(self) -> None:
-        """Say what was received to those who were not told with anything else."""
+        """Acknowledge to neighbours that were not told with another parcel."""
         self.received = 0
         for peer, talk in self._talks.items():
             if talk.owes:
@@ -183,7 +183,7 @@ class Conversations:
                 self._out.send(peer, Parcel(talk.number, 0, talk.theirs, talk.taken))
 
     def again(self, peer: int) -> None:
-        """The timer of `peer` went off: send what it has not heard, unless there is progress."""
+        """The timer of `peer` expired: retransmit what it has not acknowledged, unless there was progress."""
         talk = self._talk(peer)
         talk.armed = False
         if not talk.unheard:
@@ -195,7 +195,7 @@ class Conversations:
         self._arm(peer, talk)
 
     def _repeat(self, peer: int, talk: _Talk) -> None:
-        """Send the next of what was not heard again. When they are heard, those behind them follow without a pause."""
+        """Retransmit the next unacknowledged parcels. When they are acknowledged, the rest follows without a pause."""
         done, upto = talk.repeat
         for parcel in islice(talk.unheard, _AGAIN_MAX):
             if parcel.seq <= upto:
@@ -230,7 +230,7 @@ class Conversations:
 
 
 def _difference(before: Ids, now: Ids) -> Ids:
-    """What must be said for one who knows `before` to know `now`; 0 stands for what is gone."""
+    """What to send to a node that knows `before` so that it knows `now`; 0 stands for an entry that is gone."""
     change = {link: number for link, number in now.items() if before.get(link) != number}
     if len(before) + len(change) > len(now):  # else nothing can be gone
         for link in before:

@@ -1,8 +1,9 @@
-"""Links and the identifiers messages have on them (LoCaMu, III-E).
+"""Links, and the identifiers that messages have on them (LoCaMu III-E).
 
-A message has no one name in the whole system. Every node that passes it on numbers it once for each target, and
-(sender, target, number) is one of its identifiers, good near both. A *link* is the pair, in one integer; a message's
-identifiers are a dictionary from links to numbers, for no node numbers a message twice on a link.
+A message has no single name in the whole system. Every node that forwards it numbers it once for each target, and
+(sender, target, number) is one of its identifiers, valid near both. A *link* is the pair (sender, target) in one
+integer. A message's identifiers are a dictionary from links to numbers, since no node numbers a message twice on a
+link.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -17,7 +18,7 @@ _MASK: Final = (1 << _BITS) - 1
 Link: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << (2 * CUBE_DIMENSION_MAX))]
 Number: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
-#: Numbers by link: a message's identifiers, or how far each link is in somebody's past.
+#: Numbers by link: a message's identifiers, or how far each link is in a node's past.
 Ids: TypeAlias = Annotated[dict[Link, Number], Meta(max_length=LINK_COUNTERS_MAX)]
 
 #: One identifier.

@@ -1,14 +1,13 @@
-"""What a node still answers for: messages some neighbour may lack, and names of messages it does not have itself.
+"""The log: messages that some neighbour may lack, and names of messages that this node lacks.
 
-An `Entry` is a message with all identifiers known for it, the past it is passed on with, and who has yet to acknowledge
-it. It is dropped when it is *stable*, everybody within a hop has it under every name known here, and *complete*, all
-relays just before this node have numbered it, so that no unknown name can come from there any more. What was
-dropped is still recognised: a later copy names one of those relays, whose number for this node is in the column.
+An `Entry` is a message with all its identifiers known here, the past it is forwarded with, and the nodes that have yet
+to acknowledge it. It is dropped once it is *stable* (every node within a hop has it under every name known here) and
+*complete* (all relays just before this node have numbered it, so no unknown name can come from them). A dropped message
+is still recognised: a later copy names one of those relays, whose number for this node is in the column.
 
-A relay may number a message, pass on another that comes after it, and die before anybody has the first. Those who hear
-of its number must then know which message that was. So identifiers of messages not yet acknowledged travel as
-*records*; a record of a message not (or no longer) in the log is a plain `Names`, kept until those it concerns
-acknowledge.
+A relay may number a message, forward a later one, and fail before any node has the first. Nodes that hear of its number
+must then know which message it denotes. So identifiers of unacknowledged messages travel as *records*. A record of a
+message that is not in the log (any more) is a plain `Names`, kept until the nodes it concerns acknowledge.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,20 +29,20 @@ class Names:
         self.ids: Ids = {}
         #: Links to nodes within a hop that have not acknowledged it under that name.
         self.unacked: set[int] = set()
-        #: By neighbour: in which conversation it was told, or told us, which of the names.
+        #: By neighbour: the conversation, and the names told to it or by it in that conversation.
         self._told: dict[int, tuple[int, set[int]]] = {}
 
     def lacks(self, node: int) -> bool:
-        """Has `node`, within a hop, a name for it that it has not acknowledged?"""
+        """Is there a name of it for `node`, within a hop, that `node` has not acknowledged?"""
         return any(receiver_of(link) == node for link in self.unacked)
 
     def untold(self, node: int, talk: int) -> list[int]:
-        """Of which links `node` does not know the number by what was said in this conversation."""
+        """The links whose numbers `node` does not know from this conversation."""
         number, known = self._told.get(node, (talk, ()))
         return [link for link in self.ids if link not in known] if number == talk else list(self.ids)
 
     def tell(self, node: int, talk: int, links: Iterable[int]) -> None:
-        """`node` has been told these, or has told us."""
+        """Note that `node` was told these names, or told them."""
         number, known = self._told.get(node, (talk, set()))
         if number != talk:
             known = set()
@@ -51,9 +50,10 @@ class Names:
         self._told[node] = talk, known
 
     def record(self, me: int, node: int, talk: int) -> Ids:
-        """What `me` has not told `node`, with names it knows; from now on it has. Empty: it knows all.
+        """Return the names that `me` has not told `node`, with some that it knows, and count them as told.
 
-        Among the names it knows is its own for `me`, if there is one: `node` takes a record without it for a question.
+        Empty: it knows all. Its own name for `me` is among the known ones, if there is one: `node` takes a record
+        without it for a question.
         """
         new = self.untold(node, talk)
         if not new:
@@ -74,16 +74,16 @@ class Entry(Names):
         super().__init__()
         #: The first copy.
         self.took = took
-        #: Identifiers given on its way here, and in time by this node; what it is passed on with. Never changed.
+        #: Identifiers given on its path here, and in time by this node: it is forwarded with these. Never changed.
         self.path = path
         self.past = past
-        #: Names other copies have. Replaced when there are more, never changed: packets hold it.
+        #: Names that other copies have. Replaced, never changed: packets hold it.
         self.alias: Ids = {}
-        #: Those who certainly processed it: they numbered it.
+        #: The nodes that certainly processed it, since they numbered it.
         self.numberers = {sender_of(link) for link in path}
-        #: To whom this node passes it on, if nobody else does.
+        #: The nodes to which this node forwards it.
         self.targets = targets
-        #: By neighbour: in which conversation it was sent.
+        #: By neighbour: the conversation in which it was sent.
         self.sent: dict[int, int] = {}
 
     @property
@@ -95,22 +95,22 @@ class Log:
     """Entries and foreign names by identifier, and what neighbours have acknowledged."""
 
     def __init__(self, around: Surroundings, processed: Callable[[int, int], bool]) -> None:
-        """`processed`: has this node processed what was numbered so for it?"""
+        """`processed(link, number)`: has this node processed the message with this identifier?"""
         self._around = around
         self._processed = processed
         self.near = frozenset(around.linked)
-        #: Have members come or gone?
+        #: Have members joined or left?
         self.unsettled = False
         #: In the order in which they were taken.
         self.entries: dict[Entry, None] = {}
         self.foreign: dict[Names, None] = {}
         self._by_id: dict[Id, Entry] = {}
         self._foreign_by_id: dict[Id, Names] = {}
-        #: By neighbour, by who numbered: how far it has processed. Only of this life: they say it again.
+        #: By neighbour, then by numbering node: how far it has processed. Reported anew in every incarnation.
         self._acked: dict[int, dict[int, tuple[int, frozenset[int]]]] = {}
 
     def find(self, ids: Ids) -> Entry | None:
-        """The entry one of these identifiers denotes."""
+        """The entry that one of these identifiers denotes."""
         by_id = self._by_id
         return next((by_id[id_] for id_ in ids.items() if id_ in by_id), None)
 
@@ -120,7 +120,7 @@ class Log:
         return list(dict.fromkeys(by_id[id_] for id_ in ids.items() if id_ in by_id))
 
     def acked(self, link: int, number: int) -> bool:
-        """Has the receiver acknowledged what has this identifier?"""
+        """Has the receiver acknowledged the message with this identifier?"""
         reached, beyond = self._acked.get(receiver_of(link), {}).get(sender_of(link), (0, frozenset()))
         return number <= reached or number in beyond
 
@@ -131,7 +131,7 @@ class Log:
         self.learn(entry, ids)
 
     def new_foreign(self, ids: Ids) -> Names | None:
-        """None: all who would need to know have acknowledged."""
+        """Store names of a message that is not here. None: all nodes concerned have acknowledged it."""
         names = Names()
         self.learn(names, ids)
         if not names.unacked:
@@ -141,7 +141,7 @@ class Log:
         return names
 
     def learn(self, names: Names, ids: Ids) -> Ids:
-        """More identifiers of something here. Returns those that are new."""
+        """Add identifiers of a message. Returns those that are new."""
         new = {link: number for link, number in ids.items() if link not in names.ids}
         names.ids.update(new)
         for link, number in new.items():
@@ -160,14 +160,14 @@ class Log:
     # -- shrinking ----------------------------------------------------------------------------------------------
 
     def acknowledge(self, node: int, columns: Columns) -> list[Names]:
-        """`node` has processed so much. Returns what it has acknowledged under some name for the first time."""
+        """`node` reports its progress. Returns the messages that it has acknowledged under a further name."""
         known = self._acked.setdefault(node, {})
         found: dict[Names, None] = {}
         for sender, (reached, beyond) in columns.items():
             before, extra = known.get(sender, (0, frozenset()))
             known[sender] = max(before, reached), frozenset(n for n in (*beyond, *extra) if n > reached)
             link = link_to(sender, node)
-            if reached - before > 64:  # it was away, or we were: look through the log, not through all numbers
+            if reached - before > 64:  # one of the two was away: search the log, not all numbers
                 numbers = [names.ids[link] for names in (*self.entries, *self.foreign) if link in names.unacked]
             else:
                 numbers = [*range(before + 1, reached + 1), *beyond]
@@ -189,8 +189,8 @@ class Log:
     def silent(self, entry: Entry) -> set[int]:
         """The relays just before this node that have not numbered it, as far as is known.
 
-        Among members that come and go a relay beyond a hop may never number what others do. That of f + 1 numbers a
-        safe copy has one is of a relay within a hop is enough to recognise it, too.
+        Where members join and leave, a relay beyond a hop may never number what others do. It suffices that one of the
+        f + 1 numbers of a safe copy is of a relay within a hop.
         """
         around = self._around
         far = around.hop if self.unsettled else around.number

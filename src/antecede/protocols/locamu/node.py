@@ -1,15 +1,15 @@
 """LoCaMu: one node (Algorithm 1 of the paper, completed and corrected: docs/papers.md).
 
-A copy of a message carries the identifiers it was given on its way (I), others it is known to have (A), and the past of
-whoever passed it on first (D). A node that receives one
+A copy of a message carries the identifiers it was given on its path (I), others it is known to have (A), and the past
+of the node that forwarded it first (D). A node that receives a copy
 
-  - drops it if an identifier is known here, and learns the others: a duplicate never waits, and never enters a past;
-  - holds it while its past names something that was numbered for this node and is not processed here;
-  - else *processes* it: its past becomes this node's past, it is numbered for everybody behind, given to the
-    application if this node is a member, written to the log, and passed on to those of its targets that are active
-    connections, if the way it came is safe (`Surroundings.is_safe`).
+  - drops it if an identifier is known here, and learns the others: duplicates never wait, and never enter a past;
+  - holds it while its past names a message that was numbered for this node and is not processed here;
+  - otherwise *processes* it: merges its past, numbers it for all nodes behind, delivers it if this node is a member,
+    adds it to the log, and forwards it to those targets that are active connections, if its path is safe
+    (`Surroundings.is_safe`).
 
-What it does for others from then on is in `relay`.
+`relay` has what the node does for others from then on.
 """
 
 from collections.abc import Hashable, Iterable
@@ -25,8 +25,8 @@ from antecede.protocols.locamu.relay import Relay
 from antecede.protocols.locamu.routing import Founding
 from antecede.protocols.locamu.sizes import Sizes, links_around
 
-#: Messages a node answers for, at most: then it publishes nothing more. So many are only there when a neighbour has
-#: been away for long, and while it may come back nothing of it can be forgotten.
+#: How many messages the log may have before the node refuses to publish. It grows so large only while a neighbour is
+#: away for long, and nothing that the neighbour lacks may be dropped.
 LOG_MAX: Final = 100_000
 
 
@@ -45,7 +45,7 @@ class LoCaMu(Relay):
         sizes: Sizes | None = None,
         log_max: int = LOG_MAX,
     ) -> None:
-        """`records`: let names of open messages travel, so that nobody waits for a relay that never comes back."""
+        """`records`: send names of open messages, so that no node waits for a relay that never comes back."""
         super().__init__(around, founding, timing, records=records)
         self._sizes = sizes or Sizes()
         self._log_max = log_max
@@ -60,7 +60,7 @@ class LoCaMu(Relay):
                 "the log of messages a neighbour may need",
                 len(log.entries),
                 self._log_max,
-                "bring the nodes back that are down, or take them out of the graph",
+                "bring back the nodes that are down, or remove them from the graph",
             )
         message = Message(topic, self.node, self.state.published.get(topic, 0) + 1, (), payload)
         self._process(Data(message, self.node, True, {}, {}, {}), None)
@@ -159,11 +159,11 @@ class LoCaMu(Relay):
 
     @property
     def answers_for(self) -> int:
-        """Messages, and names of messages, this node keeps for others."""
+        """How many messages, and names of messages, this node keeps for others."""
         return len(self.state.log.entries) + len(self.state.log.foreign)
 
     def footprint(self) -> dict[str, int]:
-        """How much this node remembers, by kind. Only what is under way, and the neighbourhood, may make it grow."""
+        """How much this node remembers, by kind. It grows only with messages under way and the neighbourhood."""
         state = self.state
         names = (*state.log.entries, *state.log.foreign)
         return {
@@ -185,13 +185,13 @@ class LoCaMu(Relay):
     # -- a copy comes in ----------------------------------------------------------------------------------------
 
     def _take(self, sender: int, data: Data) -> None:
-        """A duplicate, too early, or news."""
+        """Handle a copy: a duplicate, one that must wait, or a new message."""
         state = self.state
         ids = {**data.path, **data.alias}
         if state.is_known(ids):
             state.duplicate(ids)
             if state.routing.changes and state.log.find(ids) is None and sender not in map(sender_of, ids):
-                state.learn(ids, sender)  # sent by one who stands in for us: it lacks our number (`State._late_answer`)
+                state.learn(ids, sender)  # from a proxy for this node, which lacks its number (`State._late_answer`)
             self._told_by(sender, ids)
         elif needs := state.column.needs(data.past):
             state.column.hold(sender, data, needs)
@@ -213,17 +213,17 @@ class LoCaMu(Relay):
             entry.tell(sender, self._talks.number(sender), (*data.path, *data.alias))
 
     def _told_by(self, sender: int, ids: Ids) -> None:
-        """`sender` knows these names: nobody needs to tell it."""
+        """Note that `sender` knows these names."""
         names = self.state.log.find(ids) or next(iter(self.state.log.find_foreign(ids)), None)
         if names is not None:
             known = [at for at, number in ids.items() if names.ids.get(at) == number]
             names.tell(sender, self._talks.number(sender), known)
 
     def _agreed(self, targets: tuple[int, ...], upstream: int | None, data: Data) -> tuple[int, ...]:
-        """Who left while the message is on its way, and was numbered by those before us, is numbered here as well.
+        """Add nodes that relays before this one numbered the message for, though this node would not.
 
-        So is who joined, where the message is here before the news of that. (See `State._late`, where this is found out
-        later. While nobody comes or goes there are no such nodes: all relays have the same targets.)
+        They left while the message was on its way, or joined and this node has not heard of it yet. (`State._late` is
+        for names that come later.) Without membership changes all relays have the same targets.
         """
         around = self.around
         named = {receiver_of(at) for at in (*data.path, *data.alias)}.difference(targets)
@@ -231,12 +231,12 @@ class LoCaMu(Relay):
         return (*targets, *more)
 
     def _is_of_our_time(self, sender: int, data: Data) -> bool:
-        """Did all relays before us know that it is for somebody here, when they passed the message on?
+        """Did all relays before this node know of a member here when they forwarded the message?
 
-        If not it was published before that one had joined, and may come after messages that depend on it: it is
-        processed, for others may wait for its numbers, and delivered to nobody from here on. A relay's numbers that are
-        names only, not part of the way, were given late. And where the relays before us are not those by whom such a
-        message came, those who processed it before that are known by their numbers.
+        If not, it was published before that member had joined, and may come after messages that depend on it. It is
+        then processed, since others may wait for its numbers, but not delivered from here on. A relay's number that is
+        only a name, not part of the path, was given late. Where the message came by other relays than those before
+        this node, the numbers show which of them processed it earlier.
         """
         state, around = self.state, self.around
         if not state.routing.changes:
@@ -248,7 +248,7 @@ class LoCaMu(Relay):
         return not state.is_overtaken(data.path)
 
     def _settle(self) -> None:
-        """The end of every input: what follows from it, until nothing does."""
+        """The end of every input: apply what follows from it, until nothing does."""
         state = self.state
         column = state.column
         state.log.unsettled = state.routing.changes

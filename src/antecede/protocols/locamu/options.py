@@ -1,4 +1,4 @@
-"""Options of LoCaMu: the base graph, how many faults it bears, and how long things wait."""
+"""Options of LoCaMu: the base graph, the number of faults it tolerates, and its timers."""
 
 from typing import Annotated, Literal
 
@@ -14,13 +14,13 @@ from antecede.protocols.options import TICKS, Founders, GraphOptions, MakeProces
 class LoCaMuOptions(GraphOptions, frozen=True, kw_only=True):
     """LoCaMu: causal multicast in which a node knows only its neighbourhood."""
 
-    #: Nodes that may be down at once on any path of 2f + 1.
+    #: How many nodes may be down at once on any path of 2f + 1.
     f: Annotated[int, Meta(ge=0)] = 1
-    #: How long an acknowledgement waits for company, in units of time.
+    #: How long an acknowledgement waits for others to travel with it, in units of time.
     ack: Annotated[float, Meta(gt=0)] = 20.0
-    #: After how long something is sent again. More than a way there and back, and an acknowledgement's wait.
+    #: After how long a packet is retransmitted. Longer than a round trip plus an acknowledgement's wait.
     retry: Annotated[float, Meta(gt=0)] = 1000.0
-    #: Let names of open messages travel, so that nobody waits for a relay that never comes back. The paper does not.
+    #: Send the names of open messages, so that no node waits for a relay that never comes back. Not in the paper.
     records: bool = True
     #: How the bytes of a message's past are counted: what changed, or all counters of the neighbourhood (paper, VI).
     header: Literal["changes", "whole"] = "changes"

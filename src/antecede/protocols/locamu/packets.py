@@ -1,8 +1,8 @@
-"""What LoCaMu's nodes send each other: one kind of packet, with whatever there is to say to that neighbour.
+"""The packet of LoCaMu: one kind, with all there is to say to one neighbour.
 
-Between two neighbours of the extended graph runs a *conversation* in each direction: parcels numbered from 1 and taken
-in that order (`conversations`). So acknowledgements, records of identifiers and dependencies are said once, and then
-only what has changed.
+Between two neighbours of the extended graph there is a *conversation* in each direction: parcels numbered from 1, and
+processed in that order (`conversations`). So acknowledgements, records of identifiers and dependencies are sent in full
+once, and then only what has changed.
 """
 
 from typing import Annotated, TypeAlias
@@ -15,46 +15,46 @@ from antecede.core.limits import LINK_COUNTERS_MAX
 from antecede.core.message import Source, Topic
 from antecede.protocols.locamu.identifiers import Ids, Number
 
-#: How far a node has processed what somebody numbered for it: all up to a number, and some beyond it.
+#: How far a node has processed what another numbered for it: every number up to one, and some beyond it.
 Progress: TypeAlias = tuple[Number, Annotated[tuple[Number, ...], Meta(max_length=LINK_COUNTERS_MAX)]]
 
-#: By who numbered it.
+#: Progress by the node that numbered.
 Columns: TypeAlias = Annotated[dict[Source, Progress], Meta(max_length=LINK_COUNTERS_MAX)]
 
 
 class Data(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A copy of a message on its way."""
+    """A copy of a message."""
 
     message: Message
-    #: The farthest node known on its way from the source, and whether that is the source itself.
+    #: The farthest known node on its path from the source, and whether that is the source itself.
     origin: Source
     whole: bool
-    #: I: the identifiers given to it on the way this copy took.
+    #: I: the identifiers it was given on the path of this copy.
     path: Ids
-    #: A: identifiers other copies have. They tell duplicates, and say nothing of what came before.
+    #: A: identifiers that other copies have. They reveal duplicates, but say nothing of what came before.
     alias: Ids
-    #: D: the past of the one who passed it on first. On the wire only what differs from the last one said.
+    #: D: the past of the node that forwarded it first. On the wire only what differs from the last one sent.
     past: Ids
 
 
 class Interest(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """In which directions `node` knows members of `topic`; its own number among them says it is one."""
+    """The directions in which `node` knows members of `topic`; its own number among them means that it is one."""
 
     node: Source
     topic: Topic
     version: Number
     towards: Annotated[tuple[Source, ...], Meta(max_length=LINK_COUNTERS_MAX)]
-    #: By node within `number`: which version of what that one says is known to all it concerns on this side of it.
+    #: By node within `number`: the version of its interest that all nodes concerned on this side of it know.
     settled: Annotated[tuple[tuple[Source, Number], ...], Meta(max_length=LINK_COUNTERS_MAX)] = ()
 
 
 class Parcel(Packet, frozen=True, gc=False, tag="lcm"):
-    """Everything there is to say to one neighbour. `seq` is 0 when it only says what was received."""
+    """All there is to say to one neighbour. `seq` is 0 in a parcel that only acknowledges."""
 
-    #: The conversation: it goes up with every life of the sender, and whenever it begins anew.
+    #: The conversation. Its number rises with every incarnation of the sender, and whenever it begins anew.
     talk: Number
     seq: Number
-    #: The other direction: which conversation, and how far it was received.
+    #: The other direction: the conversation, and how far it was received.
     heard_talk: Number
     heard: Number
     data: Data | None = None

@@ -1,7 +1,7 @@
-"""What a node keeps across a crash: one record an event, written before anything it promises is sent.
+"""The kept records of a node: one for each event, written before anything that it promises is sent.
 
-Read back in order they give again the node's past, its column, its numbers and the messages it still answers for. What
-others have acknowledged is not kept: they say so again.
+Read in order they restore the node's past, its column, its numbers and its log. What others have acknowledged is not
+kept: they report it again.
 """
 
 from typing import Literal, TypeAlias
@@ -13,13 +13,13 @@ from antecede.protocols.locamu.packets import Columns, Interest
 
 
 class Started(Record, frozen=True, gc=False, tag="lcm.started"):
-    """The node came up, for the `life`-th time."""
+    """The node started, in incarnation `life`."""
 
     life: Number
 
 
 class Took(Record, frozen=True, gc=False, tag="lcm.took"):
-    """The first copy of a message, as it came, and the numbers this node gave it. At its source the copy is empty."""
+    """The first copy of a message, as it came, and the numbers this node gave it. At its source it has no names."""
 
     message: Message
     origin: Source
@@ -28,7 +28,7 @@ class Took(Record, frozen=True, gc=False, tag="lcm.took"):
     alias: Ids
     past: Ids
     numbers: Ids
-    #: It came too late to be of this node's time (`LoCaMu._is_of_our_time`), and so its numbers are late as well.
+    #: It predates a member's join (`LoCaMu._is_of_our_time`), so its numbers are late as well.
     late: bool = False
 
 
@@ -40,27 +40,27 @@ class Learned(Record, frozen=True, gc=False, tag="lcm.learned"):
 
 
 class Done(Record, frozen=True, gc=False, tag="lcm.done"):
-    """What has this identifier is everywhere it must be: forgotten here."""
+    """The message with this identifier is at all nodes that need it, and was dropped here."""
 
     link: Link
     number: Number
 
 
 class Heard(Record, frozen=True, gc=False, tag="lcm.heard"):
-    """What a node said of its members last, this one included."""
+    """The last interest of a node, this one included."""
 
     interest: Interest
 
 
 class Member(Record, frozen=True, gc=False, tag="lcm.member"):
-    """This node takes a topic from here on; or has asked to; or takes it no more."""
+    """This node has joined a topic, has asked to, or has left it."""
 
     topic: Topic
     what: Literal["joined", "joining", "left"]
 
 
 class Counted(Record, frozen=True, gc=False, tag="lcm.counted"):
-    """All that came of earlier records but messages still answered for: written when a journal is shortened."""
+    """Replaces earlier records except for messages still in the log. Written by compaction."""
 
     life: Number
     past: Ids
@@ -69,12 +69,12 @@ class Counted(Record, frozen=True, gc=False, tag="lcm.counted"):
 
 
 class Logged(Record, frozen=True, gc=False, tag="lcm.logged"):
-    """A message still answered for, beside `Counted`."""
+    """A message still in the log, beside `Counted`."""
 
     took: Took
-    #: The past it is passed on with.
+    #: The past it is forwarded with.
     past: Ids
-    #: What was learned of it since.
+    #: Names learned since.
     alias: Ids
 
 

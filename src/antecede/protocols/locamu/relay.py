@@ -1,12 +1,12 @@
-"""What a node of LoCaMu does for others: passes messages on, stands in for relays, tells names, forgets what is done.
+"""What a node of LoCaMu does for others: forwards messages, acts for failed relays, tells names, drops what is done.
 
-The log answers for a message until it is stable and complete (`log`). It is looked through again whenever something may
-have made a difference: a name learned (ways may have become safe, targets may lack the name), a suspicion, a neighbour
-that came back. A node also stands in for others: where an active connection is no target of its own, because somebody
-before it on the way should have sent and is down, it passes the copy on as that one would have (*proxy*).
+The log keeps a message until it is stable and complete (`log`). The node checks it again after every event that may
+matter: a name learned (paths may have become safe, targets may lack the name), a suspicion, a neighbour that came back.
+A node also acts as a *proxy*: if an active connection is not its own target, because a failed node before it should
+have sent, it forwards the copy as that node would have.
 
-Whatever a past mentions must be recoverable by whoever hears of it: with each message go the names of all messages this
-node has numbered and some neighbour has not acknowledged (*records*).
+Every number that a past mentions must be recoverable by the nodes that hear of it. So with each message go the names of
+all messages that this node has numbered and a neighbour has not acknowledged (*records*).
 """
 
 from collections.abc import Collection, Iterable
@@ -23,7 +23,7 @@ from antecede.protocols.locamu.state import State
 
 
 class Relay(Process):
-    """The half of a node that its neighbours see; what comes in is `node`'s."""
+    """The half of a node that its neighbours see; `node` has the inputs."""
 
     def __init__(self, around: Surroundings, founding: Founding, timing: Timing, *, records: bool) -> None:
         super().__init__(around.me)
@@ -34,18 +34,18 @@ class Relay(Process):
         self._talks = Conversations(self.out, 1, timing)
         self._suspected: set[int] = set()
         self._active = around.active(())
-        #: Neighbours whose progress is not known in this life: they are about to say it.
+        #: Neighbours whose progress is unknown in this incarnation: they will report it.
         self._unsure: set[int] = set()
-        #: By neighbour: names to be told with the next message.
+        #: By neighbour: names to tell with the next message.
         self._untold: dict[int, dict[Names, None]] = {peer: {} for peer in around.linked}
-        #: Names that changed since the last look at who lacks them, and since the look before.
+        #: Names that changed since the last check of which neighbour lacks them, and since the check before.
         self._fresh: dict[Names, None] = {}
         self._aging: dict[Names, None] = {}
         self._windows: dict[int, frozenset[int]] = {}
         self._armed: set[str] = set()
 
     def _changes(self) -> None:
-        """Messages and names of which there is something new: pass on what should be, forget what can be."""
+        """Handle changed messages and names: forward what must be forwarded, drop what can be dropped."""
         changed, self.state.changed = self.state.changed, {}
         if self._records:
             self._fresh.update(changed)
@@ -56,7 +56,7 @@ class Relay(Process):
                 self._transmit(names, self._active)
             self._collect(names)
 
-    # -- passing on ---------------------------------------------------------------------------------------------
+    # -- forwarding ---------------------------------------------------------------------------------------------
 
     def _transmit(self, entry: Entry, to_whom: Collection[int]) -> None:
         took = entry.took
@@ -72,7 +72,7 @@ class Relay(Process):
                 and self._is_safe(took, to, map(sender_of, took.path))
             ):
                 names = {at: number for at, number in entry.alias.items() if receiver_of(at) == to}
-                self._send(entry, to, took.path, names, took.past)  # in the place of somebody before us
+                self._send(entry, to, took.path, names, took.past)  # as a proxy for a node before this one
 
     def _transmit_all(self, only: int | None = None) -> None:
         to_whom = self._active if only is None else [only] if only in self._active else []
@@ -84,7 +84,7 @@ class Relay(Process):
         return self.around.is_safe(took.origin, took.whole, to, numberers)
 
     def _lacks_as_received(self, entry: Entry, to: int) -> bool:
-        """Is there a name for `to` among those this node got with the message, which it has not acknowledged?"""
+        """Did the message come with a name for `to` that `to` has not acknowledged?"""
         acked = self.state.log.acked
         return any(
             receiver_of(at) == to and not acked(at, number)
@@ -96,7 +96,7 @@ class Relay(Process):
         self._open(to)
         talk = self._talks.number(to)
         if entry.sent.get(to) == talk and not self._is_news(entry, to, path.keys() | alias.keys()):
-            return  # said in this conversation: it will be heard
+            return  # sent in this conversation, which will deliver it
         entry.sent[to] = talk
         entry.tell(to, talk, (*path, *alias))
         took = entry.took
@@ -107,9 +107,10 @@ class Relay(Process):
         self._talks.say(to, data=data, records=self._records_for(to))
 
     def _is_news(self, entry: Entry, to: int, links: Collection[int]) -> bool:
-        """Is there a name among these that `to` was not told, for itself or for somebody behind it?
+        """Is there a name among these that `to` was not told, for itself or for a node behind it?
 
-        Others mean nothing to it: whoever may make its own ways safe has numbered the message for it, too.
+        Other names mean nothing to it: a node whose number may make its own paths safe has also numbered the message
+        for it.
         """
         around = self.around
         return any(
@@ -127,7 +128,7 @@ class Relay(Process):
         return window
 
     def _records_for(self, peer: int) -> tuple[Ids, ...]:
-        """The names that must go to `peer` with a message: of what is open, as far as it was not told."""
+        """The names that must go to `peer` with a message: those of open messages that it was not told."""
         untold = self._untold[peer]
         told = []
         for names in untold:
@@ -139,7 +140,7 @@ class Relay(Process):
         return tuple(told)
 
     def _look(self) -> None:
-        """Names that changed a while ago and somebody lacks all the same are told to it."""
+        """Tell neighbours the names that changed a while ago and that they still lack."""
         old, self._aging, self._fresh = self._aging, self._fresh, {}
         for peer in self.around.linked:
             if peer in self._suspected or peer in self._unsure:
@@ -153,17 +154,17 @@ class Relay(Process):
             self._arm("look", self._timing.retry_us)
 
     def _look_again(self) -> dict[Names, None]:
-        """At all names there are, in a while. Returns them; none where they do not travel."""
+        """Check all names again in a while. Returns them; none where names do not travel."""
         log = self.state.log
         names = dict.fromkeys((*log.entries, *log.foreign)) if self._records else {}
         self._fresh.update(names)
         return names
 
     def _late_word(self, names: Names, peer: int, talk: int) -> Ids:
-        """What `peer` is told of it: names it lacks; or, if we lack its number, all there are, which is a question.
+        """The names to tell `peer`: those it lacks; or all, as a question, if this node lacks its number.
 
-        Where members come and go the question is asked though `peer` knows every name: it may have told us them itself,
-        and have forgotten the message without a number for us (`State._late_answer`).
+        Where members join and leave, the question is asked even if `peer` knows every name: it may have told them, and
+        have dropped the message without a number for this node (`State._late_answer`).
         """
         log = self.state.log
         if names.lacks(peer):
@@ -178,7 +179,7 @@ class Relay(Process):
     # -- conversations ------------------------------------------------------------------------------------------
 
     def _open(self, peer: int) -> None:
-        """Before anything is said. In a first life there is nothing to say before it."""
+        """Begin a conversation if there is none. In a first incarnation there is nothing to report first."""
         if not self._talks.is_open(peer):
             if self.state.life > 1 or self.state.column.counters:
                 self._greet(peer)
@@ -186,7 +187,7 @@ class Relay(Process):
                 self._talks.begin(peer)
 
     def _greet(self, peer: int) -> None:
-        """Begin a conversation: how far this node is, who takes what, and every name anew."""
+        """Begin a conversation: send this node's progress, its routing table, and all names anew."""
         state = self.state
         self._talks.begin(peer)
         state.routing.tell_all(peer)
@@ -203,7 +204,7 @@ class Relay(Process):
             self._look_again()  # it was passed over meanwhile
 
     def _acknowledge(self) -> None:
-        """Tell everybody how far this node is."""
+        """Report this node's progress to all neighbours."""
         column = self.state.column
         if column.moved:
             columns = {sender: column.progress(sender) for sender in sorted(column.moved)}
@@ -217,7 +218,7 @@ class Relay(Process):
         self._talks.acknowledge()
 
     def _collect(self, names: Names) -> None:
-        """Forget it, if nobody can need it any more."""
+        """Drop it if no node can need it any more."""
         log = self.state.log
         if isinstance(names, Entry):
             if names not in log.entries or names.unacked:

@@ -1,14 +1,14 @@
-"""Subscription routing: in which directions there are members, by what others say (LoCaMu III-B).
+"""Subscription routing: the directions in which there are members, as other nodes report them (LoCaMu III-B).
 
-Every node tells those within `number` in which directions of the base graph it knows members of a topic. From that it
-follows whether anybody behind a node wants a message, also when the node itself is down and has not heard: those behind
-it are asked too. To be told too much costs a packet in vain, too little a message; in doubt there is somebody.
+Every node tells the nodes within `number` in which directions of the base graph it knows members of a topic. From that
+a node computes whether any node behind another one wants a message. If that other node is down and has not heard,
+reports of the nodes behind it count. A wrong direction costs a packet, a missing one a message; in doubt a node sends.
 
-A subscription spreads as a wave: who hears news of a neighbour tells its other neighbours, and is *settled* towards
-that one when all those are settled towards itself; and towards anybody within `number`, when all behind it who are
-within `number` of that one have heard as well. When all its neighbours are settled towards it, everybody knows of a new
-member in its direction, and all who number for it know that it is one. Only then has it joined: whatever is published
-from then on finds its way there. A neighbour that is down holds a join up until it is back.
+A subscription spreads as a wave. A node that hears news of a neighbour tells its other neighbours. It is *settled*
+towards that neighbour when all those are settled towards itself; and towards any node within `number`, when all nodes
+behind it that are within `number` of that node have heard as well. When all neighbours of a new member are settled
+towards it, every node knows of a member in its direction, and all nodes that number messages for it know it. Only then
+has it joined: every message published from then on reaches it. A neighbour that is down delays a join until it is back.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,22 +18,22 @@ from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.packets import Interest
 from antecede.protocols.locamu.records import Heard, Member
 
-#: By topic: for each node the directions in which there were members from the beginning.
+#: By topic, for each node: the directions in which there were members from the beginning.
 Founding: TypeAlias = Mapping[str, list[frozenset[int]]]
 
 _NOBODY: frozenset[int] = frozenset()
 
 
 class Routing:
-    """One node's table."""
+    """One node's routing table."""
 
     def __init__(self, around: Surroundings, founding: Founding, changed: Callable[[Interest], None]) -> None:
-        """`changed` hears what must be kept: of an interest, this node's or another's."""
+        """`changed` is called with every interest to be kept, this node's or another's."""
         self._around = around
         self._founding = founding
         self._changed = changed
         self._heard: dict[tuple[int, str], Interest] = {}
-        #: Topics this node takes, and those it has asked for.
+        #: Topics that this node takes, and those it has asked for.
         self.joined = {topic for topic, directions in founding.items() if around.me in directions[around.me]}
         self.joining: set[str] = set()
         self._targets: dict[tuple[str, int | None], tuple[int, ...]] = {}
@@ -42,18 +42,18 @@ class Routing:
 
     @property
     def changes(self) -> bool:
-        """Has anybody come or gone since the beginning?"""
+        """Has any member joined or left since the beginning?"""
         return bool(self._heard)
 
     @property
     def entries(self) -> int:
-        """Of how many nodes' members, topic by topic, this node knows: those within `number`, and its own."""
+        """How many entries the table has: one for each topic and each node within `number`, and this node."""
         return (len(self._around.numbered) + 1) * len(self._founding.keys() | {topic for _, topic in self._heard})
 
-    # -- what messages ask --------------------------------------------------------------------------------------
+    # -- questions ----------------------------------------------------------------------------------------------
 
     def targets(self, topic: str, upstream: int | None) -> tuple[int, ...]:
-        """For whom a message is numbered that comes from `upstream`."""
+        """The nodes for which a message that comes from `upstream` is numbered."""
         found = self._targets.get((topic, upstream))
         if found is None:
             around = self._around
@@ -62,10 +62,10 @@ class Routing:
         return found
 
     def _wants(self, node: int, topic: str) -> bool:
-        """Does `node`, or anybody behind it as seen from here, take `topic`?
+        """Does `node`, or a node behind it as seen from here, take `topic`?
 
-        Those behind it are asked as well: news of them may come before its own, which it cannot give while it is down,
-        and who is numbered for must find everybody on the way numbered for too.
+        Reports of the nodes behind it count, too: their news may come before its own, which it cannot give while it is
+        down. And a message that is numbered for a node must be numbered for all nodes on the way.
         """
         around = self._around
         back = around.path(node, around.me)[1]
@@ -94,7 +94,7 @@ class Routing:
         self._review(topic)
 
     def be(self, topic: str, what: str) -> None:
-        """Be what a record says one was."""
+        """Restore the membership that a record says."""
         self.joined.discard(topic)
         self.joining.discard(topic)
         if what == "joined":
@@ -103,16 +103,16 @@ class Routing:
             self.joining.add(topic)
 
     def take_joined(self) -> list[str]:
-        """The topics asked for that everybody now knows this node takes."""
+        """The topics asked for whose joins are now complete."""
         done = [topic for topic in sorted(self.joining) if self._is_settled(topic)]
         self.joining.difference_update(done)
         self.joined.update(done)
         return done
 
-    # -- what is said -------------------------------------------------------------------------------------------
+    # -- reports ------------------------------------------------------------------------------------------------
 
     def hear(self, sender: int, interest: Interest) -> None:
-        """Somebody within `number` has news; perhaps passed on by `sender`."""
+        """A report of a node within `number`, perhaps forwarded by `sender`."""
         node, around = interest.node, self._around
         if node == around.me or around.distance.get(node, around.number + 1) > around.number:
             return
@@ -128,12 +128,12 @@ class Routing:
         self._review(interest.topic)
 
     def learn(self, interest: Interest) -> None:
-        """Take it for true, without telling anybody: also how a table is read back."""
+        """Enter an interest without telling other nodes."""
         self._heard[interest.node, interest.topic] = interest
         self._targets.clear()
 
     def news(self, peer: int) -> tuple[Interest, ...]:
-        """What `peer` has not been told; from now on it has."""
+        """Return what `peer` has not been told, and count it as told."""
         waiting = self._news[peer]
         if not waiting:
             return ()
@@ -142,14 +142,14 @@ class Routing:
         return told
 
     def tell_all(self, peer: int) -> None:
-        """`peer` may have forgotten, or never heard: it is told everything that concerns it."""
+        """Tell `peer` everything that concerns it: it may have forgotten, or never heard."""
         around = self._around
         self._news[peer] = {
             key: None for key in self._heard if around.apart(key[0], peer) <= around.number and key[0] != peer
         }
 
     def has_news(self) -> list[int]:
-        """The neighbours there is something to tell."""
+        """The neighbours that have something to be told."""
         return [peer for peer, waiting in self._news.items() if waiting] if self._heard else []
 
     def snapshot(self) -> list[object]:
@@ -163,7 +163,7 @@ class Routing:
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _review(self, topic: str) -> None:
-        """What this node knows of `topic` may have changed: say so."""
+        """Report it if what this node knows of `topic` has changed."""
         me, around = self._around.me, self._around
         own = topic in self.joined or topic in self.joining
         towards = tuple(sorted([d for d in around.neighbours if self._wants(d, topic)] + ([me] if own else [])))
@@ -186,17 +186,17 @@ class Routing:
                 self._news[neighbour][me, topic] = None
 
     def _settled_towards(self, topic: str, version: int) -> dict[int, int]:
-        """The nodes whose last word is known to all whom it concerns on this side of them; with its version.
+        """The nodes whose last report is known to all nodes it concerns on this side of them, with its version.
 
-        It concerns whoever may number a message for that node. What this node says because of a neighbour's word must
-        be known, too.
+        It concerns the nodes that may number a message for that node. What this node reports because of a neighbour's
+        report must be known, too.
         """
         around = self._around
         found = {}
         for node in around.numbered:
             said = self._heard.get((node, topic))
             if said is None or not said.version:
-                continue  # as it was from the beginning, which everybody knows
+                continue  # unchanged since the beginning, which all nodes know
             step, far = around.first_step(node), around.distance[node]
             if all(
                 (far == around.number or self._is_settled_by(other, node, topic, said.version))
@@ -214,7 +214,7 @@ class Routing:
         return all(self._is_settled_by(other, me, topic, version) for other in self._around.neighbours)
 
     def _is_settled_by(self, neighbour: int, node: int, topic: str, version: int) -> bool:
-        """Does `neighbour`, and everybody behind it whom it concerns, know what `node` said in `version`?"""
+        """Do `neighbour`, and all nodes behind it that it concerns, know report `version` of `node`?"""
         said = self._heard.get((neighbour, topic))
         return version == 0 or (said is not None and dict(said.settled).get(node, 0) >= version)
 

@@ -1,11 +1,11 @@
-"""Bytes on the wire: the model behind the paper's "540 bytes at degree 3 and f = 1" (section VI).
+"""Packet sizes in bytes: the model behind the paper's "540 bytes at degree 3 and f = 1" (section VI).
 
-A counter takes 4 bytes and stands at its place in the list of links of the sender's safe neighbourhood, which both ends
-know: 102 links there, 408 bytes. Identifiers are one vector for each node that numbered: 4 bytes for the node, 4 for
-the length, 4 for each target; three nodes with nine targets each, 132 bytes. Together 540.
+A counter takes 4 bytes and has a fixed index in the list of links of the sender's safe neighbourhood, which both ends
+know: 102 links, 408 bytes. Identifiers are one vector for each node that numbered: 4 bytes for the node, 4 for the
+length, 4 for each target; three nodes with nine targets each, 132 bytes. Together 540.
 
-Here only counters that changed since the last parcel of the conversation are sent; a changed counter with its place
-takes 6 bytes, and where so many changed that the whole list is shorter, the list is sent.
+Here only counters that changed since the last parcel of the conversation are sent. A changed counter with its index
+takes 6 bytes; the whole list is sent where it is shorter.
 """
 
 from collections.abc import Iterable
@@ -20,36 +20,36 @@ from antecede.protocols.locamu.packets import Data, Interest, Parcel
 class Sizes(msgspec.Struct, frozen=True):
     """The byte model."""
 
-    #: Kind, conversation, numbers: what every packet has.
+    #: Kind, conversation and numbers, in every packet.
     header: int = 20
     node: int = 4
     length: int = 4
     counter: int = 4
-    #: Of a link in a list both ends know.
-    place: int = 2
+    #: The index of a link in a list that both ends know.
+    index: int = 2
     topic: int = 2
     #: Count the whole list with every message, whatever changed: the paper's worst case.
     whole: bool = False
 
     def parcel(self, parcel: Parcel, links: int) -> int:
-        """`links`: those in the sender's safe neighbourhood."""
+        """`links`: how many there are in the sender's safe neighbourhood."""
         size = self.header
         if parcel.data is not None:
             size += self.topic + len(parcel.data.message.payload) + self.metadata(parcel.data, links)
         for _, beyond in parcel.columns.values():
-            size += self.place + self.counter * (1 + len(beyond))
+            size += self.index + self.counter * (1 + len(beyond))
         size += sum(map(self.vectors, parcel.records)) + sum(map(self.interest, parcel.interests))
         return size
 
     def metadata(self, data: Data, links: int) -> int:
-        """What a message carries for order and duplicates: identifiers, dependencies, where it came from."""
+        """Bytes for order and duplicates: identifiers, dependencies, origin."""
         past = links * self.counter
         if not self.whole:
-            past = min(len(data.past) * (self.place + self.counter), past)
+            past = min(len(data.past) * (self.index + self.counter), past)
         return self.node + self.vectors(data.path) + self.vectors(data.alias) + past
 
     def vectors(self, ids: Ids) -> int:
-        """Identifiers as one vector for each node that numbered."""
+        """Bytes of identifiers, as one vector for each node that numbered."""
         return len({sender_of(link) for link in ids}) * (self.node + self.length) + len(ids) * self.counter
 
     def interest(self, interest: Interest) -> int:
@@ -58,7 +58,7 @@ class Sizes(msgspec.Struct, frozen=True):
 
 
 def links_around(around: Surroundings) -> int:
-    """Directed links between nodes of the safe neighbourhood: what a past may count."""
+    """The number of directed links between nodes of the safe neighbourhood: the counters that a past may have."""
     return sum(len(inside) for inside in _inside(around))
 
 

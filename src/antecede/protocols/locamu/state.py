@@ -1,9 +1,9 @@
-"""What a node of LoCaMu knows, and how each event changes that; who is told of it is `node`'s business.
+"""What a node of LoCaMu knows, and how each event changes it. `node` and `relay` send what follows.
 
-Every change follows from a record (`records`), so a node that comes back reads its records and knows again what it
-knew. Three rules live here: the past a message is passed on with does not contain the message; only
-identifiers a copy was given on its way raise the past, names learned from others never do; and what is known under one
-name is known under all names it is said to have.
+Every change follows from a kept record (`records`), so a node that restarts reads its records and knows again what it
+knew. Three rules are here. The past with which a message is forwarded does not contain the message itself. Only
+identifiers that a copy was given on its path raise the past; names learned from others never do. A message known under
+one name is known under all names it is said to have.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,17 +24,17 @@ class State:
         self.around = around
         self.keep = keep
         self.column = Column(around.me, around.safe)
-        #: By link between others nearby: "all up to this number is in my past". Of this node's own links: the last
-        #: number given.
+        #: By link between other nodes nearby: every number up to this one is in this node's past. By link of this node:
+        #: the last number it gave.
         self.past: Ids = {}
         self.log = Log(around, self.column.has)
         self.routing = Routing(around, founding, lambda interest: keep(Heard(interest)))
-        #: By topic: the last number of a message published here.
+        #: By topic: the sequence number of the last message published here.
         self.published: dict[str, int] = {}
         self.life = 0
-        #: Messages and names of which there is something new since somebody looked.
+        #: Messages and names that changed since the last check.
         self.changed: dict[Names, None] = {}
-        # Both ends nearby, by link: asked for every counter of every copy.
+        # By link: are both ends nearby? Asked for every counter of every copy.
         self._near: dict[int, bool] = {}
 
     def is_near(self, at: int) -> bool:
@@ -45,22 +45,22 @@ class State:
         return near
 
     def is_known(self, ids: Ids) -> bool:
-        """Does one of these identifiers denote something processed here?"""
+        """Does one of these identifiers denote a message processed here?"""
         has = self.column.has
         return any(has(at, number) for at, number in ids.items()) or self.log.find(ids) is not None
 
     def is_overtaken(self, ids: Ids) -> bool:
-        """Has something been processed here that one of these identifiers' givers processed after what they denote?"""
+        """Was a message processed here that a node processed after giving one of these identifiers?"""
         past = self.past
         return any(number <= past.get(at, 0) for at, number in ids.items())
 
     # -- events -------------------------------------------------------------------------------------------------
 
     def take(self, took: Took) -> Entry:
-        """The first copy of a message."""
+        """Process the first copy of a message."""
         self.keep(took)
         self._raise_past(took.past)
-        before = self.past.copy()  # without its own identifiers: it must not wait for itself
+        before = self.past.copy()  # without the message's own identifiers: it must not wait for itself
         self._raise_past(took.path)
         self.past.update(took.numbers)
         if took.message.source == self.around.me:
@@ -68,13 +68,13 @@ class State:
         return self._enter(took, before, took.alias)
 
     def duplicate(self, ids: Ids) -> None:
-        """A copy of something processed here has these identifiers."""
+        """A copy of a message processed here has these identifiers."""
         ids = self._nearby(ids)
         if self._note(ids, self.log.find(ids)):
             self.keep(Learned(ids, True))
 
     def learn(self, ids: Ids, asks: int | None = None) -> None:
-        """Somebody says these denote one message, whichever. `asks`: see `_late_answer`."""
+        """A node says that these identifiers denote one message. `asks`: see `_late_answer`."""
         ids = self._nearby(ids)
         if len(ids) < 2:
             return
@@ -88,13 +88,13 @@ class State:
             self.keep(Learned(ids, not self.log.find_foreign(ids)))
 
     def forget(self, names: Names) -> None:
-        """It is everywhere it must be."""
+        """Drop a message that all nodes have that need it."""
         if names.ids:
             self.keep(Done(*next(iter(names.ids.items()))))
         self._drop(names)
 
     def be(self, topic: str, what: Literal["joined", "joining", "left"]) -> None:
-        """Become a member of a topic, ask to, or cease to be one."""
+        """Become a member of a topic, ask to, or leave it."""
         self.keep(Member(topic, what))
         if what == "left":
             self.routing.unsubscribe(topic)
@@ -110,7 +110,7 @@ class State:
                 past[at] = number
 
     def _nearby(self, ids: Ids) -> Ids:
-        """Names as far as this node knows anybody: a past it passes on for somebody else may mention as much."""
+        """The names between nodes known here. A past that this node forwards for another may mention as much."""
         known = self.around.distance
         return {at: number for at, number in ids.items() if sender_of(at) in known and receiver_of(at) in known}
 
@@ -118,7 +118,7 @@ class State:
         safe = self.around.safe
         path = {at: number for at, number in took.path.items() if sender_of(at) in safe}
         others = {at: number for at, number in self._nearby(alias).items() if at not in path}
-        if took.late:  # whoever gets it from here must see that it is
+        if took.late:  # nodes that get it from here must see that it is late
             others |= took.numbers
         else:
             path |= took.numbers
@@ -137,7 +137,7 @@ class State:
         return entry
 
     def _note(self, ids: Ids, entry: Entry | None) -> bool:
-        """These denote something processed here, `entry` if it is in the log. True: there was something new."""
+        """These names denote a message processed here, `entry` if it is in the log. True: some were new."""
         news = False
         for at, number in ids.items():
             news |= self.column.note(at, number)
@@ -156,10 +156,10 @@ class State:
         return True
 
     def _late(self, entry: Entry, new: Ids) -> Ids:
-        """Numbers for those whom others number it for, and this node did not: they came or went meanwhile.
+        """Number it for nodes that others numbered it for and this node did not: they joined or left meanwhile.
 
-        Relays must agree whom a message is for. Who is numbered for by one waits for the numbers of the others, to be
-        sure that no copy can come any more.
+        Relays must agree on a message's targets. A node that one relay numbered it for waits for the numbers of the
+        others, to be sure that no further copy can come.
         """
         around, took = self.around, entry.took
         upstream = None if took.origin == around.me else around.first_step(took.origin)
@@ -171,23 +171,23 @@ class State:
         return self.log.learn(entry, numbers)
 
     def _late_answer(self, ids: Ids, asks: int) -> Ids:
-        """The same for a message no longer in the log, at the word of the one who lacks this node's number.
+        """Number a message that is no longer in the log, for a node that lacks this node's number.
 
-        The word may be old, and the message have a number already: then it has two, which does no harm.
+        Its request may be old, and the message have a number already. It then has two, which does no harm.
         """
         own = link(self.around.me, asks)
         named = any(receiver_of(at) == asks for at in ids)
         if not self.routing.changes or not named or own in ids or not self.is_known(ids):
             return {}
         if link(asks, self.around.me) in ids:
-            return {}  # it numbered the message for us: it is before us on the way, and needs no number of ours
+            return {}  # it numbered the message for this node: it is before it on the path, and needs no number
         if any(own in names.ids for names in self.log.find_foreign(ids)):
             return {}
         self.past[own] = self.past.get(own, 0) + 1
         return {own: self.past[own]}
 
     def _note_foreign(self, ids: Ids) -> bool:
-        """Something no longer in the log has these names, and whatever else records say it has."""
+        """A message that is no longer in the log has these names, and all others that records say it has."""
         news = False
         for names in self.log.find_foreign(ids):
             for at, number in names.ids.items():
@@ -199,7 +199,7 @@ class State:
         return news
 
     def _absorb(self, entry: Entry, ids: Ids) -> None:
-        """What was only a record may turn out to be this message."""
+        """Merge records that turn out to denote this message."""
         for names in self.log.find_foreign(ids):
             if names in self.log.foreign:
                 self._drop(names)
@@ -210,11 +210,11 @@ class State:
         if not overlapping:
             names = self.log.new_foreign(ids)
             if names is None:
-                return False  # all who would need it have acknowledged
+                return False  # all nodes that would need it have acknowledged
             self.changed[names] = None
             return True
         names, *others = overlapping
-        for other in others:  # first out with them: an identifier must lead to one record only
+        for other in others:  # removed first: an identifier must lead to one record only
             self._drop(other)
             ids = other.ids | ids
         news = bool(self.log.learn(names, ids))
@@ -229,7 +229,7 @@ class State:
     # -- a crash and after --------------------------------------------------------------------------------------
 
     def restore(self, records: Iterable[object]) -> None:
-        """Know again what these records, oldest first, say."""
+        """Restore what these records say, oldest first."""
         keep, self.keep = self.keep, lambda record: None
         for record in records:
             match record:
@@ -258,7 +258,7 @@ class State:
 
     def _restore_learned(self, record: Learned) -> None:
         for at, number in record.ids.items():
-            if sender_of(at) == self.around.me:  # an answer to one who asked: the number is given
+            if sender_of(at) == self.around.me:  # an answer to a question: the number is given
                 self.past[at] = max(number, self.past.get(at, 0))
         (self.duplicate if record.known else self.learn)(record.ids)
 

@@ -1,8 +1,8 @@
-"""Total notification order over any event service (Baldoni, Bonomi, Platania, Querzoni, MIDLAB 9/2011), completed.
+"""Total notification order over any event service (Baldoni, Bonomi, Platania, Querzoni; MIDLAB 9/2011), completed.
 
-If two subscribers are notified of the same two events, on whatever topics, they are in the same order, or tagged.
-`module` is the layer itself, pure and without a service; `process` puts it over another protocol; a program with a
-broker drives the module by itself.
+Two subscribers that are notified of the same two events, on whatever topics, get them in the same order, or get one
+tagged as out of order. `module` is the layer itself, without a service; `process` runs it over another protocol; a
+program with a broker can drive the module directly.
 """
 
 from antecede.protocols.tno.clock import SubscriptionClock

@@ -1,9 +1,9 @@
-"""What the event service gives this node, topic by topic: what it is asked for, and what its reports mean.
+"""The event service's topics at this node: what the service was asked for, and what its reports mean.
 
-A service takes its time, and says "from now on" or "no more" without saying which request it answers. A report of an
-earlier subscription must not be taken for one of a later: whoever then asks managers from which number on it takes the
-topic misses what is published until the service gives it. So a topic is let go only once it is given, and if it is
-wanted again while it is let go, nothing counts before the end of that.
+A service takes time, and reports "from now on" or "no longer" without saying which request it answers. A report about
+an earlier subscription must not count for a later one: a node would then ask managers for its start number too soon,
+and miss what is published until the service really starts. So a topic is released only while it is given. If it is
+wanted again during the release, reports count only after the release has ended.
 """
 
 from collections.abc import Iterable
@@ -11,34 +11,34 @@ from typing import Literal, TypeAlias
 
 from antecede.protocols.tno.outbox import ModuleOutbox
 
-#: Asked for; given; let go; let go and asked for again. A topic that is not mentioned is away.
+#: Asked for; given; being released; being released and asked for again. Other topics are not served.
 _Stage: TypeAlias = Literal["coming", "given", "going", "returning"]
 
 
 class Attachments:
-    """At one node, for all topics."""
+    """The topics of one node at its event service."""
 
     def __init__(self, out: ModuleOutbox, given: Iterable[str]) -> None:
-        """`given`: topics the service gives from the beginning."""
+        """`given`: topics that the service gives from the beginning."""
         self._out = out
         self._stages: dict[str, _Stage] = {}
         self.begin(given)
 
     def begin(self, given: Iterable[str]) -> None:
-        """These are given, all others are away."""
+        """Start with these topics given, and no others."""
         self._stages = dict.fromkeys(given, "given")
 
     # -- requests -----------------------------------------------------------------------------------------------
 
     def need(self, topic: str) -> None:
-        """Have it given, whatever was asked before."""
+        """Ask for the topic unless it is given or asked for."""
         stage = self._stages.get(topic)
         if stage is None or stage == "going":
             self._stages[topic] = "coming" if stage is None else "returning"
             self._out.ens_subscribe(topic)
 
     def release(self, topic: str) -> None:
-        """It need not be given any more. It must be."""
+        """Release a topic, which must be given."""
         assert self._stages[topic] == "given", f"{topic} is {self._stages[topic]}"
         self._stages[topic] = "going"
         self._out.ens_unsubscribe(topic)
@@ -46,18 +46,18 @@ class Attachments:
     # -- reports ------------------------------------------------------------------------------------------------
 
     def joined(self, topic: str) -> bool:
-        """The service says that it gives `topic` from now on. False: that was of before."""
+        """The service reports that it gives `topic` from now on. False: the report is about an earlier subscription."""
         if self._stages.get(topic) in ("going", "returning"):
             return False
         self._stages[topic] = "given"
         return True
 
     def left(self, topic: str) -> bool:
-        """The service says that it gives `topic` no more. True: nobody asked it to, it has broken off."""
+        """The service reports that it no longer gives `topic`. True: unasked; it has broken off."""
         stage = self._stages.get(topic)
         if stage == "given":
             self._stages[topic] = "coming"
-            self._out.ens_subscribe(topic)  # mostly it begins anew by itself, and then this says nothing new
+            self._out.ens_subscribe(topic)  # mostly it resumes by itself, and this has no effect
             return True
         if stage == "going":
             del self._stages[topic]
@@ -71,7 +71,7 @@ class Attachments:
         return self._stages.get(topic) == "given"
 
     def besides(self, wanted: set[str]) -> list[str]:
-        """Topics that are given and not among these."""
+        """The given topics that are not among `wanted`."""
         if self._stages.keys() <= wanted:
             return []
         return [topic for topic, stage in self._stages.items() if stage == "given" and topic not in wanted]

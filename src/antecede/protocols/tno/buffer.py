@@ -1,11 +1,11 @@
-"""The subscriber's buffer: what comes too early waits, for so many others and so long (paper 5, event buffering).
+"""The subscriber's buffer: holds events that come too early, up to a number and a time (paper 5, event buffering).
 
-An event is *complete* when everything its timestamp says came before it, of the topics taken, is accounted for: its own
-topic up to the number before its own, topics above up to their entries, and with TNO+ topics below too. That is the
-gate (`core.gate`). Where the buffer is full, or an event has waited its time, what it waits for is given up: whatever
-of it is in the buffer goes first, in order; what is not there is late should it come.
+An event is *complete* when everything that its timestamp puts before it, on topics taken, is settled: its own topic up
+to the previous number, topics above up to their entries, and with TNO+ topics below, too. The gate decides that
+(`core.gate`). When the buffer is full, or an event has waited its time, what it waits for is given up: predecessors in
+the buffer go first, in order; a predecessor that comes later is late.
 
-Whether a complete event is also *in order* is for the clock to say (`clock`).
+The clock decides whether a complete event is also *in order* (`clock`).
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from antecede.protocols.tno.event import Entry, Event, TopicId
 
 
 class Begin(NamedTuple):
-    """A subscription that takes effect once all that was numbered before it, on topics taken already, is done with."""
+    """A subscription that takes effect once everything numbered before it, on topics taken already, is settled."""
 
     topic: str
     version: int
     floors: tuple[tuple[str, int], ...]
 
 
-#: A topic and a number; no topic and a version for a `Begin`.
+#: (topic, number); for a `Begin`: (b"", version).
 Place: TypeAlias = tuple[TopicId, int]
 
 
@@ -33,31 +33,31 @@ class _Held(NamedTuple):
 
 
 class Buffer:
-    """Takes events in any order. What comes out of `take` is complete, or was given up."""
+    """Takes events in any order. `take` returns those that are complete or were given up."""
 
     def __init__(self, size: int | None) -> None:
-        """`size`: events it holds at most; None: any number."""
+        """`size`: how many events it may hold; None: any number."""
         self._size = size
         self._gate: Gate[Event | Begin] = Gate()
         self._held: dict[Place, _Held] = {}
         self._events = 0
-        #: By topic: how far events of other topics ever waited for it.
+        #: By topic: the highest number that an event of another topic ever waited for.
         self._needed: dict[TopicId, int] = {}
 
     @property
     def held(self) -> int:
-        """Events that wait."""
+        """How many events wait."""
         return self._events
 
     def events(self) -> list[Event]:
-        """Those that wait."""
+        """The events that wait."""
         return [held.item for held in self._held.values() if isinstance(held.item, Event)]
 
     def holds(self, place: Place) -> bool:
         return place in self._held
 
     def offer(self, event: Event, needs: Sequence[Entry]) -> Verdict:
-        """READY: `take` has it. WAITING: it is held. LATE: it was given up. DUPLICATE: it is here or was."""
+        """READY: `take` returns it. WAITING: it is held. LATE: its number was given up. DUPLICATE: it came before."""
         place = (event.topic, event.number)
         verdict = self._gate.offer(event, (place,), needs)
         if verdict is Verdict.WAITING:
@@ -69,7 +69,7 @@ class Buffer:
         return verdict
 
     def begin(self, begin: Begin, needs: Sequence[Entry]) -> Place | None:
-        """A subscription; its place when it has to wait."""
+        """Add a subscription. Returns its place if it must wait."""
         if self._gate.offer(begin, (), needs) is not Verdict.WAITING:
             return None
         place = (b"", begin.version)
@@ -77,19 +77,19 @@ class Buffer:
         return place
 
     def take(self) -> list[Event | Begin]:
-        """What is complete now, in an order that respects what each needs."""
+        """Return what is complete now, in an order that respects the needs of each."""
         ready = self._gate.drain()
         for item in ready:
             self._forget((b"", item.version) if isinstance(item, Begin) else (item.topic, item.number))
         return ready
 
     def mark_settled(self, place: Place) -> None:
-        """It was dealt with otherwise: tagged, or void."""
+        """Settle a number outside the buffer: its event was tagged, or is void."""
         self._gate.mark_settled(*place)
         self._forget(place)
 
     def reached(self, place: Place) -> bool:
-        """Is it here, or was it dealt with, or before our time?"""
+        """Is the event here, or is its number settled?"""
         return place in self._held or self._gate.is_settled(*place)
 
     def floor(self, topic: TopicId, number: int) -> None:
@@ -97,13 +97,13 @@ class Buffer:
         self._gate.floor(topic, number)
 
     def overfull(self) -> Place | None:
-        """The event that has waited longest, if there are more than there may be."""
+        """The event that has waited longest, if the buffer holds more than it may."""
         if self._size is None or self._events <= self._size:
             return None
         return next(place for place in self._held if place[0])
 
     def leave(self, topic: TopicId) -> None:
-        """Hold nothing of a topic, and wait for nothing of it."""
+        """Drop the events of a topic, and wait for no more of them."""
         for place in [place for place in self._held if place[0] == topic]:
             self.mark_settled(place)
         awaited = [n for held in self._held.values() for stream, n in held.needs if stream == topic]
@@ -111,7 +111,7 @@ class Buffer:
             self._gate.skip(topic, max(awaited))
 
     def before(self, place: Place) -> Place | None:
-        """Something in the buffer that the one at `place` waits for."""
+        """An event in the buffer that the one at `place` waits for."""
         for stream, n in self._held[place].needs:
             for position in range(self._gate.reached(stream) + 1, n + 1):
                 if (stream, position) in self._held:
@@ -119,14 +119,14 @@ class Buffer:
         return None
 
     def circles(self, place: Place) -> bool:
-        """Does the one at `place` wait for others here that wait for it?
+        """Does the event at `place` wait for events here that wait for it?
 
-        Whoever needs a topic up to a number needs all that is here of it up to there, so how far each topic is needed
-        says everything; each event here is looked at once at most.
+        An event that needs a topic up to a number needs every event here of that topic up to there. So it is enough to
+        track how far each topic is needed, and to visit each event at most once.
         """
         own, number = place
         if self._needed.get(own, 0) < number:
-            return False  # nobody ever waited for it
+            return False  # no event ever waited for it
         here: dict[TopicId, list[int]] = {}
         for stream, position in self._held:
             here.setdefault(stream, []).append(position)
@@ -143,7 +143,7 @@ class Buffer:
         return False
 
     def give_up(self, place: Place) -> None:
-        """Wait no more for what the one at `place` needs and is not here."""
+        """Give up what the event at `place` needs and is not here."""
         for stream, n in self._held[place].needs:
             self._gate.skip(stream, n)
 

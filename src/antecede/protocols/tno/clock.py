@@ -1,17 +1,18 @@
-"""The subscription clock: may an event be notified in order, after all that was? (paper 3.2, Figure 6)
+"""The subscription clock: decides whether an event may be notified in order, after those notified before (3.2, Fig. 6).
 
-An event is in order when, on its own topic, its number is higher than any that was seen, and when of no other topic an
-event was notified that it says came after it. Two events on topics T (below) and T' (above) are then in the same order
-for everybody who is notified of both untagged: the lower one carries a number w for T', the other has a number v of T'.
-After the lower one v must exceed w; before it v must not. It cannot be both.
+An event is in order if its number is higher than any seen on its own topic, and if no event of another topic was
+notified that comes after it. Then any two events on topics T (lower) and T' (higher) have the same order at every node
+that is notified of both untagged. The lower one carries a number w for T', the other has a number v on T'. After the
+lower one v must exceed w; before it v must not. Both cannot hold.
 
-What differs from print, each an error that breaks the order:
-* the own number must be higher; "somewhere higher" (Definition 3) lets two events pass in both orders;
-* a subscription raises the clock, it never lowers it, and leaving a topic does not forget its entry;
-* numbers of topics not taken are remembered: should they be taken later, what came before is known;
-* an event of an earlier epoch is late, whatever its numbers say.
-And one that breaks only causal order inside a topic: after a tagged event the reader has seen what came after its
-predecessors on that topic, so these are tagged as well.
+Differences from the printed rules, each of which breaks the order:
+* Printed (Definition 3): strictly higher somewhere → two events pass in both orders → strictly higher on its own topic.
+* Printed: a subscription sets the clock, and leaving drops the entry → numbers fall → a subscription only raises the
+  clock, and leaving keeps the entry.
+* Printed: only topics taken are tracked → a topic joined later starts too low → numbers of all topics are remembered.
+* Printed: epochs are not compared → events of two orders mix → an event of an earlier epoch is late.
+One more rule keeps causal order inside a topic: after a tagged event its predecessors on the topic are tagged, too,
+since the reader has seen what came after them.
 """
 
 from collections.abc import Iterable
@@ -22,15 +23,15 @@ from antecede.protocols.tno.event import Entry, Event, TopicId
 class SubscriptionClock:
     """Numbers that only rise.
 
-    `printed` compares with every number seen in a timestamp, as the paper's one clock does; otherwise, with fewer tags
-    and as safely, with the events that were notified.
+    `printed`: compare with every number seen in a timestamp, as the paper's single clock does. Otherwise compare with
+    the events notified, which is as safe and tags fewer.
     """
 
     def __init__(self, *, printed: bool = False) -> None:
         self._printed = printed
-        #: By topic: the highest number in the timestamps of what was notified in order, and where subscriptions began.
+        #: By topic: the highest number in timestamps of events notified in order, and where subscriptions began.
         self.seen: dict[TopicId, int] = {}
-        #: By topic: the last event notified in order; in print, with what was seen of the topics ever taken.
+        #: By topic: the last event notified in order. If `printed`, also what was seen of the topics ever taken.
         self.have: dict[TopicId, int] = {}
         self.epoch = 0
         self._taken: set[TopicId] = set()
@@ -45,7 +46,7 @@ class SubscriptionClock:
         return True
 
     def notified(self, topic: TopicId, number: int, epoch: int, above: Iterable[Entry]) -> None:
-        """An event was notified in order."""
+        """Count an event as notified in order."""
         self.epoch = max(self.epoch, epoch)
         self._raise(self.have, topic, number)
         self._raise(self.seen, topic, number)
@@ -57,7 +58,7 @@ class SubscriptionClock:
                 self._raise(self.have, other, count)
 
     def tagged(self, topic: TopicId, number: int) -> None:
-        """An event was shown out of order. What its topic had before it is out of order too, should it come after."""
+        """Count an event as shown out of order. Its predecessors on the topic are out of order, too, if they come."""
         self._raise(self.seen, topic, number)
 
     def joined(self, topic: TopicId, floors: Iterable[Entry]) -> None:
@@ -69,7 +70,7 @@ class SubscriptionClock:
                 self._raise(self.have, other, number)
 
     def left(self, topic: TopicId) -> None:
-        """`topic` is not taken any more. Nothing is forgotten."""
+        """`topic` is no longer taken. Its numbers are kept."""
 
     @staticmethod
     def _raise(levels: dict[TopicId, int], topic: TopicId, number: int) -> None:

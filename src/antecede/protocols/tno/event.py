@@ -1,9 +1,9 @@
-"""An event as it travels on the event service: the application's payload behind its timestamp.
+"""An event as it travels on the event service: a timestamp, then the application's payload.
 
-The service sees bytes. A header of 24 bytes (epoch, publisher, its number there, how many entries follow), then entries
-of 24 bytes as the paper counts them (6.1): 16 for a topic's identifier, 8 for a number. The first entry is the event's
-own topic; then come the topics above it in the order, as far as anybody takes both; then, with TNO+, what was stamped
-before it on topics below.
+The service sees bytes: a header of 24 bytes (epoch, publisher, sequence number, number of entries), then entries of 24
+bytes as the paper counts them (6.1), 16 for a topic's identifier and 8 for a number. The first entry is the event's own
+topic. Then come the topics above it in the order that some node takes together with it. With TNO+, what was stamped
+before it on topics below follows.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from typing import Final, NamedTuple, TypeAlias
 from antecede.core import Message, ProtocolError
 from antecede.core.limits import CUBE_DIMENSION_MAX, DEPENDENCIES_MAX
 
-#: What a topic is called in a timestamp: as long as a Pastry identifier.
+#: The identifier of a topic in a timestamp, as long as a Pastry identifier.
 TopicId: TypeAlias = bytes
-#: A topic and how many events had been numbered on it.
+#: A topic, and how many events had been numbered on it.
 Entry: TypeAlias = tuple[TopicId, int]
 
 ENTRY_BYTES: Final = 24
@@ -29,14 +29,14 @@ class Event(NamedTuple):
     """An event with its timestamp."""
 
     topic: TopicId
-    #: Its number on its own topic: no other event of the topic has it.
+    #: Its number on its own topic, unique there.
     number: int
     epoch: int
     #: By topic above: how many of its events had been numbered.
     above: tuple[Entry, ...]
-    #: By topic below: the last of its events that was stamped before.
+    #: By topic below: its last event that was stamped before.
     below: tuple[Entry, ...]
-    #: What the application published.
+    #: The application's message.
     message: Message
 
 
@@ -54,17 +54,17 @@ def encode_event(
 
 
 def decode_event(topic: str, data: bytes) -> Event:
-    """Raises `ProtocolError` for bytes that no ordering module made."""
+    """Decode an event. Raises `ProtocolError` for bytes that no ordering module made."""
     return _decode_small(topic, data) if len(data) <= _SMALL else _decode(topic, data)
 
 
 def _decode(topic: str, data: bytes) -> Event:
     if len(data) < _HEADER.size + ENTRY_BYTES:
-        raise ProtocolError(f"an event of {len(data)} bytes on {topic!r} is no timestamped one")
+        raise ProtocolError(f"an event of {len(data)} bytes on {topic!r} has no timestamp")
     epoch, source, seq, above, below = _HEADER.unpack_from(data)
     payload_at = _HEADER.size + ENTRY_BYTES * (1 + above + below)
     if above + below > DEPENDENCIES_MAX or payload_at > len(data) or source >> CUBE_DIMENSION_MAX or not seq:
-        raise ProtocolError(f"an event on {topic!r} has a timestamp that cannot be")
+        raise ProtocolError(f"an event on {topic!r} has an impossible timestamp")
     entries = tuple(_ENTRY.iter_unpack(data[_HEADER.size : payload_at]))
     own, number = entries[0]
     if own != topic_id(topic) or not number:
@@ -73,7 +73,6 @@ def _decode(topic: str, data: bytes) -> Event:
     return Event(own, number, epoch, entries[1 : 1 + above], entries[1 + above :], message)
 
 
-#: What is read several times is read once: in a simulation all subscribers get the same bytes. Large ones would fill
-#: the memory.
+#: Small events are cached, since all subscribers of a simulation decode the same bytes. Large ones would fill memory.
 _SMALL: Final = 1024
 _decode_small: Final = lru_cache(maxsize=4096)(_decode)

@@ -1,14 +1,13 @@
-"""When a manager stops waiting for a publisher: a number that was given out and is not used is declared void.
+"""Leases: when a manager stops waiting for a publisher, and declares a number void that was given and not used.
 
-Nobody passes a number that may still come. So a manager looks, a lease after it has given numbers out, what of them has
-been waiting for a whole lease: that takes one to two leases. A publisher that is known to be down is not given so much
-time, only enough for others to pass on what it had given to the event service before it fell. A publisher that was slow
-is never harmed by it: what comes after all is notified tagged, and what it has not published yet is numbered anew. So
-that it can be, should timestamps take longer than a lease, each lease that ends with something void makes the next one
-twice as long, until one ends without.
+No subscriber passes a number that may still come. So, a lease after it has given numbers, a manager checks which of
+them have waited for a whole lease; that takes one to two leases. A publisher that is suspected gets less time: enough
+for others to forward what it had given to the event service. A slow publisher loses nothing: an event that comes after
+all is notified tagged, and an event not yet published is numbered anew. Timestamps may take longer than a lease; so
+each lease that ends with void numbers makes the next one twice as long, until a lease ends without.
 
-Only who leads a manager looks (`replica`), and what it finds is a request like any other (`Expire`): all replicas void
-the same.
+Only the leader of a manager checks (`replica`). What it finds becomes a request like any other (`Expire`), so that all
+replicas void the same numbers.
 """
 
 from collections import Counter
@@ -20,41 +19,41 @@ from antecede.protocols.tno.manager import Manager
 from antecede.protocols.tno.packets import Expire
 from antecede.protocols.tno.replica import Replica
 
-#: How many times longer than usual a lease may become.
+#: The longest lease, in units of the usual one.
 _LONGEST: Final = 64
 
 
 class Lease(NamedTuple):
-    """A timer: which events of `topic` were numbered long ago and are not published?"""
+    """Timer: find events of `topic` that were numbered long ago and are not published."""
 
     topic: str
 
 
 class Gone(NamedTuple):
-    """A timer: is `node` still suspected, since the time that was?"""
+    """Timer: is `node` still under the suspicion number `time`?"""
 
     node: int
     time: int
 
 
 class Leases:
-    """At one node, for the managers it leads."""
+    """The leases of the managers that one node leads."""
 
     def __init__(self, out: Outbox, suspects: Callable[[int], bool], *, lease_us: int, grace_us: int) -> None:
-        """`lease_us`: 0: nothing is ever void. `grace_us`: what is left to who is suspected."""
+        """`lease_us` 0: no number is ever void. `grace_us`: the time left to a suspected publisher."""
         self._out = out
         self._suspects = suspects
         self._lease_us = lease_us
         self._grace_us = min(lease_us, grace_us)
-        #: By topic whose lease runs: what was waiting when it began.
+        #: By topic whose lease runs: the events that were waiting when it began.
         self._running: dict[str, frozenset[tuple[int, int, int]]] = {}
-        #: By topic: how long its leases are now, where that is longer than usual.
+        #: By topic: the length of its leases, where that is longer than usual.
         self._longer_us: dict[str, int] = {}
         #: By node: how often it was suspected.
         self._times: Counter[int] = Counter()
 
     def begin(self, topic: str) -> None:
-        """Numbers of `topic` are given out here."""
+        """Numbers of `topic` are given at this node: start a lease."""
         if self._lease_us and topic not in self._running:
             self._run(topic, frozenset())
 
@@ -68,7 +67,7 @@ class Leases:
             self._out.wake_after(self._grace_us, Gone(node, self._times[node]))
 
     def ended(self, replica: Replica) -> None:
-        """The lease of its topic is over."""
+        """The lease of the replica's topic has ended."""
         before = self._running.pop(replica.topic, frozenset())
         waiting = _waiting(replica)
         if waiting & before:
@@ -81,13 +80,13 @@ class Leases:
             self._run(replica.topic, waiting - before)
 
     def gone(self, timer: Gone, replica: Replica) -> None:
-        """The time a suspected node was given is over."""
+        """The time left to a suspected node has ended."""
         if self._suspects(timer.node) and timer.time == self._times[timer.node]:
             _expire(replica, {waiting for waiting in _waiting(replica) if waiting[0] == timer.node})
 
 
 def _waiting(replica: Replica) -> frozenset[tuple[int, int, int]]:
-    """Events numbered here and not known to be published: publisher, its number for the event, ours."""
+    """Events numbered here and not known to be published: publisher, sequence number, number on the topic."""
     if replica.leading and isinstance(replica.machine, Manager):
         return frozenset(replica.machine.waiting())
     return frozenset()

@@ -1,7 +1,7 @@
-"""What is replicated: a machine that takes requests one after the other and says what to send.
+"""A state machine that is replicated: it takes requests one after the other, and says what to send.
 
-A machine is a function of its first state and of the requests it took, so replicas that take the same ones are the
-same. Nothing it says is sent before enough replicas have the request (`replica`). It does not know which of them it is.
+Its state is a function of its first state and the requests it took, so replicas that take the same requests are equal.
+Nothing it says is sent before a majority of replicas has the request (`replica`). It does not know which replica it is.
 """
 
 from abc import ABC, abstractmethod
@@ -10,34 +10,34 @@ from typing import Literal, TypeAlias
 from antecede.core import Packet
 from antecede.protocols.tno.packets import Request
 
-#: What to send: to a node, or to the manager of a topic.
+#: A packet to send: to a node, or to the manager of a topic.
 Out: TypeAlias = tuple[int | str, Packet]
 
-#: now: `apply` it. early: something before it is missing, offer it again. old: it changes nothing, `again` answers it.
+#: now: `apply` it. early: a request before it is missing; offer it again. old: it changes nothing; `again` answers it.
 Judgement: TypeAlias = Literal["now", "early", "old"]
 
 
 class Machine(ABC):
-    """A manager of a topic, or the keeper of the order."""
+    """The manager of a topic, or the keeper of the topics' order."""
 
     @abstractmethod
     def judge(self, request: Request) -> Judgement: ...
 
     @abstractmethod
     def apply(self, request: Request) -> list[Out]:
-        """Take a request that is due now."""
+        """Take a request that was judged "now"."""
 
     @abstractmethod
     def again(self, request: Request) -> list[Out]:
-        """The answer to a request that was taken before. Changes nothing."""
+        """Answer a request that was taken before. Changes nothing."""
 
     @abstractmethod
     def unfinished(self) -> list[Out]:
-        """What was sent and not yet answered: to be sent again after a while."""
+        """What was sent and is not answered yet, to be retransmitted."""
 
     @abstractmethod
     def save(self) -> bytes:
-        """Everything it knows."""
+        """Its whole state."""
 
     @abstractmethod
     def load(self, state: bytes) -> None: ...

@@ -1,18 +1,21 @@
-"""The manager of a topic: numbers its events and lets their timestamps be filled in (paper 3.2, Figures 4, 5, 7, 8).
+"""The manager of a topic: numbers its events and has their timestamps filled in (paper 3.2, Figures 4, 5, 7, 8).
 
-An event gets the next number of its topic T, and travels as a timestamp to the managers of the *sequencing group*: the
-topics above T which somebody takes together with T. Each adds how many events it has numbered so far; the last returns
-it to the publisher. So of two events on topics somebody takes both of, the one on the lower topic says where it stands
-among those of the higher, and all who are notified of both compare the same two numbers.
+An event gets the next number of its topic T. It then travels as a timestamp to the managers of the *sequencing group*:
+the topics above T that some subscriber takes together with T. Each adds how many events it has numbered; the last one
+returns the timestamp to the publisher. So of two events on topics that a subscriber takes both of, the one on the lower
+topic says where it stands among those of the higher. All nodes notified of both compare the same two numbers.
 
-What differs from print:
-* a topic belongs to the group when *one* subscription has both, the event's own number is always there;
-* a subscription takes no number, and an older one never replaces a newer;
-* the events of a publisher on a topic are numbered in its order, whatever links do, which is all that causal order
-  inside a topic needs (paper 4). A number is given once an event, however often it is asked for;
-* an event also says what its manager had filled in for topics below since its last event (TNO+): those came first;
-* a number whose publisher is silent for too long is declared void, so that nobody waits for it;
-* no event is numbered by an order of which the manager has not been told all.
+Differences from the printed rules:
+* Printed: a topic is in the group if two subscriptions have both → an event may lack an entry that a later joiner needs
+  → one subscription suffices, and the event's own number is always there.
+* Printed: a subscription increments the number → a hole that stalls every buffer → it takes no number; and an older
+  version never replaces a newer one.
+* Added: a publisher's events on a topic are numbered in its order, whatever links do (causal order inside a topic needs
+  no more, paper 4). An event is numbered once, however often it is asked for.
+* Added (TNO+): an event also says what its manager filled in for topics below since its last event: those come first.
+* Added: a number whose publisher is silent for too long is declared void, so that no subscriber waits for it.
+* Printed: a manager infers a new order from a timestamp → it knows only part of it → no event is numbered before the
+  manager has the whole order.
 """
 
 from collections.abc import Collection
@@ -57,25 +60,25 @@ _NOBODY: Final[tuple[int, tuple[str, ...]]] = (0, ())
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """How timestamps are made. The same for all managers of a system."""
 
-    #: TNO+: say what was stamped before on topics below.
+    #: TNO+: include what was stamped before on topics below.
     below: bool = True
-    #: Timestamps pass every manager between, so that none overtakes another: with it nothing need ever be tagged.
+    #: Timestamps pass every manager in between, so that none overtakes another. Then nothing need ever be tagged.
     through: bool = False
-    #: Topics change places when f differs by more than `beta`; 0: never.
+    #: Topics swap when f differs by more than `beta`; 0: never.
     alpha: float = 1.0
     beta: float = 0.0
-    #: Popularity is how often a topic was among the last so many events a manager saw; 0: how many it ever had, which
-    #: is the paper's, and says ever less the longer a system runs.
+    #: Popularity is how often a topic was among the last so many events that a manager saw; 0: how many events it ever
+    #: had, as in the paper, which says less the longer a system runs.
     recent: int = 0
 
 
 class Manager(Machine):
-    """One topic's."""
+    """The manager of one topic."""
 
     def __init__(
         self, topic: str, order: tuple[str, ...], rules: Rules, founders: dict[int, tuple[int, tuple[str, ...]]]
     ) -> None:
-        """`founders`: subscriptions there from the beginning, as (0, topics) by subscriber."""
+        """`founders`: subscriptions from the beginning, by subscriber: (0, topics)."""
         self.topic = topic
         self._rules = rules
         self._state = ManagerState(0, order, 0, dict(founders))
@@ -192,7 +195,7 @@ class Manager(Machine):
         return self._state.come.get(sender, 0)
 
     def waiting(self) -> list[tuple[int, int, int]]:
-        """Events numbered and not known to be published: publisher, its number for the event, ours."""
+        """Events numbered and not known to be published: publisher, sequence number, number on this topic."""
         return [
             (source, seq, opened.number) for source, some in self._state.open.items() for seq, opened in some.items()
         ]
@@ -206,7 +209,7 @@ class Manager(Machine):
         return "early" if self._blocked() or seq > state.asked.get(source, 0) + 1 else "now"
 
     def _blocked(self) -> bool:
-        """Is there an order we have not been told, or are we not in the one we were told?"""
+        """Is there an order that this manager has not been told, or one that does not name its topic?"""
         if self._state.wanted > self._state.epoch:
             return True
         return self._rules.beta > 0 and self.topic not in self._ranks
@@ -244,8 +247,10 @@ class Manager(Machine):
         return [*out, *self._forget(source, seq, lasts), *self.again(request)]
 
     def _expire(self, request: Expire) -> list[Out]:
-        """Void, with what its publisher asked for later: should it come back, all are numbered anew, in its order. With
-        the numbers they had, later ones would stand before it."""
+        """Void an event and the publisher's later ones. If it comes back, all are numbered anew, in its order.
+
+        With their old numbers the later ones would come before it.
+        """
         state, source = self._state, request.source
         opened = state.open.pop(source)
         earlier = {seq: event for seq, event in opened.items() if seq < request.seq}
@@ -258,7 +263,7 @@ class Manager(Machine):
         return out
 
     def _forget(self, source: int, seq: int, lasts: set[str]) -> list[Out]:
-        """Tell those who completed timestamps that these are not asked for any more."""
+        """Tell the managers that completed these timestamps that they need not keep them."""
         out: list[Out] = []
         for last in sorted(lasts - {""}):
             channel = self._state.channels.setdefault(last, Channel())
@@ -269,7 +274,7 @@ class Manager(Machine):
         return out
 
     def _void(self, number: int) -> list[Out]:
-        """Nobody shall wait for `number`."""
+        """Declare `number` void to all subscribers."""
         out: list[Out] = []
         for subscriber, (_, topics) in self._state.subscriptions.items():
             if topics:
@@ -299,7 +304,7 @@ class Manager(Machine):
         return [*out, (fill.source, stamp)]
 
     def _forward(self, stamp: Stamp, route: Route, swap: str) -> Out:
-        """The timestamp as far as it is made goes to the next manager."""
+        """Send an unfinished timestamp to the next manager."""
         to = route[0][0]
         channel = self._state.channels.setdefault(to, Channel())
         channel.places += 1
@@ -343,7 +348,7 @@ class Manager(Machine):
         return popularity(theirs, alpha) > popularity(ours, alpha) + beta
 
     def _want(self, epoch: int) -> list[Out]:
-        """There is an order of this epoch: nothing is numbered before we have it."""
+        """An order of this epoch exists: number nothing before this manager has it."""
         if epoch <= max(self._state.wanted, self._state.epoch):
             return []
         self._state.wanted = epoch
@@ -380,7 +385,7 @@ class Manager(Machine):
             self._state.voids.pop(subscriber, None)
 
     def _refresh(self) -> None:
-        """Who is taken together with this topic, and the way of its timestamps."""
+        """Compute which topics are taken together with this one, and the route of its timestamps."""
         state = self._state
         self._ranks = Ranks(state.order)
         self._together = self._sequencing([topics for _, topics in state.subscriptions.values()])
@@ -395,5 +400,5 @@ class Manager(Machine):
             self._route = tuple((topic, True) for topic in group)
 
     def _sequencing(self, subscriptions: Collection[tuple[str, ...]]) -> frozenset[str]:
-        """The topics somebody takes together with this one."""
+        """The topics that some subscriber takes together with this one."""
         return frozenset().union(*set(subscriptions)) - {self.topic}  # mostly there are few different ones

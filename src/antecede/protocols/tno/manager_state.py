@@ -1,4 +1,4 @@
-"""What the manager of a topic knows: all of it is replicated, kept, and sent to who takes over (`replica`)."""
+"""The state of a topic's manager. All of it is replicated, kept, and sent to a new leader (`replica`)."""
 
 import msgspec
 
@@ -9,13 +9,13 @@ class Numbered(msgspec.Struct, frozen=True):
     """An event that is numbered and not known to be published."""
 
     number: int
-    #: Whose manager completes its timestamp, and the timestamp if that is this one.
+    #: The topic whose manager completes the timestamp; and the timestamp, if that is this manager.
     last: str
     stamp: Stamp | None
 
 
 class Channel(msgspec.Struct):
-    """To the manager of one other topic: how much was sent, and what of it has not been acknowledged."""
+    """The channel to the manager of another topic: how much was sent, and what is not acknowledged."""
 
     places: int = 0
     queue: list[Fill | Free] = msgspec.field(default_factory=list)
@@ -26,7 +26,7 @@ class ManagerState(msgspec.Struct):
     order: tuple[str, ...]
     #: The latest epoch heard of.
     wanted: int
-    #: By subscriber: version and topics; none when it has left.
+    #: By subscriber: version and topics; no topics after it has left.
     subscriptions: dict[int, tuple[int, tuple[str, ...]]]
     #: The last number given.
     count: int = 0
@@ -36,12 +36,12 @@ class ManagerState(msgspec.Struct):
     asked: dict[int, int] = msgspec.field(default_factory=dict)
     done: dict[int, int] = msgspec.field(default_factory=dict)
     open: dict[int, dict[int, Numbered]] = msgspec.field(default_factory=dict)
-    #: Timestamps of other topics completed here: by topic, publisher, and its number.
+    #: Timestamps of other topics completed here: by topic, publisher and sequence number.
     finished: dict[str, dict[int, dict[int, Stamp]]] = msgspec.field(default_factory=dict)
     channels: dict[str, Channel] = msgspec.field(default_factory=dict)
-    #: By sender: how much of its channel to here has come.
+    #: By sender: how much of its channel to this manager has come.
     come: dict[str, int] = msgspec.field(default_factory=dict)
-    #: By subscriber: numbers declared void it has not acknowledged.
+    #: By subscriber: void numbers that it has not acknowledged.
     voids: dict[int, list[int]] = msgspec.field(default_factory=dict)
-    #: The topics of the last events seen here, if popularity is counted by them.
+    #: The topics of the last events seen here, if these count for popularity.
     latest: list[str] = msgspec.field(default_factory=list)

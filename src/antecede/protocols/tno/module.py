@@ -1,19 +1,19 @@
-"""The ordering module of one node: publisher, subscriber and the managers it has a part in (paper 3.1, Figure 2).
+"""The ordering module of one node: publisher, subscriber, and its replicas of managers (paper 3.1, Figure 2).
 
-It stands on *any* event service that can publish, subscribe and notify, and is driven by whoever has one: a simulated
-protocol (`process`), or a program that talks to a broker. The driver calls
+It works over any event service that can publish, subscribe and notify. Its driver is a simulated protocol (`process`)
+or a program that talks to a broker. The driver calls
 
     publish, subscribe, unsubscribe     for the application
     receive(sender, packet)             a control packet of another node's module arrived
     ens_notified(topic, data)           the service gave an event
-    ens_published(topic)                the service has taken the next event it was given on this topic
-    ens_joined(topic), ens_left(topic)  the service gives a topic's events from now on; no more, asked to or by itself
+    ens_published(topic)                the service has taken the next event given to it on this topic
+    ens_joined(topic), ens_left(topic)  the service gives a topic's events from now on; or no longer, asked or not
     wake, peer_down, peer_up            timers, suspicions
-    restore, start                      after a crash, with what was kept
+    restore, start                      after a crash, with the kept records
 
 and after each call carries out `out`: keep, send, call the service (`out.ens`), deliver, arm timers. Control packets
-may be lost, repeated and overtaken. The service may lose events (their places are given up after `ttl_us`); it should
-give an event to those subscribed when it was published, in any order.
+may be lost, repeated and reordered. The service may lose events (their numbers are given up after `ttl_us`). It should
+give an event to the nodes subscribed when it was published, in any order.
 """
 
 from collections import deque
@@ -58,49 +58,49 @@ from antecede.protocols.tno.subscriber import Subscriber, SubscriberTick
 
 
 class GotDue(NamedTuple):
-    """A timer: acknowledge what came from the manager of `sender` to that of `topic`."""
+    """Timer: acknowledge the channel from the manager of `sender` to that of `topic`."""
 
     topic: str
     sender: str
 
 
-#: By which a process that stands on another tells its own timers from the other's.
+#: The types of the module's timers, by which a process above another protocol tells them apart.
 TIMERS = (Tick, Lease, Gone, GotDue, PublisherTick, PublishedDue, SubscriberTick, Patience)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What all modules of a system share, and where each may differ."""
+    """Settings that all modules of a system share."""
 
-    #: By topic, or the keeper: the nodes that manage it, the one that leads first.
+    #: By topic, or for the keeper: the nodes that manage it, the first leader first.
     managers: Callable[[str], tuple[int, ...]]
-    #: The order of topics in the beginning, highest first; topics not named stand below, by name.
+    #: The first order of topics, highest first. Topics that it does not name are below, by name.
     order: tuple[str, ...] = ()
     #: By node: the topics it takes from the beginning.
     founders: dict[int, frozenset[str]] = {}
     rules: Rules = Rules()
-    #: The paper's rule for what is in order (`clock`).
+    #: Use the paper's rule for what is in order (`clock`).
     printed: bool = False
-    #: Events a subscriber holds; None: any number. 0: none, what is early makes what comes later late.
+    #: How many events a subscriber holds; None: any number; 0: none, so an early event makes its predecessors late.
     buffer: int | None = None
-    #: How long an event waits for those before it; 0: for ever.
+    #: How long an event waits for its predecessors; 0: without end.
     ttl_us: int = 0
-    #: Timestamps a publisher asks for at a time.
+    #: How many timestamps a publisher requests at a time.
     window: int = 64
-    #: After how long something is asked again: more than a way along all managers and back.
+    #: After how long a request is repeated: longer than a round trip along all managers.
     retry_us: int
-    #: How often in vain before one gives up, until a node is trusted again or something new is asked; 0: never.
+    #: After how many repetitions without an answer a node gives up until a node recovers or there is news; 0: never.
     tries: int = 0
-    #: How long an acknowledgement waits for company: less than that.
+    #: How long an acknowledgement waits for others: less than `retry_us`.
     ack_us: int
     #: When an event that was numbered and never published is declared void, sooner if its publisher is suspected;
     #: 0: never.
     lease_us: int = 0
-    #: Must one take a topic to publish on it?
+    #: Must a node take a topic to publish on it?
     publishers_subscribe: bool = True
 
 
 class OrderingModule:
-    """One node's."""
+    """The ordering module of one node."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class OrderingModule:
         make_clock: Callable[..., SubscriptionClock] = SubscriptionClock,
         make_publisher: Callable[..., Publisher] = Publisher,
     ) -> None:
-        """`make_manager`, `make_clock` and `make_publisher` put others in the place of ours: for mutations."""
+        """`make_manager`, `make_clock` and `make_publisher` can be replaced, for mutations."""
         self.node = node
         self._out = ModuleOutbox()
         self.retry_us = settings.retry_us
@@ -121,10 +121,10 @@ class OrderingModule:
         self._suspected: set[int] = set()
         self._replicas: dict[str, Replica] = {}
         self._members: dict[str, tuple[int, ...]] = {}
-        #: What this node says to itself.
+        #: Packets of this node to itself.
         self._own: deque[Packet] = deque()
         self._acking: set[GotDue] = set()
-        # What it gave to the service before it fell may take a while to be passed on by others: two retries.
+        # What a publisher gave to the service before it failed may take a while to be forwarded: two retries.
         self._leases = Leases(self.out, self.suspects, lease_us=settings.lease_us, grace_us=2 * settings.retry_us)
         self._clock = make_clock(printed=settings.printed)
         self._publisher = make_publisher(
@@ -151,7 +151,7 @@ class OrderingModule:
 
     @property
     def out(self) -> ModuleOutbox:
-        """What it wants done."""
+        """What the module wants done."""
         return self._out
 
     @property
@@ -161,9 +161,9 @@ class OrderingModule:
     # -- the application ----------------------------------------------------------------------------------------
 
     def publish(self, topic: str, payload: bytes) -> Message:
-        """The message as it is named; it goes out, and is notified here too, when its timestamp is complete."""
+        """Publish. The message is sent, and notified here too, once its timestamp is complete."""
         if topic.startswith(KEEPER):
-            raise UsageError("topic", topic, "is this layer's own", "choose another name")
+            raise UsageError("topic", topic, "is reserved for total order", "choose another name")
         if self._settings.publishers_subscribe and topic not in self._subscriber.wants:
             raise UsageError("topic", topic, f"node {self.node} does not subscribe to it", "subscribe first")
         message = self._publisher.publish(topic, payload)
@@ -200,7 +200,7 @@ class OrderingModule:
 
     def receive(self, sender: int, packet: Packet) -> None:
         if isinstance(packet, Expire):
-            raise ProtocolError(f"node {sender} speaks for a manager's own clock")
+            raise ProtocolError(f"node {sender} sent an Expire, which only a manager sends itself")
         self._take(sender, packet)
         self._settle()
 
@@ -289,7 +289,7 @@ class OrderingModule:
                     self._subscriber.restore(record)
 
     def restart(self, served: Callable[[str], bool]) -> None:
-        """After `restore`: go on. `served`: does the service still give the events of this topic?"""
+        """Continue after `restore`. `served`: does the service still give the events of this topic?"""
         self._subscriber.start(served)
         if self._settings.publishers_subscribe:
             for topic in self._publisher.busy():
@@ -314,20 +314,20 @@ class OrderingModule:
 
     @property
     def backlog(self) -> int:
-        """Messages of this node that have no timestamp yet."""
+        """How many messages of this node have no timestamp yet."""
         return self._publisher.backlog
 
     def waiting(self) -> list[Message]:
-        """Messages the service gave that are not notified yet."""
+        """Messages that the service gave and that are not notified yet."""
         return [event.message for event in self._subscriber.waiting()]
 
     def managers_kept(self) -> list[KeptState]:
-        """What restores the managers this node has a part in."""
+        """The records that restore this node's replicas of managers."""
         return [replica.snapshot() for replica in self._replicas.values()]
 
     @property
     def epoch(self) -> int:
-        """The latest order of topics of which an event was notified in order here."""
+        """The latest epoch of an event that was notified in order here."""
         return self._clock.epoch
 
     def unfinished(self) -> list[str]:
@@ -337,7 +337,7 @@ class OrderingModule:
     # -- inside -------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Say to ourselves what is for us, and let go of what nobody needs."""
+        """Process packets to this node itself, and release topics that are not needed."""
         while self._own:
             self._take(self.node, self._own.popleft())
         for topic in self._subscriber.unneeded():
@@ -368,7 +368,7 @@ class OrderingModule:
         return self._make_manager(topic, settings.order, settings.rules, founders)
 
     def _attend(self, replica: Replica, request: Request | None) -> None:
-        """A manager led from here took `request`, or got it again; None: it is led from here from now on."""
+        """A manager led here took `request`, or got it again; None: this node has become its leader."""
         topic = replica.topic
         match request:
             case Create() | None:

@@ -1,7 +1,7 @@
-"""In which order a subscriber is notified (paper Figure 6, and 5, event buffering).
+"""The notifier: the order in which a subscriber is notified (paper Figure 6; 5, event buffering).
 
-What is not complete waits in the `buffer`, for as long as it may; what is complete and not in order by the `clock` is
-tagged; what belongs to a topic not taken is dropped. A subscription is among what waits: it takes effect when
+An incomplete event waits in the `buffer`, for as long as it may. A complete event that the `clock` finds out of order
+is tagged. An event of a topic not taken is dropped. A subscription waits among the events: it takes effect when
 everything before the numbers it begins with, on topics taken already, was notified.
 """
 
@@ -18,13 +18,13 @@ from antecede.protocols.tno.records import Came, Taken, Told
 
 
 class Patience(NamedTuple):
-    """A timer: an event, or a subscription, has waited its time."""
+    """Timer: an event or a subscription has waited its time."""
 
     place: Place
 
 
 class Notifier:
-    """At one node, for all topics."""
+    """The notifier of one node, for all topics."""
 
     def __init__(
         self,
@@ -36,9 +36,9 @@ class Notifier:
         buffer: int | None,
         ttl_us: int,
     ) -> None:
-        """`taken`: topics from the beginning. `begun`: told of a subscription that takes effect.
+        """`taken`: topics from the beginning. `begun` is called with a subscription that takes effect.
 
-        `buffer`: events that may wait; None: any number. `ttl_us`: for how long; 0: for ever.
+        `buffer`: how many events may wait; None: any number. `ttl_us`: for how long; 0: without end.
         """
         self._out = out
         self._clock = clock
@@ -47,7 +47,7 @@ class Notifier:
         self._ttl_us = ttl_us
         self._buffer = Buffer(buffer)
         self._active: dict[TopicId, str] = {topic_id(topic): topic for topic in sorted(taken)}
-        #: Numbers declared void that have not come all the same.
+        #: Void numbers whose events have not come after all.
         self._voided: set[Place] = set()
         #: After a crash: events that were waiting.
         self._came: dict[Place, tuple[str, bytes]] = {}
@@ -70,7 +70,7 @@ class Notifier:
         return sorted(self._active.values())
 
     def begin(self, begin: Begin) -> None:
-        """A subscription is known to all managers. It takes effect, now or later, with a call of `begun`."""
+        """All managers know a subscription. When it takes effect, now or later, `begun` is called."""
         needs = [(topic_id(other), n) for other, n in begin.floors if self.takes(other)]
         place = self._buffer.begin(begin, needs)
         if place is not None and self._size == 0:
@@ -80,7 +80,7 @@ class Notifier:
         self.settle()
 
     def enter(self, topic: str, floors: tuple[tuple[str, int], ...]) -> None:
-        """From here on the topic is taken."""
+        """The topic is taken from here on."""
         self._out.keep(Taken(topic, floors))
         self._out.joined(topic)
         self._enter(topic, floors)
@@ -92,7 +92,7 @@ class Notifier:
         self._buffer.floor(name, self._clock.seen.get(name, 0))
 
     def leave(self, topic: str) -> None:
-        """It is not taken any more, if it was."""
+        """The topic is no longer taken, if it was."""
         if self._active.pop(topic_id(topic), None) is not None:
             self._out.left(topic)
             self._clock.left(topic_id(topic))
@@ -102,7 +102,7 @@ class Notifier:
     # -- events -------------------------------------------------------------------------------------------------
 
     def take(self, event: Event, data: bytes) -> None:
-        """An event of a topic taken. To be followed by `settle`."""
+        """Take an event of a topic that is taken. Call `settle` afterwards."""
         place = (event.topic, event.number)
         needs = [entry for entry in (*event.above, *event.below) if entry[0] in self._active]
         verdict = self._buffer.offer(event, needs)
@@ -116,7 +116,7 @@ class Notifier:
             self._buffer.mark_settled(place)  # given up before, or out of order for good: there is nothing to wait for
             self._notify(event, in_order=in_order)
         elif verdict is Verdict.WAITING and self._buffer.circles(place):
-            # Timestamps that took different ways can contradict each other: of events in a circle one must be told.
+            # Timestamps that took different routes can contradict each other: one event of a cycle must be shown.
             self._buffer.mark_settled(place)
             self._notify(event, in_order=False)
         elif verdict is Verdict.WAITING:
@@ -130,7 +130,7 @@ class Notifier:
             raise LimitError("events held", self._buffer.held, HELD_MESSAGES_MAX, "set a smaller buffer or a ttl")
 
     def void(self, topic: str, number: int) -> None:
-        """Nothing is to be expected there, and yet it may come. To be followed by `settle`."""
+        """Settle a void number, whose event may come after all. Call `settle` afterwards."""
         place = (topic_id(topic), number)
         if not self._buffer.reached(place):
             self._buffer.mark_settled(place)
@@ -138,7 +138,7 @@ class Notifier:
             self._out.keep(Told(*place, False, void=True))
 
     def settle(self) -> None:
-        """Notify what is complete."""
+        """Notify events that are complete."""
         while ready := self._buffer.take():
             for item in ready:
                 if isinstance(item, Begin):
@@ -161,7 +161,7 @@ class Notifier:
         self._out.deliver(event.message, out_of_order=not in_order)
 
     def _force(self, place: Place) -> None:
-        """Wait no more: whatever it needs and is here goes first, the rest is late should it come."""
+        """Stop waiting: predecessors that are here go first; others are late if they come."""
         path = [place]
         while path:
             if not self._buffer.holds(path[-1]):
@@ -169,11 +169,11 @@ class Notifier:
                 continue
             first = self._buffer.before(path[-1])
             if first is not None:
-                path.append(first)  # there are no circles in the buffer
+                path.append(first)  # there are no cycles in the buffer
                 continue
             self._buffer.give_up(path[-1])
             self.settle()
-            assert not self._buffer.holds(path[-1]), "what waits for nothing comes out"
+            assert not self._buffer.holds(path[-1]), "an event that waits for nothing comes out"
 
     # -- crashes ------------------------------------------------------------------------------------------------
 
@@ -198,10 +198,10 @@ class Notifier:
                     self._clock.tagged(*place)
 
     def forget(self, topic: str) -> None:
-        """While it is restored: the topic was left."""
+        """During restore: the topic was left."""
         self._active.pop(topic_id(topic), None)
 
     def came(self) -> list[tuple[str, bytes]]:
-        """After a crash: the events that were waiting, with their topics, once."""
+        """After a crash: return once the events that were waiting, with their topics."""
         came, self._came = self._came, {}
         return list(came.values())

@@ -1,4 +1,4 @@
-"""Options of total notification order, of the event service it stands on, and of its rival."""
+"""Options of total notification order, and of the event service below it."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal
@@ -16,8 +16,7 @@ from antecede.protocols.tno.module import OrderingModule, Settings
 from antecede.protocols.tno.process import TotalOrder
 from antecede.protocols.vcube_ps.options import VCubePsOptions
 
-#: Event services by name, each made with the time after which it sends again. They order within a topic at most; the
-#: rest is this layer's.
+#: Event services by name, each made with its time before retransmission. They order within a topic at most.
 SERVICES: dict[str, Callable[[float], GroupOptions]] = {
     "vcube-ps": lambda retry: VCubePsOptions(domain="topic", retry=retry, ack=retry / 40),
     "srpt-s": lambda retry: SrptOptions(),
@@ -30,37 +29,37 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
 
     #: The event service below.
     ens: Literal["vcube-ps", "srpt-s", "scribe"] = "vcube-ps"
-    #: TNO+ also tells what was stamped before on topics below; faithful is the paper's rule, its unsound parts mended.
+    #: TNO+ also includes what was stamped before on topics below. "faithful": the paper's rule, with its errors mended.
     mode: Literal["plus", "faithful"] = "plus"
-    #: The topics from the highest down, separated by spaces; others stand below, by name.
+    #: The topics from the highest down, separated by spaces. Other topics are below, by name.
     order: str = ""
-    #: Timestamps go straight to the managers they need, or through all between, so that none overtakes another.
+    #: Timestamps go straight to the managers they need, or through all in between, so that none overtakes another.
     route: Literal["direct", "through"] = "direct"
-    #: Events a subscriber holds; −1: any number.
+    #: How many events a subscriber holds; −1: any number.
     buffer: Annotated[int, Meta(ge=-1)] = -1
-    #: How long an event waits for those before it, in units of time; 0: for ever.
+    #: How long an event waits for its predecessors, in units of time; 0: without end.
     ttl: Annotated[float, Meta(ge=0)] = 20_000.0
-    #: Timestamps a publisher asks for at a time; 1: causal across topics.
+    #: How many timestamps a publisher requests at a time; 1: causal across topics.
     window: Annotated[int, Meta(ge=1)] = 64
-    #: After how long something is asked again. More than a way along the managers and back.
+    #: After how long a request is repeated. Longer than a round trip along the managers.
     retry: Annotated[float, Meta(gt=0)] = 4000.0
-    #: How often something is asked in vain before it is left until somebody is back; 0: for ever.
+    #: How often a request is repeated before it waits until a node is back; 0: no limit.
     tries: Annotated[int, Meta(ge=0)] = 50
     #: When an event that was numbered and not published is declared void, sooner if its publisher is down; 0: never.
     lease: Annotated[float, Meta(ge=0)] = 0.0
-    #: Nodes that manage a topic together; a minority of them may crash.
+    #: How many nodes manage a topic together; a minority of them may crash.
     replicas: Annotated[int, Meta(ge=1)] = 1
-    #: The first so many nodes manage the topics; 0: all do.
+    #: How many nodes, from 0 on, manage topics; 0: all.
     managers: Annotated[int, Meta(ge=0)] = 0
-    #: A topic changes places with a higher one when f of their events differs by more than this; 0: never.
+    #: A topic swaps with a higher one when f of their events differs by more than this; 0: never.
     beta: Annotated[float, Meta(ge=0, lt=1)] = 0.0
     #: How soon f approaches 1.
     alpha: Annotated[float, Meta(gt=0)] = 1.0
-    #: f counts the last so many events a manager saw; 0: all there ever were, as in the paper.
+    #: f counts the last so many events that a manager saw; 0: all there ever were, as in the paper.
     recent: Annotated[int, Meta(ge=0)] = 0
-    #: Rounds of VCube's diagnosis to run beneath, `round` u.t. apart; 0: nobody notices who is down.
+    #: Rounds of VCube's diagnosis to run, `round` u.t. apart; 0: no failure detector.
     diagnosis: Annotated[int, Meta(ge=0)] = 0
-    #: A round of diagnosis.
+    #: The length of a round of diagnosis, in units of time.
     round: Annotated[float, Meta(gt=0)] = 1000.0
 
     @property
@@ -75,7 +74,7 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
         settings = self.settings(nodes, founders)
         service = SERVICES[self.ens](self.retry / 2).build_groups(nodes, founders)
         if self.diagnosis and self.ens != "vcube-ps":
-            raise UsageError("diagnosis", self.diagnosis, f"{self.ens} knows no failures", "set ens=vcube-ps")
+            raise UsageError("diagnosis", self.diagnosis, f"{self.ens} does not handle failures", "set ens=vcube-ps")
 
         def make(node: int) -> Process:
             return TotalOrder(OrderingModule(node, settings), service(node))
@@ -83,14 +82,14 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
         return diagnosed(make, nodes, self.diagnosis, self.round) if self.diagnosis else make
 
     def settings(self, nodes: int, founders: Founders) -> Settings:
-        places = self.managers or nodes
-        if places > nodes or self.replicas > places:
+        candidates = self.managers or nodes
+        if candidates > nodes or self.replicas > candidates:
             raise UsageError(
-                "replicas", self.replicas, f"{places} of {nodes} nodes manage topics", "choose fewer replicas"
+                "replicas", self.replicas, f"{candidates} of {nodes} nodes manage topics", "choose fewer replicas"
             )
         retry_us = round(self.retry * TICKS)
         return Settings(
-            managers=lambda topic: managers_of(topic, places, self.replicas),
+            managers=lambda topic: managers_of(topic, candidates, self.replicas),
             order=tuple(self.order.split()) or tuple(sorted(founders)),
             founders=taken_by(founders),
             rules=Rules(
@@ -111,7 +110,7 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
         )
 
 
-def managers_of(topic: str, places: int, replicas: int) -> tuple[int, ...]:
-    """Chosen by the topic's name, and the next ones."""
-    first = crc32(topic.encode()) % places
-    return tuple([(first + next_) % places for next_ in range(replicas)])
+def managers_of(topic: str, candidates: int, replicas: int) -> tuple[int, ...]:
+    """The nodes that manage `topic`: the first by a hash of its name, and the next ones."""
+    first = crc32(topic.encode()) % candidates
+    return tuple([(first + next_) % candidates for next_ in range(replicas)])

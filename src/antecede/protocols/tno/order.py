@@ -1,13 +1,13 @@
-"""The order of topics, who keeps it, and when two topics ought to change places (paper 5, dynamic topic ordering).
+"""The order of topics, its keeper, and when two topics should swap (paper 5, dynamic topic ordering).
 
-Timestamps are filled in from an event's own topic upwards, so a topic on which much is published should stand high: its
+Timestamps are filled in from an event's own topic upwards. A topic with many events should therefore stand high: its
 events then visit few managers. A manager that fills in a timestamp compares the popularity of the event's topic with
-its own by f(x) = exp(−1 / (α (x + 1))); where the other's exceeds it by more than β they should swap. Of all managers a
-timestamp visits the *highest* that finds so asks: asking for the nearest takes hundreds of swaps.
+its own by f(x) = exp(−1 / (α (x + 1))); if the other's exceeds its own by more than β, the two should swap. Of all such
+managers that a timestamp visits, the *highest* asks for the swap; swapping with the nearest takes hundreds of swaps.
 
-The keeper (the paper's TM of T_s) makes one change at a time, and each begins a new *epoch*. It tells every manager the
+The keeper (the paper's TM of T_s) makes one change at a time, and each begins a new *epoch*. It sends every manager the
 whole new order until each has acknowledged. All events of an epoch come before all events of the next, at every
-subscriber; an event that arrives after one of a later epoch is tagged.
+subscriber. An event that arrives after one of a later epoch is tagged.
 """
 
 from math import exp
@@ -24,33 +24,33 @@ def popularity(events: int, alpha: float) -> float:
 
 
 class Ranks:
-    """An order of topics, highest first. Topics it does not name stand below all it names, by their names."""
+    """An order of topics, highest first. Topics that it does not name are below, ordered by name."""
 
     def __init__(self, order: tuple[str, ...]) -> None:
         self.order = order
         self._place = {topic: place for place, topic in enumerate(order)}
 
     def key(self, topic: str) -> tuple[int, str]:
-        """Smaller is higher."""
+        """The sort key of a topic: smaller is higher."""
         return self._place.get(topic, len(self._place)), topic
 
     def __contains__(self, topic: str) -> bool:
         return topic in self._place
 
     def upwards(self, topics: "set[str] | frozenset[str]") -> tuple[str, ...]:
-        """The lowest first."""
+        """`topics`, the lowest first."""
         return tuple(sorted(topics, key=self.key, reverse=True))
 
 
 class _State(msgspec.Struct):
     epoch: int
     order: tuple[str, ...]
-    #: By topic: the epoch its manager is known to have; those missing were never told.
+    #: By topic: the epoch that its manager is known to have. A topic that is missing was never told.
     told: dict[str, int]
 
 
 class Keeper(Machine):
-    """Keeps the order: one change at a time."""
+    """Keeps the order of topics, and makes one change at a time."""
 
     def __init__(self, order: tuple[str, ...]) -> None:
         self._state = _State(0, order, dict.fromkeys(order, 0))
@@ -78,7 +78,7 @@ class Keeper(Machine):
                 state.epoch += 1
                 return [self._news(topic) for topic in state.order]
             case AskOrder():
-                # At the end, in the present epoch: nothing was stamped on it before, so nothing changes for anybody.
+                # At the end, in the present epoch: no event was stamped on it before, so nothing changes for others.
                 if request.topic not in state.order:
                     state.order = (*state.order, request.topic)
                 state.told[request.topic] = -1

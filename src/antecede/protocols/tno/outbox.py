@@ -1,4 +1,4 @@
-"""What an ordering module wants done: a protocol's outbox, and calls of the event service, in the order it asked."""
+"""The outbox of an ordering module: a protocol's outbox, and calls of the event service, in the order of asking."""
 
 from typing import Literal, NamedTuple
 
@@ -14,7 +14,7 @@ class EnsCall(NamedTuple):
 
 
 class ModuleOutbox(Outbox):
-    """Drained like any outbox, between sends and deliveries also of `ens`."""
+    """Drained like any outbox; the driver makes the calls in `ens` between sends and deliveries."""
 
     __slots__ = ("ens",)
 

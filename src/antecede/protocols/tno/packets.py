@@ -1,9 +1,9 @@
-"""What ordering modules say to each other, beside the event service (paper 3.2, Figures 5, 7 and 8).
+"""The packets between ordering modules, beside the event service (paper 3.2, Figures 5, 7 and 8).
 
-Everything a publisher or subscriber asks is asked again until it is answered, and means the same however often it
-arrives: events are named by topic, publisher and number, subscriptions by subscriber and version, orders by epoch.
-Between topic managers there are channels, one for each pair of topics, whose packets are numbered, acknowledged and
-taken in order; this is what the paper assumes of all links.
+A publisher or subscriber repeats its requests until they are answered, and a repeated request has no further effect:
+events are named by topic, publisher and sequence number, subscriptions by subscriber and version, orders by epoch.
+Between managers there are channels, one for each pair of topics. Their packets are numbered, acknowledged and processed
+in order, which the paper assumes of all links.
 """
 
 from typing import Annotated, TypeAlias
@@ -16,9 +16,9 @@ from antecede.core.message import Seq, Source, Topic
 
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 _Topics: TypeAlias = Annotated[tuple[Topic, ...], Meta(max_length=DEPENDENCIES_MAX)]
-#: How many events of a topic had been numbered.
+#: By topic: how many of its events had been numbered.
 Entries: TypeAlias = Annotated[tuple[tuple[Topic, _Count], ...], Meta(max_length=DEPENDENCIES_MAX)]
-#: The managers a timestamp has yet to visit; false: it only passes there.
+#: The managers that a timestamp has yet to visit; false: it only passes there.
 Route: TypeAlias = Annotated[tuple[tuple[Topic, bool], ...], Meta(min_length=1, max_length=DEPENDENCIES_MAX)]
 
 
@@ -43,7 +43,7 @@ class Stamp(Packet, frozen=True, gc=False, tag="tno.stamp"):
 
 
 class Fill(Packet, frozen=True, gc=False, tag="tno.fill"):
-    """Manager to manager: a timestamp on its way up the order. `place` counts what `sender` sent to `to`."""
+    """Manager to manager: a timestamp on its way up the order. `place` is its number in the channel."""
 
     sender: Topic
     to: Topic
@@ -56,13 +56,13 @@ class Fill(Packet, frozen=True, gc=False, tag="tno.fill"):
     route: Route
     above: Entries
     below: Entries
-    #: The highest topic so far that this event's topic ought to change places with.
+    #: The highest topic so far that this event's topic should swap with.
     swap: Annotated[str, Meta(max_length=1024)] = ""
 
 
 class Free(Packet, frozen=True, gc=False, tag="tno.free"):
-    """Manager to manager: the timestamps of a publisher's events up to `seq` need not be kept, unless they have numbers
-    above `number`: those were given since, and came by another way."""
+    """Manager to manager: drop the timestamps of a publisher's events up to `seq`, except those with numbers above
+    `number`, which were given since and came by another route."""
 
     sender: Topic
     to: Topic
@@ -70,12 +70,12 @@ class Free(Packet, frozen=True, gc=False, tag="tno.free"):
     topic: Topic
     source: Source
     seq: Seq
-    #: Journals of before it was said have none.
+    #: Older journals do not have it.
     number: Seq = (1 << 63) - 1
 
 
 class Got(Packet, frozen=True, gc=False, tag="tno.got"):
-    """Manager to manager: what `sender` sent to `to` has come, up to `place`."""
+    """Manager to manager: acknowledges the channel from `sender` to `to` up to `place`."""
 
     sender: Topic
     to: Topic
@@ -83,7 +83,7 @@ class Got(Packet, frozen=True, gc=False, tag="tno.got"):
 
 
 class Resend(Packet, frozen=True, gc=False, tag="tno.resend"):
-    """Manager to the one that completed a timestamp: the publisher asks again."""
+    """Manager to the manager that completed a timestamp: the publisher asks again."""
 
     to: Topic
     topic: Topic
@@ -92,7 +92,7 @@ class Resend(Packet, frozen=True, gc=False, tag="tno.resend"):
 
 
 class Published(Packet, frozen=True, gc=False, tag="tno.published"):
-    """Publisher to the topic's manager: these events are out, each with the number it has."""
+    """Publisher to the topic's manager: these events are published, each with its number."""
 
     topic: Topic
     source: Source
@@ -100,7 +100,7 @@ class Published(Packet, frozen=True, gc=False, tag="tno.published"):
 
 
 class PublishedAck(Packet, frozen=True, gc=False, tag="tno.published_ack"):
-    """The manager knows, up to `seq`."""
+    """The manager's acknowledgement, up to `seq`."""
 
     topic: Topic
     seq: Seq
@@ -114,7 +114,7 @@ class Void(Packet, frozen=True, gc=False, tag="tno.void"):
 
 
 class VoidAck(Packet, frozen=True, gc=False, tag="tno.void_ack"):
-    """The subscriber knows."""
+    """The subscriber's acknowledgement."""
 
     topic: Topic
     subscriber: Source
@@ -122,7 +122,7 @@ class VoidAck(Packet, frozen=True, gc=False, tag="tno.void_ack"):
 
 
 class FillSub(Packet, frozen=True, gc=False, tag="tno.fill_sub"):
-    """A subscription on its way from the lowest of its topics to the highest: who takes what, and from where on."""
+    """A subscription on its way from the lowest of its topics to the highest, collecting where it begins."""
 
     subscriber: Source
     version: Seq
@@ -134,14 +134,14 @@ class FillSub(Packet, frozen=True, gc=False, tag="tno.fill_sub"):
 
 
 class SubDone(Packet, frozen=True, gc=False, tag="tno.sub_done"):
-    """The highest manager to the subscriber: all know of it."""
+    """The highest manager to the subscriber: all managers know the subscription."""
 
     version: Seq
     floors: Entries
 
 
 class SubAgain(Packet, frozen=True, gc=False, tag="tno.sub_again"):
-    """A manager to the subscriber: the order of topics has changed, begin anew with this one."""
+    """A manager to the subscriber: the order of topics has changed; start again with this one."""
 
     version: Seq
     epoch: _Count
@@ -149,7 +149,7 @@ class SubAgain(Packet, frozen=True, gc=False, tag="tno.sub_again"):
 
 
 class UpdateSub(Packet, frozen=True, gc=False, tag="tno.update_sub"):
-    """Subscriber to the manager of `topic`: what it takes now; nothing when it has left that topic."""
+    """Subscriber to the manager of `topic`: what it takes now; no topics after it has left this one."""
 
     topic: Topic
     subscriber: Source
@@ -158,14 +158,14 @@ class UpdateSub(Packet, frozen=True, gc=False, tag="tno.update_sub"):
 
 
 class SubAck(Packet, frozen=True, gc=False, tag="tno.sub_ack"):
-    """The manager knows."""
+    """The manager's acknowledgement."""
 
     topic: Topic
     version: Seq
 
 
 class Swap(Packet, frozen=True, gc=False, tag="tno.swap"):
-    """Manager to the keeper of the order: in this epoch `low` has outgrown `high`; let them change places."""
+    """Manager to the keeper: in this epoch `low` has become more popular than `high`; swap them."""
 
     high: Topic
     low: Topic
@@ -173,7 +173,7 @@ class Swap(Packet, frozen=True, gc=False, tag="tno.swap"):
 
 
 class AskOrder(Packet, frozen=True, gc=False, tag="tno.ask_order"):
-    """Manager to the keeper: what is the order? Also: there is such a topic."""
+    """Manager to the keeper: asks for the order, and announces its topic."""
 
     topic: Topic
 
@@ -187,14 +187,14 @@ class NewOrder(Packet, frozen=True, gc=False, tag="tno.order"):
 
 
 class OrderAck(Packet, frozen=True, gc=False, tag="tno.order_ack"):
-    """The manager has it."""
+    """The manager's acknowledgement."""
 
     topic: Topic
     epoch: _Count
 
 
 class Expire(Packet, frozen=True, gc=False, tag="tno.expire"):
-    """A manager to itself and its replicas: nothing was heard of this event for too long."""
+    """A manager to its replicas: this event was not published for too long."""
 
     topic: Topic
     source: Source
@@ -202,7 +202,7 @@ class Expire(Packet, frozen=True, gc=False, tag="tno.expire"):
     number: Seq
 
 
-#: What a manager, or the keeper of the order, is asked; each names the topic it is for (see `addressee`).
+#: Requests to a manager or the keeper. Each names the topic it is for (`addressee`).
 Request: TypeAlias = (
     Create
     | Fill
@@ -219,10 +219,10 @@ Request: TypeAlias = (
     | OrderAck
     | Expire
 )
-#: What a publisher or subscriber is told.
+#: Answers to a publisher or subscriber.
 Answer: TypeAlias = Stamp | PublishedAck | Void | SubDone | SubAgain | SubAck
 
-#: Stands for the topic whose manager keeps the order of all others: the paper's T_s. No application's topic begins so.
+#: Stands for the topic whose manager keeps the order of all topics: the paper's T_s. No application topic begins so.
 KEEPER = "$order"
 
 
@@ -245,14 +245,14 @@ def addressee(packet: Request) -> str:
 
 
 class Prepare(Packet, frozen=True, gc=False, tag="tno.prepare"):
-    """I want to lead the manager of `topic`: promise to hear nobody of a lower ballot."""
+    """A candidate to lead the manager of `topic` asks for a promise to ignore lower ballots."""
 
     topic: Topic
     ballot: _Count
 
 
 class Promise(Packet, frozen=True, gc=False, tag="tno.promise"):
-    """I promise; this is how far I am. With a ballot other than the one asked for: no, I promised that."""
+    """The promise, and the sender's state. Another ballot than asked for: refused, that one was promised."""
 
     topic: Topic
     ballot: _Count
@@ -280,7 +280,7 @@ class Install(Packet, frozen=True, gc=False, tag="tno.install"):
 
 
 class Appended(Packet, frozen=True, gc=False, tag="tno.appended"):
-    """I have everything up to `index` under this ballot; −1: not even a beginning. A higher ballot: I promised that."""
+    """The sender has every request up to `index` under this ballot; −1: none. A higher ballot: it promised that one."""
 
     topic: Topic
     ballot: _Count
@@ -289,7 +289,7 @@ class Appended(Packet, frozen=True, gc=False, tag="tno.appended"):
 
 Replication: TypeAlias = Prepare | Promise | Append | Install | Appended
 
-#: Every packet of this package: what a codec must know.
+#: Every packet of this package.
 PACKETS: tuple[type[Packet], ...] = (
     Create,
     Stamp,

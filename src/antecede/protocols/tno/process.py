@@ -1,7 +1,7 @@
-"""Total notification order over another protocol: that protocol is the event service, this one its ordering layer.
+"""Total notification order over another protocol, which is its event service.
 
 The two do not know each other. The layer's events are the service's payloads; the service's deliveries go to the layer,
-and what the layer notifies is what is delivered. An event has one name in both, so a trace shows its way.
+and what the layer notifies is delivered to the application. An event has one name in both, so a trace shows its way.
 """
 
 from collections.abc import Hashable, Iterable
@@ -27,8 +27,8 @@ class TotalOrder(Process):
         self.inner = inner
         self._ours: ModuleOutbox = module.out
         self.out = module.out
-        # What both want kept, sent and armed is done in the order they asked. Deliveries and changes of the service are
-        # the layer's inputs.
+        # Both share the lists of kept records, sends and timers, which keep the order of asking. Deliveries and changes
+        # of the service are inputs of the layer.
         inner.out.kept, inner.out.sends, inner.out.timers = self.out.kept, self.out.sends, self.out.timers
         inner.out.acknowledgements = self.out.acknowledgements
         self._restored = False
@@ -121,7 +121,7 @@ class TotalOrder(Process):
 
     @property
     def epoch(self) -> int:
-        """The latest order of topics of which an event was notified in order here."""
+        """The latest epoch of an event that was notified in order here."""
         return self.module.epoch
 
     def unfinished(self) -> list[str]:
@@ -130,20 +130,20 @@ class TotalOrder(Process):
     # -- between the two ----------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Let the two talk until neither has anything to say to the other."""
+        """Exchange calls and reports until neither has any left."""
         inner = self.inner.out
         while self._ours.ens or inner.deliveries or inner.changes:
             self._call()
             self._hear()
 
     def _call(self) -> None:
-        """What the layer asks of the service."""
+        """Make the calls that the layer asks for."""
         calls = self._ours.ens.copy()
         self._ours.ens.clear()
         for what, topic, data in calls:
             if what == "publish":
                 if self.inner.publish(topic, data) is not None:
-                    self._hear()  # a publisher's own event first reaches itself
+                    self._hear()  # a publisher's own event reaches itself first
                     self.module.ens_published(topic)
             elif what == "subscribe":
                 self.inner.subscribe(topic)
@@ -155,7 +155,7 @@ class TotalOrder(Process):
                     self.module.ens_left(topic)
 
     def _hear(self) -> None:
-        """What the service gives and reports, in its order."""
+        """Give the layer what the service delivers and reports, in order."""
         inner = self.inner.out
         deliveries, changes = inner.deliveries.copy(), inner.changes.copy()
         inner.deliveries.clear()

@@ -1,13 +1,13 @@
-"""The publisher's part: gets events their timestamps and gives them to the event service (paper Figure 5 (a)).
+"""The publisher: gets timestamps for events and gives the events to the event service (paper Figure 5 (a)).
 
-An event is named by its topic, its publisher and its number there from the moment it is published, so a request can be
-repeated for ever and a second timestamp for it is recognised. Timestamps may come in any order; the events of a topic
-go to the service in the order in which they were published, and with numbers that rise. A timestamp of before its
-manager lost patience (`leases`) may have a lower number than an event before it got then: that one is asked for again.
+An event is named by its topic, its publisher and its sequence number from the moment it is published. So a request can
+be repeated without end, and a second timestamp for it is recognised. Timestamps may come in any order. The events of a
+topic go to the service in the order of publication, with rising numbers. A timestamp from before its lease expired
+(`leases`) may have a lower number than an earlier event's; such a timestamp is requested again.
 
-At most `window` requests are under way. With a window of 1 an event's timestamp is begun after that of the event before
-was complete, on whatever topic, and then order is causal across topics too, at the price of a way up
-the order for each event.
+At most `window` requests are under way. With a window of 1 an event's timestamp is begun after that of the previous
+event is complete, on whatever topic. Order is then causal across topics, too, at the price of a trip up the order for
+each event.
 """
 
 from collections import deque
@@ -21,44 +21,44 @@ from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.packets import Create, Published, PublishedAck, Stamp
 from antecede.protocols.tno.records import Asked, Out
 
-#: To a node, or to the manager of a topic.
+#: Sends to a node, or to the manager of a topic.
 Post: TypeAlias = Callable[[int | str, Packet], None]
 
 
 class PublisherTick(NamedTuple):
-    """A timer: see what was not answered."""
+    """Timer: repeat what was not answered."""
 
 
 class PublishedDue(NamedTuple):
-    """A timer: tell the topic's manager what is out."""
+    """Timer: tell the topic's manager what is published."""
 
     topic: str
 
 
 class _Topic:
-    """What is on its way on one topic."""
+    """The events under way on one topic."""
 
     def __init__(self) -> None:
-        #: Published by the application; given to the service; known to be with it.
+        #: The last event published by the application; given to the service; confirmed by it.
         self.asked = self.given = self.out = 0
-        #: The number of the last that was given to the service.
+        #: The number of the last event given to the service.
         self.number = 0
         self.messages: dict[int, Message] = {}
         self.stamps: dict[int, Stamp] = {}
-        #: Out, and the manager is not known to know: with the number it has.
+        #: Published events that the manager has not acknowledged, with their numbers.
         self.untold: dict[int, int] = {}
-        #: Given to the service, which has not confirmed it: its number.
+        #: Events given to the service and not confirmed, with their numbers.
         self.unconfirmed: dict[int, int] = {}
         self.due = False
 
 
 class Publisher:
-    """At one node, for all topics."""
+    """The publisher of one node, for all topics."""
 
     def __init__(
         self, node: int, out: ModuleOutbox, post: Post, *, window: int, retry_us: int, ack_us: int, tries: int = 0
     ) -> None:
-        """`tries`: ticks in vain after which it asks no more, until something happens; 0: it goes on for ever."""
+        """`tries`: after how many ticks without an answer it stops until something happens; 0: never."""
         self._node = node
         self._out = out
         self._post = post
@@ -69,7 +69,7 @@ class Publisher:
         self._ack_us = ack_us
         self._topics: dict[str, _Topic] = {}
         self._queue: deque[Message] = deque()
-        #: Requests under way, each with the tick in which it was made.
+        #: Requests under way, with the tick in which each was made.
         self._open: dict[tuple[str, int], int] = {}
         self._ticks = 0
         self._ticking = False
@@ -90,7 +90,7 @@ class Publisher:
         return message
 
     def stamped(self, stamp: Stamp) -> None:
-        """A timestamp: the first for an event counts."""
+        """A timestamp came: the first for an event counts."""
         on = self._topics.get(stamp.topic)
         if on is None or stamp.source != self._node or stamp.seq in on.stamps or stamp.seq not in on.messages:
             return
@@ -109,7 +109,7 @@ class Publisher:
         self._go_on()
 
     def confirmed(self, topic: str) -> None:
-        """The service has the next event it was given on `topic`."""
+        """The service has the next event given to it on `topic`."""
         on = self._on(topic)
         on.out += 1
         on.untold[on.out] = number = on.unconfirmed.pop(on.out)
@@ -133,7 +133,7 @@ class Publisher:
         self._ticks += 1
         self._vain += 1
         for (topic, seq), tick in self._open.items():
-            if tick < self._ticks - 1:  # it has had the time
+            if tick < self._ticks - 1:  # a full tick has passed
                 self._post(topic, Create(topic, self._node, seq))
         for topic, on in self._topics.items():
             if not on.due:
@@ -148,16 +148,16 @@ class Publisher:
         return on is None or on.out == on.asked
 
     def asked(self, topic: str) -> int:
-        """How many were ever published here."""
+        """How many events were ever published here."""
         return self._on(topic).asked
 
     @property
     def backlog(self) -> int:
-        """Events that have no timestamp yet."""
+        """How many events have no timestamp yet."""
         return len(self._queue) + len(self._open)
 
     def busy(self) -> list[str]:
-        """The topics on which something is not with the service yet."""
+        """The topics with events that are not with the service yet."""
         return [topic for topic in self._topics if not self.idle(topic)]
 
     def unfinished(self) -> list[str]:
@@ -176,12 +176,12 @@ class Publisher:
             message = self._queue.popleft()
             on = self._on(message.topic)
             if message.seq not in on.messages or message.seq in on.stamps:
-                continue  # an answer to a request of before a crash came first
+                continue  # an answer to a request from before a crash came first
             self._ask(message.topic, message.seq)
         self._tick_later()
 
     def _is_old(self, stamp: Stamp, last: int) -> bool:
-        """Was it given before the event that has number `last`, and comes before it, was numbered anew?"""
+        """Was it given before the previous event, which has number `last`, was numbered anew?"""
         return stamp.number < last
 
     def _ask(self, topic: str, seq: int) -> None:
@@ -194,7 +194,7 @@ class Publisher:
             self._post(topic, Published(topic, self._node, tuple(untold.items())[:DEPENDENCIES_MAX]))
 
     def encourage(self) -> None:
-        """Somebody is back: it may be the one who did not answer."""
+        """A node is back, perhaps the one that did not answer: try again."""
         self._vain = 0
         self._tick_later()
 
@@ -222,6 +222,6 @@ class Publisher:
             on.messages.pop(record.seq, None)
 
     def start(self) -> None:
-        """After a crash: go on with what is not out."""
+        """Continue after a crash with what is not published."""
         self._queue = deque([message for message in self._queue if message.seq > self._on(message.topic).out])
         self._go_on()

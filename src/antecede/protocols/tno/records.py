@@ -1,7 +1,7 @@
-"""What an ordering module keeps across a crash, beside its managers' states (`replica`).
+"""The kept records of an ordering module, beside its managers' states (`replica`).
 
-Read back in order: what its application published and is not out yet; what it takes, and from where on; which events
-the service gave it, and what became of each.
+Read in order they restore what the application published and is not with the service yet, what the node takes and from
+which number on, and which events the service gave it and what became of each.
 """
 
 from antecede.core import Message, Record
@@ -9,7 +9,7 @@ from antecede.protocols.tno.replica import Kept, KeptState
 
 
 class Asked(Record, frozen=True, gc=False, tag="tno.asked"):
-    """The application published it. Its number is never used again."""
+    """The application published a message. Its sequence number is never used again."""
 
     message: Message
 
@@ -19,7 +19,7 @@ class Asked(Record, frozen=True, gc=False, tag="tno.asked"):
 
 
 class Out(Record, frozen=True, gc=False, tag="tno.out"):
-    """The event service has it."""
+    """The event service has the event."""
 
     topic: str
     seq: int
@@ -27,7 +27,7 @@ class Out(Record, frozen=True, gc=False, tag="tno.out"):
 
 
 class Wanted(Record, frozen=True, gc=False, tag="tno.wanted"):
-    """The application takes a topic, or no more."""
+    """The application takes a topic, or no longer does."""
 
     topic: str
     wanted: bool
@@ -41,21 +41,21 @@ class Versioned(Record, frozen=True, gc=False, tag="tno.versioned"):
 
 
 class Taken(Record, frozen=True, gc=False, tag="tno.taken"):
-    """A topic is taken from here on."""
+    """A topic is taken from these numbers on."""
 
     topic: str
     floors: tuple[tuple[str, int], ...]
 
 
 class Came(Record, frozen=True, gc=False, tag="tno.came"):
-    """The service gave an event, which has to wait."""
+    """The service gave an event that must wait."""
 
     topic: str
     data: bytes
 
 
 class Told(Record, frozen=True, gc=False, tag="tno.told"):
-    """A number of a topic is dealt with: notified in order with this timestamp, or tagged, or void."""
+    """A number of a topic is settled: notified in order with this timestamp, or tagged, or void."""
 
     topic: bytes
     number: int
@@ -65,5 +65,5 @@ class Told(Record, frozen=True, gc=False, tag="tno.told"):
     void: bool = False
 
 
-#: By which a process that stands on another tells its own records from the other's.
+#: The types of the module's records, by which a process above another protocol tells them apart.
 RECORDS: tuple[type[Record], ...] = (Asked, Out, Wanted, Versioned, Taken, Came, Told, Kept, KeptState)

@@ -1,16 +1,16 @@
-"""One replica of a manager: what it says is sent when most of its replicas know why.
+"""One replica of a manager. Its answers are sent once a majority of replicas has the request.
 
-The managers of a topic are a few nodes in a fixed order. One leads: the first of them nobody suspects. It takes
-requests, passes each on with its number, and lets its answers go when more than half have it (itself included). With
-one replica that is at once.
+The managers of a topic are a few nodes in a fixed order. The first that is not suspected leads. It takes requests,
+numbers them, sends each to the others, and releases its answers when a majority, itself included, has them. With one
+replica that is at once.
 
-Who takes over asks for promises under a higher *ballot*, hears how far each is, and goes on from the one that is
-furthest: what was answered is among it, since two majorities meet. What was taken and not answered may or may not be
-there; it is asked again, and answered from what is stored, so both are well. This is Paxos with a leader; in the place
-of a log others may lag behind in, the newcomer's whole state is sent, which is small.
+A new leader asks for promises under a higher *ballot*, learns how far each replica is, and continues from the furthest.
+Every answered request is among these, since two majorities overlap. A request that was taken and not answered may be
+missing; its sender repeats it, and it is answered from the stored state, so both cases are correct. This is Paxos with
+a leader. Instead of a log, a new leader sends its whole state, which is small.
 
-Everything a replica accepts or promises is kept, so that one that crashed comes back as it was. Requests that are early
-(`machine`) wait here, at the leader only; whoever sent them sends them again should it fall.
+Everything that a replica accepts or promises is kept, so it returns from a crash as it was. Early requests (`machine`)
+wait at the leader only; their senders repeat them if it fails.
 """
 
 from collections import deque
@@ -29,16 +29,16 @@ from antecede.protocols.tno.packets import (
     Request,
 )
 
-#: Requests that wait for one before them or for an election, and answers that wait for other replicas, at one
-#: replica. More are dropped: whoever asked asks again.
+#: How many requests may wait for an earlier one or an election, and answers for other replicas, at one replica. More
+#: are dropped: their senders repeat them.
 EARLY_MAX: Final = 10_000
 
-#: Requests the leader can send again one by one; who is further behind gets the whole state.
+#: How many requests the leader can retransmit one by one. A replica further behind gets the whole state.
 _TAIL: Final = 256
 
 
 class Kept(Record, frozen=True, gc=False, tag="tno.accepted"):
-    """A request a replica accepted."""
+    """A request that a replica accepted."""
 
     topic: str
     ballot: int
@@ -47,7 +47,7 @@ class Kept(Record, frozen=True, gc=False, tag="tno.accepted"):
 
 
 class KeptState(Record, frozen=True, gc=False, tag="tno.state"):
-    """A state it accepted instead, or a promise: its last state under the ballot promised."""
+    """A state that it accepted instead; or a promise: its last state and the ballot promised."""
 
     topic: str
     promised: int
@@ -57,17 +57,17 @@ class KeptState(Record, frozen=True, gc=False, tag="tno.state"):
 
 
 class Tick(NamedTuple):
-    """A timer: see what was not answered."""
+    """Timer: retransmit what was not answered."""
 
     topic: str
 
 
 class Host(Protocol):
-    """The node a replica is at."""
+    """What a replica asks of its node."""
 
     node: int
     retry_us: int
-    #: Ticks in vain after which a replica keeps still until something happens; 0: it never does.
+    #: After how many ticks without an answer a replica stops until something happens; 0: never.
     tries: int
 
     @property
@@ -80,7 +80,7 @@ class Host(Protocol):
 
 
 class Replica:
-    """At one node, for one topic."""
+    """The replica of one topic's manager at one node."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Replica:
         host: Host,
         taken: Callable[["Replica", Request | None], None],
     ) -> None:
-        """`taken` is told, at the leader, of every request that was taken or came again; of None when it leads."""
+        """At the leader, `taken` is called with every request taken or repeated, and with None when it leads."""
         self.topic = topic
         self.members = members
         self.machine = machine
@@ -100,7 +100,7 @@ class Replica:
         #: The first member leads from the beginning, under ballot 0.
         self.leading = members[0] == host.node
         self._candidate: dict[int, Promise] | None = None
-        # What waits: for its turn or for an election; answers until their request is safe; appends that came early.
+        # Waiting: requests for their turn or an election; answers until their request is safe; appends that came early.
         self._early: dict[Request, None] = {}
         self._answers: deque[tuple[int, list[Out]]] = deque()
         self._ahead: dict[int, Append] = {}
@@ -109,11 +109,11 @@ class Replica:
         self._tail: deque[Append] = deque(maxlen=_TAIL)
         self._ticking = False
         self._vain = 0
-        #: What was not answered at an earlier tick, and up to which request it follows from.
+        #: What was not answered at the last tick, and the request up to which it was computed.
         self._outstanding: tuple[int, set[Out]] = (0, set())
 
     def begin(self) -> None:
-        """Say what there is to say before the first request."""
+        """Send what there is before the first request."""
         if self.leading:
             self.say(self.machine.unfinished())
             self.tick_later()
@@ -121,7 +121,7 @@ class Replica:
     # -- requests -----------------------------------------------------------------------------------------------
 
     def request(self, request: Request) -> None:
-        """From anybody: take it, or pass it to who leads."""
+        """Take a request from any node, or forward it to the leader."""
         self._vain = 0
         if self.leading:
             self._submit(request)
@@ -135,24 +135,24 @@ class Replica:
             self.stand()
 
     def leader(self) -> int:
-        """The first member that is not suspected; the first of all when all are."""
+        """The first member that is not suspected; the first of all if all are."""
         return next((node for node in self.members if not self._host.suspects(node)), self.members[0])
 
     def say(self, answers: list[Out]) -> None:
-        """Send this once everything taken so far is safe."""
+        """Send these once every request taken so far is safe."""
         self._answers.append((self._index, answers))
         self._advance()
 
     def _submit(self, request: Request) -> None:
         waiting: list[Request] = [request]
-        for due in waiting:  # grows: what was early may be due now
+        for due in waiting:  # grows: an early request may be due now
             verdict = self.machine.judge(due)
             if verdict == "early":
                 if len(self._early) < EARLY_MAX:
                     self._early[due] = None
                 continue
             if verdict == "old":
-                if len(self._answers) < EARLY_MAX:  # else it is asked again
+                if len(self._answers) < EARLY_MAX:  # otherwise the sender repeats it
                     self._answers.append((self._index, self.machine.again(due)))
                 self._taken(self, due)
                 continue
@@ -173,7 +173,7 @@ class Replica:
         self.tick_later()
 
     def _advance(self) -> None:
-        """Let the answers go whose requests most replicas have."""
+        """Release the answers whose requests a majority has."""
         if not self.leading:
             return
         self._match[self._host.node] = self._index
@@ -183,13 +183,13 @@ class Replica:
                 self._host.post(to, packet)
 
     def _safe(self) -> int:
-        """Up to where most replicas have the requests."""
+        """The number up to which a majority has the requests."""
         return sorted(self._match.values(), reverse=True)[len(self.members) // 2]
 
     # -- leading ------------------------------------------------------------------------------------------------
 
     def stand(self) -> None:
-        """Stand for election, unless that is under way."""
+        """Stand for election, unless one is under way."""
         if self.leading or self._candidate is not None:
             return
         place, size = self.members.index(self._host.node), len(self.members)
@@ -227,27 +227,27 @@ class Replica:
         self.tick_later()
 
     def tick(self) -> None:
-        """A while has passed: what was not answered is sent again."""
+        """Retransmit what was not answered."""
         self._ticking = False
         self._vain += 1
         if self._candidate is not None:
             if self.leader() == self._host.node:
                 self._canvass()
             else:
-                self._candidate = None  # somebody before us is back
+                self._candidate = None  # a member before this one is back
         elif self.leading:
             self._catch_up()
             index, outstanding = self._outstanding
-            if index <= self._safe():  # whatever has come since: there may be something new at every tick
+            if index <= self._safe():  # whatever came since: there may be new requests at every tick
                 unfinished = self.machine.unfinished()
                 for to, packet in unfinished:
-                    if (to, packet) in outstanding:  # the others have not had the time
+                    if (to, packet) in outstanding:  # others had no time to be answered
                         self._host.post(to, packet)
                 self._outstanding = (self._index, set(unfinished))
         self.tick_later()
 
     def encourage(self) -> None:
-        """Somebody is back: it may be the one who did not answer."""
+        """A node is back, perhaps the one that did not answer: try again."""
         self._vain = 0
         self.tick_later()
 
@@ -283,7 +283,7 @@ class Replica:
     # -- following ----------------------------------------------------------------------------------------------
 
     def receive(self, sender: int, packet: Replication) -> None:
-        """From another replica."""
+        """Handle a packet of another replica."""
         self._vain = 0
         if packet.ballot > self._promised and not isinstance(packet, Promise | Appended):
             self._promise(packet.ballot)
@@ -318,11 +318,11 @@ class Replica:
                 self.stand()
 
     def _report(self, asked: int) -> Promise:
-        """How far we are, as an answer to `asked`; the ballot says whether we promised that one or a higher."""
+        """This replica's state, in answer to ballot `asked`. Its ballot is that one, or a higher one promised."""
         return Promise(self.topic, max(asked, self._promised), self._accepted, self._index, self.machine.save())
 
     def _promise(self, ballot: int) -> None:
-        """Hear nobody of a lower ballot from now on. Who led leads no more; what it had not made safe is void."""
+        """Ignore lower ballots from now on. A leader stops leading; its answers that were not safe are dropped."""
         self._promised = ballot
         self.leading = False
         self._candidate = None
@@ -355,11 +355,11 @@ class Replica:
     # -- crashes ------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> KeptState:
-        """What restores it as it is."""
+        """The record that restores this replica."""
         return KeptState(self.topic, self._promised, self._accepted, self._index, self.machine.save())
 
     def restore(self, record: Kept | KeptState) -> None:
-        """Once more what was kept. Who comes back leads only after an election."""
+        """Restore a kept record. A restored replica leads only after an election."""
         self.leading = False
         if isinstance(record, KeptState):
             self._promised, self._accepted, self._index = record.promised, record.accepted, record.index

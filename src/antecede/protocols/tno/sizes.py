@@ -1,4 +1,4 @@
-"""Bytes of control packets: 20 for a header, 24 for an entry as in the paper (6.1), 16 a topic, 8 a number."""
+"""Sizes of control packets: 20 bytes for a header, 24 for an entry as in the paper (6.1), 16 a topic, 8 a number."""
 
 from antecede.core import Packet
 from antecede.protocols.tno.packets import (
@@ -24,7 +24,7 @@ _ENTRY_BYTES = _TOPIC_BYTES + _NUMBER_BYTES
 
 
 def control_bytes(packet: Packet) -> int:
-    """A header, the topic and the number it is about, and what it carries beside."""
+    """A header, the topic and number it is about, and what else it carries."""
     return HEADER_BYTES + _ENTRY_BYTES + _more(packet)
 
 

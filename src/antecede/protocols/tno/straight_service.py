@@ -1,7 +1,7 @@
-"""The plainest event service, for searches: every event goes straight to everybody who takes its topic.
+"""A minimal event service for searches: every event goes straight to every node that takes its topic.
 
-It orders nothing, not even the events of one publisher, and everybody knows at once who takes what: only links stand
-between a publisher and a subscriber. What an ordering layer gets from it is as disordered as links can make it.
+It orders nothing, not even the events of one publisher, and all nodes know at once which nodes take what. What an
+ordering layer gets from it is as disordered as links can make it.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from antecede.protocols.sizes import ByteModel
 
 
 def straight_service(founders: Founders) -> MakeProcess:
-    """Makes the processes of one system."""
+    """Returns the function that makes the processes of one system."""
     members = {topic: set(nodes) for topic, nodes in founders.items()}
     return lambda node: _Straight(node, members)
 
 
 class _Straight(Process):
-    """One node of it. Links must lose nothing."""
+    """One node of the service. Links must not lose packets."""
 
     reports_membership: ClassVar[bool] = False
 

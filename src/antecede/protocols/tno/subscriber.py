@@ -1,12 +1,12 @@
-"""The subscriber's part: what is taken, and from where on (paper Figures 7 and 8). In which order is `notifier`'s.
+"""The subscriber: which topics are taken, and from which number on (paper Figures 7 and 8). `notifier` has the order.
 
-Subscribing. The event service first: nothing between the subscription's timestamp and the service's first event may be
-missed. Then the subscription visits the managers of all topics it has, the lowest first; each learns of it and
-says how far it has come. It takes effect when everything before these numbers, on topics taken already, was notified;
-till then events of the new topic are held. One change at a time, each with a version.
+To subscribe, the event service comes first, so that no event between the subscription's timestamp and the service's
+first event is missed. Then the subscription visits the managers of all its topics, the lowest first; each registers it
+and adds how far it has come. The subscription takes effect when everything before these numbers, on topics taken
+already, was notified. Until then events of the new topic are held. Changes are made one at a time, each with a version.
 
-Visiting the lowest first, by the order of one epoch, matters: an event of the lower topic that does not know of the
-higher was then numbered before any event of the higher that this subscriber will be notified of.
+It matters to visit the lowest first, by the order of one epoch. An event of the lower topic without an entry for the
+higher one was then numbered before any event of the higher one that this subscriber will be notified of.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ from antecede.protocols.tno.records import Came, Taken, Told, Versioned, Wanted
 
 
 class SubscriberTick(NamedTuple):
-    """A timer: the change under way was not answered."""
+    """Timer: the change under way was not answered."""
 
     version: int
 
@@ -38,7 +38,7 @@ class _Change(NamedTuple):
 
 
 class Subscriber:
-    """At one node, for all topics."""
+    """The subscriber of one node, for all topics."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class Subscriber:
         retry_us: int,
         tries: int = 0,
     ) -> None:
-        """`taken`: topics it takes from the beginning. `ttl_us`: how long an event waits; 0: for ever.
+        """`taken`: topics from the beginning. `ttl_us`: how long an event waits; 0: without end.
 
-        `tries`: how often a change is asked for before it is left until somebody is back; 0: for ever.
+        `tries`: how often a change is requested before it waits until a node is back; 0: no limit.
         """
         self._node = node
         self._out = out
@@ -67,7 +67,7 @@ class Subscriber:
         self._ranks, self._epoch = Ranks(order), 0
         self._notifier = Notifier(out, clock, taken, self._begin, buffer=buffer, ttl_us=ttl_us)
         self._service = Attachments(out, taken)
-        #: What the application wants; what managers may believe.
+        #: Topics that the application wants, and those that managers may have registered.
         self.wants = set(taken)
         self._registered = set(taken)
         #: By topic not taken yet: what came of it.
@@ -75,10 +75,10 @@ class Subscriber:
         self._version = 0
         self._changes: deque[_Change] = deque()
         self._now: _Change | None = None
-        #: Is there no answer to wait for? Of a leave: whose.
+        #: Is no answer awaited? For a leave: the managers whose answers are awaited.
         self._answered = True
         self._unacked: set[str] = set()
-        #: After a crash: topics the service may give, wanted or not.
+        #: After a crash: topics that the service may give, wanted or not.
         self._mentioned: set[str] = set()
 
     @property
@@ -121,31 +121,31 @@ class Subscriber:
             self._ask()
 
     def not_served(self, topic: str) -> None:
-        """The service gives `topic` no more. Where it has broken off we begin anew."""
+        """The service no longer gives `topic`. If it broke off, subscribe again."""
         if self._service.left(topic) and topic in self.wants:
             self._rejoin(topic)
 
     def _rejoin(self, topic: str) -> None:
-        """Something of `topic` was missed: take it from another number on."""
+        """Events of `topic` were missed: take it from another number on."""
         self._hold[topic] = []
         self._notifier.leave(topic)
         join = _Change("join", topic)
-        if self._now == join:  # asks again when it is served; an answer to what it has asked is too early
+        if self._now == join:  # asks again when it is served; an answer to the present request would be too early
             self._version += 1
             self._answered = True
         elif join not in self._changes:
             self._change(join)
 
     def need(self, topic: str) -> None:
-        """The service must know us on `topic`: to take it, or to publish on it."""
+        """Attach to `topic` at the service, to take it or to publish on it."""
         self._service.need(topic)
 
     def release(self, topic: str) -> None:
-        """The service need not give `topic` any more."""
+        """Detach from `topic` at the service."""
         self._service.release(topic)
 
     def unneeded(self) -> list[str]:
-        """Topics the service gives and nobody wants."""
+        """Topics that the service gives and that are not wanted."""
         unwanted = self._service.besides(self.wants)
         if not unwanted:
             return []
@@ -158,7 +158,7 @@ class Subscriber:
         hold = self._hold.get(topic)
         if hold is not None:
             if len(hold) >= HELD_MESSAGES_MAX:
-                raise LimitError(f"events of {topic}", len(hold), HELD_MESSAGES_MAX, "the subscription is not answered")
+                raise LimitError(f"events of {topic}", len(hold), HELD_MESSAGES_MAX, "check the topic's managers")
             hold.append((event, data))
         elif self.takes(topic):
             self._notifier.take(event, data)
@@ -176,7 +176,7 @@ class Subscriber:
             self._notifier.settle()
 
     def joined(self, done: SubDone) -> None:
-        """All managers know of the subscription, and said how far they are."""
+        """All managers know the subscription, and said how far they are."""
         if done.version != self._version or self._now is None or self._now.what != "join":
             return
         if self._answered:
@@ -185,7 +185,7 @@ class Subscriber:
         self._notifier.begin(Begin(self._now.topic, done.version, done.floors))
 
     def joined_too_early(self, again: SubAgain) -> None:
-        """The order of topics has changed."""
+        """The order of topics has changed: ask again."""
         if again.epoch > self._epoch:
             self._ranks, self._epoch = Ranks(again.order), again.epoch
             if self._now is not None and self._now.what == "join" and not self._answered:
@@ -226,7 +226,7 @@ class Subscriber:
                 self._ask()
 
     def encourage(self) -> None:
-        """Somebody is back: it may be the one who did not answer."""
+        """A node is back, perhaps the one that did not answer: try again."""
         if self._tries and self._tried >= self._tries and self._now is not None and not self._answered:
             self._tried = 0
             self._send_change()
@@ -260,7 +260,7 @@ class Subscriber:
             self._out.wake_after(self._retry_us, SubscriberTick(self._version))
 
     def _begin(self, begin: Begin) -> None:
-        """From here on the topic is taken."""
+        """The topic is taken from here on."""
         if begin.version != self._version:
             return  # the service broke off meanwhile
         if _Change("leave", begin.topic) in self._changes:
@@ -292,7 +292,7 @@ class Subscriber:
                 self._notifier.restore(record)
 
     def start(self, served: Callable[[str], bool]) -> None:
-        """After a crash: go on with what was asked for. `served` says which topics the service still gives."""
+        """Continue after a crash with what was requested. `served` says which topics the service still gives."""
         known = self.wants | self._registered | self._mentioned
         self._service.begin(sorted([topic for topic in known if served(topic)]))
         for topic in self._notifier.taken():
