@@ -79,7 +79,7 @@ def test_memory_is_bounded(whole: bool) -> None:
     for at in range(1, 3 * REMEMBERED_MAX):
         judge.take(at, 1, 3 * at, ((2, at),))
     assert len(judge.state.awaited) <= REMEMBERED_MAX
-    assert len(judge.state.passed) <= REMEMBERED_MAX
+    assert len(judge.state.skipped) <= REMEMBERED_MAX
     assert sum(map(len, judge.state.recent.values())) <= REMEMBERED_MAX
     judge.take(10**9, 1, 10**15, ())  # a hole of any width
-    assert len(judge.state.passed) <= REMEMBERED_MAX
+    assert len(judge.state.skipped) <= REMEMBERED_MAX

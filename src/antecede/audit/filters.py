@@ -1,4 +1,4 @@
-"""Topic filters as subscribe rows hold them: `+` stands for one level, a final `#` for all that follow."""
+"""Matches topic filters of subscribe rows: `+` stands for one level, a final `#` for all that follow."""
 
 
 def matches(pattern: str, topic: str) -> bool:

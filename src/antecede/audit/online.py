@@ -1,18 +1,17 @@
-"""The judge while things happen: one node's deliveries in its order, each judged when it comes, in bounded memory.
+"""Judges one node's deliveries in its order, each when it comes, in bounded memory.
 
-It judges by what messages say of themselves: the source's number, and the immediate predecessors they name. That finds
-a violation wherever the judge of whole traces finds one, as long as the node delivers what lies between: if m came
-before m′ and is delivered after it, then somewhere along the chain from m to m′ a message is delivered before one that
-it names. What needs several nodes, or the end of the run, is not its business.
+It uses what messages say of themselves: the sequence number of the source, and the immediate predecessors they name.
+That finds a causal violation wherever the reference judge finds one, as long as the node delivers the messages in
+between. If m came before m′ and is delivered after it, then somewhere on the chain from m to m′ a message is delivered
+before one that it names. Rules that need several nodes, or the end of the run, are left to other judges.
 
-    causal        something is delivered that an earlier delivery named as its predecessor
-    fifo          a source's message behind a later one of the same source
-    exactly-once  a message a second time
-    complete      numbers of a source that were passed over; only where everything is read (`whole`), since with a topic
-                  filter a hole says nothing. A source's first message met is its beginning here
+    causal        a message that an earlier delivery named as its predecessor fifo          a message of a source after
+    a later one of the same source exactly-once  a message for a second time complete      skipped sequence numbers of a
+    source; only if all topics are read (`whole`), since under a topic filter a
+                  hole means nothing. The first message met of a source counts as its beginning
 
-Memory: `REMEMBERED_MAX` of each of: messages named and not yet seen, numbers passed over, and recent numbers of each
-source (by which, under a filter, a second time is told from out of turn). The oldest are forgotten first.
+At most `REMEMBERED_MAX` entries are kept of each of these: messages named and not yet seen, skipped numbers, and recent
+numbers of each source (under a filter they tell a repetition from a message out of turn). The oldest are dropped first.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,34 +24,34 @@ Name: TypeAlias = tuple[int, int]
 RULES: Final = ("causal", "fifo", "exactly-once", "complete")
 
 REMEMBERED_MAX: Final = 10_000
-#: Of a hole wider than this only the last numbers are remembered one by one.
+#: Of a wider hole only the last numbers are remembered.
 _RECENT_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An offence, at the delivery that shows it."""
+    """A violation, at the delivery that shows it."""
 
     rule: str
     source: int
     seq: int
     position: int
     words: str
-    #: How many messages it is about.
+    #: The number of messages it is about.
     count: int = 1
 
 
 @dataclass(slots=True)
 class OnlineState:
-    """All that is remembered of a node: plain values, to be stored by whoever runs the judge."""
+    """All that is remembered of a node, as plain values that the caller can store."""
 
-    #: By source: the lowest and the highest number delivered.
+    #: By source: the lowest and the highest sequence number delivered.
     lowest: dict[int, int] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
-    #: Named by a delivery and not seen: by what, and where that stood. In the order in which they were named.
+    #: Messages named by a delivery and not seen: that delivery's source, number and position. In the order of naming.
     awaited: dict[Name, tuple[int, int, int]] = field(default_factory=dict)
-    #: Numbers passed over (`whole`), with the position at which they were.
-    passed: dict[Name, int] = field(default_factory=dict)
+    #: Skipped numbers (`whole`), with the position of the delivery that skipped them.
+    skipped: dict[Name, int] = field(default_factory=dict)
     #: By source: recent numbers, ascending in the order of delivery (not `whole`).
     recent: dict[int, dict[int, None]] = field(default_factory=dict)
     delivered: int = 0
@@ -60,14 +59,14 @@ class OnlineState:
 
 
 class OnlineJudge:
-    """Feed it deliveries in the order of their positions."""
+    """Judges deliveries given in the order of their positions."""
 
     def __init__(self, node: str, *, whole: bool, state: OnlineState | None = None) -> None:
         self._node, self._whole = node, whole
         self.state = state or OnlineState()
 
     def take(self, position: int, source: int, seq: int, deps: Iterable[Name]) -> Sequence[Finding]:
-        """One more delivery; what is wrong with it."""
+        """Judge one more delivery. Returns its violations."""
         state = self.state
         state.delivered += 1
         state.position = position
@@ -80,7 +79,7 @@ class OnlineJudge:
         elif seq > highest:
             state.highest[source] = seq
             if self._whole:
-                self._pass_over(position, source, highest + 1, seq)
+                self._skip(position, source, highest + 1, seq)
                 found.append(self._lost(position, source, highest + 1, seq))
         else:
             found.append(self._behind(position, source, seq, highest))
@@ -99,14 +98,14 @@ class OnlineJudge:
 
     def _has(self, source: int, seq: int) -> bool:
         state = self.state
-        return state.lowest.get(source, seq + 1) <= seq <= state.highest[source] and (source, seq) not in state.passed
+        return state.lowest.get(source, seq + 1) <= seq <= state.highest[source] and (source, seq) not in state.skipped
 
-    def _pass_over(self, position: int, source: int, first: int, until: int) -> None:
-        passed = self.state.passed
+    def _skip(self, position: int, source: int, first: int, until: int) -> None:
+        skipped = self.state.skipped
         for seq in range(max(first, until - _RECENT_MAX), until):
-            passed[source, seq] = position
-        while len(passed) > REMEMBERED_MAX:
-            del passed[next(iter(passed))]
+            skipped[source, seq] = position
+        while len(skipped) > REMEMBERED_MAX:
+            del skipped[next(iter(skipped))]
 
     def _lost(self, position: int, source: int, first: int, until: int) -> Finding:
         lost = f"{source}.{first}" if until == first + 1 else f"{source}.{first} to {source}.{until - 1}"
@@ -121,9 +120,9 @@ class OnlineJudge:
             out_of_turn = True
             state.lowest[source] = seq
             if self._whole:
-                self._pass_over(position, source, seq + 1, lowest)
+                self._skip(position, source, seq + 1, lowest)
         elif self._whole:
-            out_of_turn = state.passed.pop((source, seq), None) is not None
+            out_of_turn = state.skipped.pop((source, seq), None) is not None
         else:
             out_of_turn = seq not in state.recent.get(source, ())
         if out_of_turn:

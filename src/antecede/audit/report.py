@@ -1,8 +1,4 @@
-"""What the judge says: a verdict for each rule, and for each violated one the first offence in words.
-
-Rules of this file: no judging here, only saying. An example is complete in itself, so that whoever reads it needs no
-second look at the trace: it names the nodes, the messages, the row numbers and the times.
-"""
+"""Defines the judges' answers: a verdict for each rule, and the first violation of each violated rule as an example."""
 
 import enum
 from dataclasses import dataclass
@@ -13,7 +9,7 @@ MessageKey: TypeAlias = tuple[str, int, int]
 
 
 class Verdict(enum.StrEnum):
-    """As Maelstrom has it: true, false, or nothing to tell by."""
+    """Held, violated, or unknown if there is nothing to judge by."""
 
     HELD = "held"
     VIOLATED = "violated"
@@ -22,7 +18,7 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One offence: as words for people, and as rows, nodes and messages for diagrams and tests."""
+    """One violation: in words for people, and as rows, nodes and messages for diagrams and tests."""
 
     words: str
     nodes: tuple[int, ...]
@@ -32,7 +28,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """One rule's outcome. `example` is the first offence; `reason` says why nothing could be judged."""
+    """The outcome of one rule. `example` is the first violation; `reason` says why nothing could be judged."""
 
     name: str
     checked: int
@@ -67,19 +63,19 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Every rule's outcome, and how much there was to judge."""
+    """The outcome of every rule, and how much there was to judge."""
 
     rules: tuple[RuleResult, ...]
     rows: int
     nodes: int
     messages: int
     deliveries: int
-    #: Deliveries the protocol itself called out of order. Not judged for order, so their number belongs in sight.
+    #: Deliveries that the protocol tagged out of order. They are not judged for order, so a report shows their number.
     tagged: int
 
     @property
     def ok(self) -> bool:
-        """No rule was violated. What is unknown was not violated: look at the verdicts when that matters."""
+        """Whether no rule was violated. An unknown rule was not violated; look at the verdicts if that matters."""
         return not self.violated
 
     @property
@@ -104,7 +100,7 @@ class Report:
         }
 
     def __str__(self) -> str:
-        """A compact table, then a sentence for each rule that did not simply hold."""
+        """A compact table, then a sentence for each rule that was violated or unknown."""
         width = max([len("rule"), *(len(rule.name) for rule in self.rules)])
         lines = [
             f"messages {self.messages}, deliveries {self.deliveries}, nodes {self.nodes}, rows {self.rows}",

@@ -1,8 +1,8 @@
-"""Where everything in a space-time diagram stands: the time axis, the nodes' lines, the lanes below them, the labels.
+"""Lays out a space-time diagram: the time axis, the lines of nodes, the lanes below them, the labels.
 
-Below a node's line run lanes, one for each message held at the same time, so that several held messages and messages
-given at the same instant stay apart. A node's row is as high as its lanes need. Labels go to the first free of a few
-places and are left out when there is none; the tooltip still has them.
+Below the line of a node there is a lane for each message held at the same time, so that held messages, and messages
+delivered at the same instant, stay apart. A node takes as much height as its lanes need. A label goes to the first free
+of a few spots and is left out if there is none; the tooltip still has it.
 """
 
 import re
@@ -14,17 +14,17 @@ from antecede.report.scale import Scale, round_ticks
 from antecede.report.scene import Delivery, Key, Scene
 
 LANE: Final = 9
-#: Messages held at once that get a lane of their own; further ones share the last.
+#: The number of lanes of a node; further messages held at once share the last lane.
 LANES_MAX: Final = 8
 MARK: Final = 7
 MARGIN_RIGHT: Final = 28
-#: Above this a time is no simulated one but the wall clock's (microseconds since 1970, as of 2001).
+#: A later time is not simulated but of the wall clock (microseconds since 1970; this is in 2001).
 _WALL_CLOCK_US: Final = 10**15
 _WHEN = re.compile(r"row \d+, time_us (\d+)")
 
 
 class Clock:
-    """How times are told: simulated in units of time, the wall clock's in seconds since the first row shown."""
+    """Writes times: simulated ones in units of time, those of the wall clock in seconds since the first row shown."""
 
     def __init__(self, start_us: int) -> None:
         live = start_us > _WALL_CLOCK_US
@@ -38,7 +38,7 @@ class Clock:
         return self.span(time_us - self.origin_us)
 
     def retell(self, words: str) -> str:
-        """The judge's words count rows and microseconds; a reader of the diagram has only its axis."""
+        """Replace rows and microseconds in the judge's words by times of the diagram's axis."""
         return _WHEN.sub(lambda found: self.say(int(found[1])), words)
 
     def span(self, duration_us: int) -> str:
@@ -58,7 +58,7 @@ class Box(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a text goes: its baseline and the end it hangs from."""
+    """The spot of a text: its baseline and its anchor."""
 
     x: float
     y: float
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 
 class Labels:
-    """Remembers what is taken and finds room for text."""
+    """Remembers which areas are taken, and finds room for text."""
 
     def __init__(self, bounds: Box) -> None:
         self._bounds = bounds
@@ -94,7 +94,7 @@ class Labels:
 
 
 class Layout:
-    """Pixels of a scene. `top` is left to whoever draws a heading."""
+    """The pixels of a scene. The caller draws the heading above `top`."""
 
     def __init__(self, scene: Scene, names: dict[int, str], top: float) -> None:
         self.clock = Clock(scene.start_us)
@@ -122,15 +122,15 @@ class Layout:
         self.bottom = at - gap + max(gap * 0.6, 14 + LANE * depth.get(scene.nodes[-1], 0) if scene.nodes else 0)
 
     def at_publish(self, delivery: Delivery) -> bool:
-        """A publisher's own delivery at the instant of publication: the dot says it."""
+        """Whether it is a publisher's own delivery at the instant of publication: the dot already shows it."""
         return delivery.given and (delivery.node, delivery.message, delivery.until_us) in self.own
 
     def spot(self, delivery: Delivery) -> tuple[float, float]:
-        """Where a delivery's mark stands."""
+        """The x and y of the mark of a delivery."""
         return self.x(delivery.until_us), self.y[delivery.node] + 9 + LANE * self.lanes[delivery.row]
 
     def _lanes(self, scene: Scene) -> dict[int, int]:
-        """Gives every delivery a lane; tells how many each node needs."""
+        """Give every delivery a lane; return the number of lanes of each node."""
         depth: dict[int, int] = {}
         ends: dict[int, list[float]] = {}
         for delivery in sorted(scene.deliveries, key=lambda one: (one.since_us, one.until_us, one.row)):
@@ -149,7 +149,7 @@ class Layout:
 
 
 def _width(scene: Scene, left: float) -> float:
-    """Wide enough for the busiest node's events to stand apart; a page scrolls beyond its own width."""
+    """The width at which the events of the busiest node stand apart; a page scrolls wider diagrams."""
     events: dict[int, int] = {}
     for node in [one.node for one in scene.publications] + [one.node for one in scene.deliveries]:
         events[node] = events.get(node, 0) + 1
@@ -158,7 +158,7 @@ def _width(scene: Scene, left: float) -> float:
 
 
 def message_names(messages: Iterable[Key]) -> dict[Key, str]:
-    """`source.seq`, with the topic where there are several."""
+    """The names of messages: `source.seq`, with the topic if there are several topics."""
     keys = set(messages)
     several = len({topic for topic, _, _ in keys}) > 1
     return {key: f"{_shortened(key[0])}/{key[1]}.{key[2]}" if several else f"{key[1]}.{key[2]}" for key in keys}

@@ -1,10 +1,10 @@
-"""From values to pixels: linear and logarithmic scales with ticks at round numbers."""
+"""Maps values to pixels: linear and logarithmic scales with ticks at round numbers."""
 
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: Nothing anybody measures is smaller; what is would lose its digits on the way to a pixel.
+#: Smaller values count as zero: no metric has them, and they would lose their digits on the way to a pixel.
 _TINY = 1e-9
 
 
@@ -26,7 +26,7 @@ class Scale(NamedTuple):
 
 
 def step_for(span: float, count: int) -> float:
-    """The round step (1, 2 or 5 times a power of ten) that divides `span` into at most `count`."""
+    """The round step (1, 2 or 5 times a power of ten) that divides `span` into at most `count` parts."""
     if span < _TINY:
         return 1.0
     rough = span / count
@@ -42,7 +42,7 @@ def round_ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten within [low, high]; with 2 and 5 between them when there are few."""
+    """Powers of ten within [low, high], with further ticks between them if there are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1,) if len(powers) > 4 else (1, 2, 5) if len(powers) < 3 else (1, 3)
     ticks = [factor * 10.0**power for power in powers for factor in factors]
@@ -50,7 +50,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 class Extent(NamedTuple):
-    """What an axis must hold: values, and the ends of whiskers, which never decide its kind."""
+    """What an axis must hold: values, and the ends of whiskers. Values alone decide whether it is logarithmic."""
 
     values: Sequence[float]
     whiskers: Sequence[float] = ()
@@ -60,14 +60,14 @@ class Extent(NamedTuple):
 
 
 def value_scale(extent: Extent, begin: float, end: float) -> tuple[Scale, list[float]]:
-    """A scale for values of one metric, with its ticks: from zero, or logarithmic when they differ by more than 60×."""
+    """A scale for the values of one metric, with its ticks: from zero, or logarithmic if they span more than 60×."""
     low, high = min(extent.values), max(extent.values)
     if low > _TINY and high / low > 60:
         scale = Scale(low / 1.3, high * 1.3, begin, end, log=True)
         return scale, log_ticks(scale.low, scale.high)
     low, high = min(low, 0.0, *extent.whiskers), max(high, 0.0, *extent.whiskers)
     if min(extent.values) >= 0:
-        low = 0.0  # a whisker below zero says nothing where nothing can be
+        low = 0.0  # no value is below zero, so the axis need not be
     if high - low < _TINY:
         high = low + 1.0
     step = step_for(high - low, 5)

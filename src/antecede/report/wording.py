@@ -1,4 +1,4 @@
-"""Numbers and names as a page prints them."""
+"""Writes numbers and names as a page prints them."""
 
 import math
 import re
@@ -7,7 +7,7 @@ from statistics import median
 
 
 def decimals(values: Sequence[float]) -> int:
-    """How many decimals numbers that stand beside each other get: three digits that mean something, whole ones none."""
+    """The number of decimals for values beside each other: about three significant digits, none for whole numbers."""
     values = [value for value in values if math.isfinite(value)] or [0.0]
     if all(abs(value - round(value)) < 1e-9 for value in values):
         return 0
@@ -31,7 +31,7 @@ def metric_in_words(metric: str) -> str:
 
 
 def family(metrics: Sequence[str]) -> tuple[str, list[str]]:
-    """What the names of several metrics have in common at their beginning, and what tells each apart."""
+    """The common beginning of the names of several metrics, and the rest of each name."""
     words = [metric.split("_") for metric in metrics]
     shared = 0
     if len(metrics) > 1:

@@ -1,15 +1,15 @@
-"""The judge as array operations: what a task does to one bucket of one run, and how buckets make a verdict.
+"""The vectorised judge: the rules of the audit as array operations on the columns of a trace, for traces of any size.
 
-It answers what `antecede.audit` answers, for traces that judge cannot hold; the two are tested against each other and
-share only their vocabulary (rule names, results, topic filters). Neither Spark nor a protocol is imported here: these
-are functions of columns.
+A large trace is split into buckets of nodes. Each bucket is judged on its own, in any process, and the buckets together
+make a verdict. It shares with the reference judge the names of rules, their words and topic filters, and no other code;
+tests hold it to the reference. Neither Spark nor a protocol is imported here.
 
-The stations, in order:
-  columns   a part of a trace as arrays
-  ledger    what every bucket must know of its run: publications, dependencies, subscriptions, crashes
-  refusals  rows that cannot mean anything
-  graph     which message came before which, as few edges as will do
-  nodes     what one node took, and what is wrong with it
-  survey    one bucket: the tallies of its nodes
-  verdict   all buckets of a run: one result a rule, with examples
+The steps, in order:
+  columns   reads a part of a trace as arrays
+  ledger    gathers what every bucket must know of its run: publications, dependencies, subscriptions, downtime
+  refusals  refuses rows that cannot be judged
+  graph     keeps happened-before between messages, with as few edges as possible
+  nodes     holds what one node took, and judges its order
+  survey    judges one bucket: the tallies of its nodes
+  verdict   joins all buckets of a run: one result per rule, with examples
 """

@@ -1,15 +1,15 @@
-"""The causal rule at the nodes of a bucket.
+"""Judges the causal rule at the nodes of a bucket.
 
-A take of m′ violates the rule when the node took, later, something that came before m′. If every edge of the graph
-between messages a node took is in order, and the node took every message that paths run through, all paths are in
-order, and one comparison an edge has shown it. That is the usual node. Elsewhere the edges that are out of order, and
-those to what the node never took, are followed (`Graph.follow`): what was not taken hides what lies behind it, and
-after one message out of order more may be. A node where that leads far (one that joined late, or takes few topics) is
-put aside, and such nodes are judged many at once: by message, the latest row at which a node took it or anything
-before it.
+A take of m′ violates the rule if the node took, later, a message that came before m′. Suppose that the node took both
+ends of every edge of the graph in order, and took every message that paths lead through. Then all paths are in order,
+and one comparison per edge has shown it. That is the usual node. At other nodes the edges that are out of order, and
+those to messages the node never took, are followed (`Graph.follow`): a message that was not taken hides what lies
+behind it, and after one message out of order there may be more. A node where that leads far (it joined late, or takes
+few topics) is put aside, and such nodes are judged many at once: by message, the latest row at which a node took it or
+anything before it.
 
-A graph that was completed after all nodes had been looked at differs from the one they were judged by in few edges.
-Nodes that were in order need only be asked about the messages at their ends (`Changed`).
+A graph that is completed after all nodes were judged differs in few edges from the one they were judged by. Nodes that
+were in order are checked only at the ends of those edges (`Changed`).
 """
 
 from typing import TYPE_CHECKING, Final
@@ -26,17 +26,17 @@ from antecede.audit.vectorised.tally import Tally
 if TYPE_CHECKING:
     from antecede.audit.vectorised.survey import Bucket
 
-#: So many steps along paths are cheaper than a pass over the whole graph.
+#: The number of steps along paths that is cheaper than a pass over the whole graph.
 STEPS_MAX: Final = 1000
-#: Nodes are looked at again in batches of so many (message, node) entries, 4 or 8 bytes each.
+#: The size of a batch of nodes judged together, in (message, node) entries of 4 or 8 bytes.
 ENTRIES_MAX: Final = 1 << 24
 
 
 class Changed:
-    """What a completed graph asks of a node that was in order by the graph before: the edges that may be bad now.
+    """The edges of a completed graph that may be violated at a node that was in order by the graph before.
 
-    Those are the new edges, and the edges to messages that something passes through only now: who never took such a
-    message has to look behind it.
+    These are the new edges, and the edges to messages that have become inner ones: for a node that never took such a
+    message, what lies behind it must be checked.
     """
 
     def __init__(self, before: Graph, after: Graph, added: Ints) -> None:
@@ -50,18 +50,18 @@ class Changed:
 
     @property
     def messages(self) -> Ints:
-        """The messages at the ends of those edges: all that has to be known of a node that was in order."""
+        """The messages at the ends of those edges; nothing else has to be known of a node that was in order."""
         return np.unique(np.concatenate([self.src, self.dst]))
 
     def leaves_in_order(self, rows: Ints) -> bool:
-        """Is a node that took messages at these rows, in order so far, in order still?"""
+        """Whether a node that was in order, and took messages at these rows, still is in order."""
         late = rows.take(self.dst)
         late = np.where((late == NEVER) & ~self._is_inner, np.iinfo(rows.dtype).max, late)
         return not bool((rows.take(self.src) > late).any())
 
 
 class CausalJudge:
-    """Looks at the nodes of one bucket, one after the other."""
+    """Judges the nodes of one bucket, one after the other."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class CausalJudge:
         across_topics: bool,
         cover: Cover | None,
     ) -> None:
-        """`cover`: the graph's edges, if deliveries at publishers may add to them; None if they already have.
+        """`cover`: the edges of the graph, if deliveries at publishers may add edges; None if they have been added.
 
         `topic`: by message of the bucket.
         """
@@ -82,7 +82,7 @@ class CausalJudge:
         self._across_topics = across_topics
         self._cover = cover
         self._tally = Tally()
-        #: Nodes with an edge out of order, or to something they never took that leads on.
+        #: Nodes with an edge out of order, or to an inner message that they never took.
         self.doubtful: set[int] = set()
         self._again: list[tuple[int, Ints]] = []
         self._extra: list[tuple[Ints, Ints]] = []
@@ -97,12 +97,12 @@ class CausalJudge:
         self._judge(node.node, rows[: self._graph.count])
 
     def result(self) -> Tally:
-        """The tally. Its example, if there is one, still lacks what was overtaken: that takes the whole run."""
+        """The tally. Its example has no words yet: they need the whole run (`explain_causal`)."""
         self._look_again()
         return self._tally
 
     def extra(self, bucket: "Bucket") -> tuple[Ints, list[MessageKey]]:
-        """Edges to add to the graph, and the names of messages in them that the ledger does not have, in order."""
+        """Edges to add to the graph, and the names of their messages that the ledger does not have."""
         if not self._extra:
             return np.zeros((2, 0), np.int64), []
         edges = np.concatenate([np.stack(pair) for pair in self._extra], axis=1)
@@ -116,7 +116,7 @@ class CausalJudge:
         if graph.point is None:
             never = rows == NEVER
             if never.any():
-                # What was never taken is judged as if taken first of all: every edge to it leads on.
+                # A message that was never taken counts as taken first of all, so that every edge to it is followed.
                 late = np.where(never, NEVER, rows)
                 late[~graph.is_inner & never] = np.iinfo(rows.dtype).max
             else:
@@ -143,7 +143,7 @@ class CausalJudge:
         self._again.clear()
 
     def _count(self, node: int, rows: Ints, wrong: Ints) -> None:
-        """Messages in `wrong` were taken too early."""
+        """Count the messages in `wrong`, which the node took too early."""
         if not len(wrong):
             return
         self._tally.violations += len(wrong)

@@ -1,4 +1,4 @@
-"""Parts of a trace as arrays, one entry a row. What does not apply is −1, as in `antecede.trace.Row`."""
+"""Reads parts of a trace as arrays, one entry per row; −1 means "does not apply", as in `antecede.trace.Row`."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -12,25 +12,25 @@ from antecede.audit.rules import OUT_OF_ORDER
 from antecede.audit.wording import Moment
 from antecede.trace import Event
 
-#: Arrays of whole numbers and of truth values; how wide the numbers are is a matter of memory, not of meaning.
+#: Arrays of integers, of any width, and of truth values.
 Ints: TypeAlias = npt.NDArray[Any]
 Bools: TypeAlias = npt.NDArray[Any]
 
-#: What the judge reads of each part. Fewer columns are most of its speed.
+#: The columns that the judge reads of each part. Reading few columns is most of its speed.
 READ: Final[dict[str, list[str]]] = {
     "events": ["row", "time_us", "node", "event", "topic", "source", "seq", "deps"],
     "deliveries": ["row", "time_us", "node", "topic", "source", "seq", "note"],
     "packets": ["row", "time_us", "node", "event", "peer", "topic", "source", "seq"],
 }
 
-#: So many comparisons of a column cost less than looking its values up.
+#: Up to so many comparisons of a column are faster than a look-up of its values.
 _FEW: Final = 32
 
 _CODES = {event.name.lower(): int(event) for event in Event}
 
 
 class Topics:
-    """The topics of a run, numbered as they are met. No topic is −1."""
+    """Numbers the topics of a run as they are met. −1 stands for no topic."""
 
     def __init__(self, names: list[str] | None = None) -> None:
         self.names: list[str] = list(names or [])
@@ -60,7 +60,7 @@ class Columns(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many rows; `len` is the number of columns."""
+        """The number of rows; `len` is the number of columns."""
         return len(self.row)
 
     def take(self, which: Ints | Bools | slice) -> "Columns":
@@ -71,7 +71,7 @@ class Columns(NamedTuple):
 
 
 def columns(table: pa.Table, topics: Topics) -> Columns:
-    """The columns of `table`; those it does not have are what they would be in that part."""
+    """Read the columns of `table`. A column that its part does not have gets the value it would have there."""
     count = len(table)
 
     def integers(name: str) -> Ints:
@@ -105,7 +105,7 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
 
 
 def run_values(column: Ints) -> list[int]:
-    """The distinct values of a column that is sorted, or nearly: one of each run of equal ones."""
+    """The distinct values of a column that is sorted, or nearly: one for each run of equal values."""
     if not len(column):
         return []
     values: list[int] = column[np.append(True, column[1:] != column[:-1])].tolist()
@@ -113,7 +113,7 @@ def run_values(column: Ints) -> list[int]:
 
 
 def is_among(column: Ints, values: Ints) -> Bools:
-    """By row: is it one of `values`? Where these are few, a comparison each is many times as fast as a search."""
+    """By row: whether it is one of `values`. For few values, comparing each is much faster than a search."""
     values = np.unique(values)
     if len(values) > _FEW:
         return np.isin(column, values)
@@ -124,7 +124,7 @@ def is_among(column: Ints, values: Ints) -> Bools:
 
 
 class Dependencies(NamedTuple):
-    """The recorded dependencies of some rows, in order: which of the rows, and the message named."""
+    """The recorded dependencies of some rows, in order: the index of the row, and the message it names."""
 
     at: Ints
     topic: Ints
@@ -147,18 +147,18 @@ def dependencies(table: pa.Table, topics: Topics) -> Dependencies:
 
 
 def _codes(column: pa.ChunkedArray, code: Callable[[str | None], int], null: int = -1) -> Ints:
-    """A column of names as numbers: `code` is asked once a name, not once a row."""
+    """Turn a column of names into numbers; `code` is called once per name, not once per row."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     parts = []
     for chunk in column.chunks:
-        if chunk.null_count == len(chunk):  # the usual note
+        if chunk.null_count == len(chunk):  # the usual case of notes
             parts.append(np.full(len(chunk), null, np.int32))
             continue
         table = np.array([*(code(name) for name in chunk.dictionary.to_pylist()), null], np.int32)
         indices = chunk.indices
         if indices.null_count:
-            indices = pc.fill_null(indices.cast(pa.int32()), len(table) - 1)  # bytes may be too short for it
+            indices = pc.fill_null(indices.cast(pa.int32()), len(table) - 1)  # a byte may be too small for this index
         picked = indices.to_numpy(zero_copy_only=False)
         parts.append(np.full(len(picked), table[0]) if len(table) == 2 and not chunk.null_count else table[picked])
     return np.concatenate(parts) if parts else np.zeros(0, np.int32)

@@ -1,15 +1,14 @@
-"""Which message came before which, as a graph with few edges whose paths are the whole truth.
+"""Keeps which message came before which, as a graph with few edges and all the paths of the definition.
 
-The definition (`audit.happened_before`): m came before m′ when the publisher of m′ had published or delivered m by
-then, or the publish row of m′ names it; and transitively. Taken literally that is an edge for every delivery. The
-graph of this file has two sorts of edges that are there from the start, recorded dependencies and each publisher's
-previous publication; `nodes.uncovered` finds the deliveries at publishers that these do not already explain, and only
-those become edges too. In the trace of a protocol that records its barriers there are none, and the graph has a
-handful of edges a message.
+The definition is in `audit.reference.happened_before`: m came before m′ if the publisher of m′ had published or
+delivered m by then, or if the publish row of m′ names it; and transitively. Taken literally, that is an edge for every
+delivery. This graph begins with two sorts of edges: recorded dependencies, and each publisher's previous publication.
+`nodes.uncovered` finds the deliveries at publishers that these edges do not imply, and only those become edges too. If
+a protocol records its barriers there are none, and the graph has a handful of edges per message.
 
-Edges lead from earlier to later publications unless the trace is broken: something delivered, or depended upon, before
-it was published. Then there may be circles; all messages of a circle came before each other, so the circle is drawn
-as one point (`point`), and the rest of the file need not know.
+Edges lead from earlier to later publications unless the trace is broken: a message was delivered, or depended upon,
+before it was published. Then there may be cycles. All messages of a cycle came before each other, so a cycle is drawn
+as one point (`point`), and the rest of this file need not know.
 """
 
 from typing import Final
@@ -21,7 +20,7 @@ from antecede.audit.vectorised.ledger import Ledger
 from antecede.audit.vectorised.scc import points_of
 from antecede.audit.vectorised.thin import thin
 
-#: Beyond so many edges a message it pays to leave out those that others imply.
+#: With more edges per message it pays to leave out those that others imply.
 _EDGES_A_MESSAGE: Final = 16
 
 
@@ -30,7 +29,7 @@ class Graph:
 
     def __init__(self, count: int, src: Ints, dst: Ints, *, forward: bool) -> None:
         self.count = count
-        #: By message: its point; None when every message is its own.
+        #: By message: its point; None if every message is its own.
         self.point: Ints | None = None
         points = count
         if not forward:
@@ -43,7 +42,7 @@ class Graph:
         has_past, has_future = np.zeros(points, bool), np.zeros(points, bool)
         has_past[self.dst] = True
         has_future[self.src] = True
-        #: By point: does anything pass through it? Who never takes it must look behind it.
+        #: By point: whether paths lead through it. If a node never takes it, what lies behind it must be checked.
         self.is_inner: Bools = has_past & has_future
         self._points = points
         self._levels: list[tuple[Ints, Ints, Ints]] | None = None
@@ -64,11 +63,11 @@ class Graph:
         return latest if self.point is None else latest[self.point]
 
     def follow(self, rows: Ints, bad: Ints, steps_max: int) -> list[int] | None:
-        """The messages a node took too early, found from its bad edges on; None if that takes more than `steps_max`.
+        """The messages that a node took too early, found from its bad edges; None if that takes more than `steps_max`.
 
-        `rows`: by message, when the node took it, or −1. `bad`: edges (by place) from what it took to what it took
-        earlier or never took. A late row is carried along paths as long as what they meet was taken before it, or
-        never: beyond anything taken after it, that is the later row, and does all the carrying there is to do.
+        `rows`: by message, the row at which the node took it, or −1. `bad`: the indices of edges from a message it took
+        to one it took earlier or never. A late row is carried along paths as long as the messages there were taken
+        before it, or never. A message taken after it has the later row, which is carried on from there.
         """
         begin, after = self._outward()
         carried: dict[int, int] = {}
@@ -85,14 +84,14 @@ class Graph:
         return [message for message in carried if rows[message] >= 0]
 
     def _outward(self) -> tuple[Ints, Ints]:
-        """The edges by where they lead from: `after[begin[m] : begin[m + 1]]` come after m."""
+        """The edges by their first end: `after[begin[m] : begin[m + 1]]` come after m."""
         if self._out is None:
             order = np.argsort(self.src, kind="stable")
             self._out = np.searchsorted(self.src[order], np.arange(self._points + 1)), self.dst[order]
         return self._out
 
     def past(self, message: int) -> Ints:
-        """Every message that came before `message` (itself too, in a circle)."""
+        """Every message that came before `message`; itself too, if it is in a cycle."""
         point = np.arange(self.count) if self.point is None else self.point
         into = _starts(self.dst, self._points)
         seen = np.zeros(self._points, bool)
@@ -109,7 +108,7 @@ class Graph:
         return np.flatnonzero(seen[point])
 
     def _by_level(self) -> list[tuple[Ints, Ints, Ints]]:
-        """Edges in batches that can be followed at once: all edges into a point stand in one, after those it needs."""
+        """Edges in batches that can be followed at once: all edges into a point are in one batch, after its past."""
         if self._levels is None:
             level = [0] * self._points
             for src, dst in zip(self.src.tolist(), self.dst.tolist(), strict=True):
@@ -129,7 +128,7 @@ class Graph:
 
 
 def recorded_edges(ledger: Ledger, *, across_topics: bool) -> tuple[Ints, Ints]:
-    """Recorded dependencies, and each publisher's previous publication (on the same topic, if order stops there)."""
+    """Recorded dependencies, and each publisher's previous publication (on the same topic without `across_topics`)."""
     src, dst = ledger.dependency, ledger.dependent
     topic = ledger.messages.topic
     if not across_topics:
@@ -148,7 +147,7 @@ def recorded_edges(ledger: Ledger, *, across_topics: bool) -> tuple[Ints, Ints]:
 def make_graph(ledger: Ledger, src: Ints, dst: Ints, *, across_topics: bool) -> Graph:
     """The graph with these edges over the messages of `ledger`."""
     at = ledger.published_at
-    # What was never published came after nothing.
+    # A message that was never published came after nothing.
     forward = bool(((at[src] < at[dst]) & (src != dst)).all())
     if forward and len(src) > _EDGES_A_MESSAGE * max(1, len(at)):
         scope = np.zeros(len(at), np.int64) if across_topics else ledger.messages.topic
@@ -157,7 +156,7 @@ def make_graph(ledger: Ledger, src: Ints, dst: Ints, *, across_topics: bool) -> 
 
 
 def forward_edges(ledger: Ledger, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
-    """Those that lead to a later publication: all, unless the trace is broken."""
+    """The edges that lead to a later publication: all of them, unless the trace is broken."""
     later = ledger.published_at[src] < ledger.published_at[dst]
     return (src, dst) if later.all() else (src[later], dst[later])
 

@@ -1,8 +1,8 @@
-"""What every bucket must know of its run, from the rows that are few: publications, subscriptions, crashes.
+"""Gathers what every bucket must know of its run, from the few rows that say it: publications, subscriptions, downtime.
 
-Messages are numbered: first those that were published, in the order of their first publish rows; then those that are
-only named as dependencies. A publish row for a message that has one already is kept as a *take* of its node (it has
-the message from then on), and is the business of `no-invention`.
+Messages are numbered: first the published ones, in the order of their first publish rows; then those that are only
+named as dependencies. A second publish row of a message is kept as a take of its node, which has the message from then
+on; rule `no-invention` reports it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -19,13 +19,13 @@ from antecede.audit.vectorised.refusals import first_refusal
 from antecede.audit.wording import Moment
 from antecede.trace import Event
 
-#: A row that never was, and one later than all.
+#: A row that does not exist, and a row after all others.
 NEVER: Final = -1
 LATE: Final = np.iinfo(np.int64).max
 
 
 class Publications(NamedTuple):
-    """Publish rows, in order: where, when, and which message."""
+    """Publish rows in order: row, time, node and message."""
 
     row: Ints
     time: Ints
@@ -37,25 +37,25 @@ class Publications(NamedTuple):
 
 
 class Ledger:
-    """The facts of one run."""
+    """The facts of one run that all its buckets share."""
 
     def __init__(self, table: pa.Table, broadcast_to: Collection[int] = ()) -> None:
         self.topics = Topics()
         self.events = columns(table, self.topics)
         self.named = dependencies(table, self.topics)
-        #: Something is wrong with these rows. What exactly, buckets know, who see all rows of a node.
+        #: Whether some of these rows cannot be judged. A bucket, which has all rows of a node, tells which and why.
         self.malformed = first_refusal(self.events, self.named) is not None
         self.broadcast_to = frozenset(broadcast_to)
-        #: Nodes these rows name.
+        #: The nodes of these rows.
         self.seen: set[int] = set(np.unique(self.events.node).tolist())
-        #: Made from this ledger, and kept with it (`verdict.recorded_graph`).
+        #: Graphs made from this ledger (`verdict.recorded_graph`).
         self.graphs: dict[bool, Any] = {}
         #: Nodes that crashed or stopped at any time, and those down when the trace ends.
         self.went_down: set[int] = set()
         self.down: set[int] = set()
         #: Subscriptions open when the trace ends, by node: filter, and the row since which it has been open.
         self.subscriptions: dict[int, dict[str, int]] = {}
-        #: Of those, by node, the filters that take more than the topic of their name.
+        #: The filters with wildcards among them, by node.
         self._wild: dict[int, list[str]] = {}
         self.subscribe_rows = 0
         self.messages = Messages(*(np.zeros(0, np.int64),) * 3)
@@ -66,18 +66,18 @@ class Ledger:
 
     @property
     def published(self) -> int:
-        """How many messages were published; their numbers are the lowest."""
+        """The number of published messages; they have the lowest numbers."""
         return len(self.first.row)
 
     def steady(self, topic: str) -> Iterator[tuple[int, int]]:
-        """Nodes up at the end that take `topic` to the end, and the row since which they do (−1: from the start)."""
+        """Nodes up at the end that subscribe to `topic` until the end, and the row since which they do (−1: always)."""
         for node in sorted({*self.subscriptions, *self.broadcast_to} - self.down):
             since = self.since(node, topic)
             if since is not None:
                 yield node, since
 
     def since(self, node: int, topic: str) -> int | None:
-        """Since which row `node` takes `topic`, up to the end; None if it does not."""
+        """The row since which `node` subscribes to `topic` until the end; None if it does not."""
         opened = self.subscriptions.get(node, {})
         since = [opened[topic]] if topic in opened else []
         since += [opened[pattern] for pattern in self._wild.get(node, ()) if matches(pattern, topic)]
@@ -97,7 +97,7 @@ class Ledger:
         return np.asarray(message[self.first.row[message] == row])
 
     def add_strangers(self, keys: Sequence[tuple[str, int, int]]) -> None:
-        """Number messages that only deliveries name, after all others."""
+        """Number messages that only deliver rows name, after all others."""
         topic, source, seq = ([self.topics.code(key[0]) for key in keys], [k[1] for k in keys], [k[2] for k in keys])
         self.messages = self.messages.extended(*(np.array(column, np.int64) for column in (topic, source, seq)))
         self.published_at = np.append(self.published_at, np.full(len(keys), NEVER, np.int64))
@@ -138,7 +138,7 @@ class Ledger:
         self._by_publisher = np.argsort(rows.node, kind="stable")
         self._publishers = rows.node[self._by_publisher]
 
-        # Dependencies count as the first publish row has them.
+        # Only the dependencies of a message's first publish row count.
         place = np.full(len(is_publish), -1)
         place[np.flatnonzero(is_publish)[firsts]] = np.arange(len(firsts))
         dependent = place[named.at]
@@ -158,7 +158,7 @@ class Ledger:
 
 
 def steady_since(ledger: Ledger, node: int) -> Ints | None:
-    """By topic: the row since which `node` takes it to the end, very late if it does not. None: it takes nothing."""
+    """By topic: the row since which `node` subscribes to it until the end, or LATE. None: it subscribes to nothing."""
     if node in ledger.down or not (ledger.subscriptions.get(node) or node in ledger.broadcast_to):
         return None
     since = [ledger.since(node, topic) for topic in ledger.topics.names]

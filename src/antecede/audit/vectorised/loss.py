@@ -1,7 +1,7 @@
-"""Rules `complete` and `agreement` for a whole run, from what its buckets lack and have.
+"""Judges `complete` and `agreement` for a whole run, from what its buckets lack and have.
 
-What is owed follows from the ledger alone: how many steady subscribers of a message's topic there were when it was
-published. Buckets say what of that never came, and which messages somebody has.
+What is owed follows from the ledger alone: the number of steady subscribers of a message's topic when it was published.
+Buckets say which of that never came, and which messages some node has.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from antecede.audit.vectorised.tally import Tally
 
 
 class Losses(NamedTuple):
-    """Both tallies; their examples are still without words."""
+    """Both tallies; their examples have no words yet (`explain_loss`)."""
 
     complete: Tally
     agreement: Tally
@@ -39,7 +39,7 @@ def judge_losses(ledger: Ledger, surveys: Sequence[Survey]) -> Losses:
 
 
 def owed_to(ledger: Ledger) -> Ints:
-    """By published message: to how many nodes it is owed."""
+    """By published message: the number of nodes that are owed it."""
     owed = np.zeros(ledger.published, np.int64)
     topic = ledger.messages.topic[: ledger.published]
     for code in np.unique(topic).tolist():
@@ -49,7 +49,7 @@ def owed_to(ledger: Ledger) -> Ints:
 
 
 def _steady_publishers(ledger: Ledger) -> Bools:
-    """By published message: is it owed to its own publisher, who then has it?"""
+    """By published message: whether it is owed to its own publisher, which then has it."""
     steady = np.zeros(ledger.published, bool)
     topic = ledger.messages.topic[: ledger.published]
     for node in np.unique(ledger.first.node).tolist():

@@ -1,4 +1,4 @@
-"""Messages by number, and many of them found at once by name."""
+"""Numbers messages, and finds the numbers of many names at once."""
 
 from typing import Final
 
@@ -6,18 +6,18 @@ import numpy as np
 
 from antecede.audit.vectorised.columns import Bools, Ints, Topics
 
-#: Tables for look-up may be so much larger than what is in them; beyond that a sorted search is used.
+#: A look-up table may be so many times larger than its contents; otherwise a sorted search is used.
 _WASTE_MAX: Final = 8
 _SMALL: Final = 1 << 16
 
 
 class Messages:
-    """Distinct messages; a message's number is its place."""
+    """Distinct messages; the number of a message is its index."""
 
     def __init__(self, topic: Ints, source: Ints, seq: Ints, base: "Messages | None" = None) -> None:
-        """`base`: the first of these messages, already indexed. The others may be strange; they are not to slow it."""
+        """`base`: the first of these messages, indexed already. The others get an index of their own."""
         self.topic, self.source, self.seq = (np.asarray(column, np.int64) for column in (topic, source, seq))
-        #: By message: (topic, source) as a number, rising with them.
+        #: By message: the number of its (topic, source), in their order.
         self.stream: Ints = np.zeros(0, np.int64)
         self._sources = int(self.source.max()) + 1 if len(self.source) else 1
         names = self.topic * self._sources + self.source
@@ -38,7 +38,7 @@ class Messages:
         return topics.names[int(self.topic[message])], int(self.source[message]), int(self.seq[message])
 
     def find(self, topic: Ints, source: Ints, seq: Ints) -> Ints:
-        """The numbers of the messages with these names, −1 for those that are not here."""
+        """The numbers of the messages with these names; −1 for unknown names."""
         if not len(self) or not len(seq):
             return np.full(len(seq), -1, np.int64)
         if self._base is not None:
@@ -47,7 +47,9 @@ class Messages:
             name = np.asarray(topic, np.int64) * self._sources + source
             return np.asarray(self._square.take(name * self._seqs + seq))
         stream = self._find_stream(topic, source)
-        known = seq <= self._top.take(stream)  # of what was not found: of the last stream, and undone below
+        known = seq <= self._top.take(
+            stream
+        )  # for a stream that was not found this compares with the last one; undone below
         known &= (stream >= 0) & (seq >= 1)
         if self._slots is None:
             return self._search(stream, seq, known)
@@ -55,7 +57,7 @@ class Messages:
         return np.where(known, self._slots.take(np.where(known, slot, 0)), -1)
 
     def extended(self, topic: Ints, source: Ints, seq: Ints) -> "Messages":
-        """These and further ones, whose numbers follow."""
+        """These messages and further ones, whose numbers follow."""
         return Messages(
             np.concatenate([self.topic, topic]),
             np.concatenate([self.source, source]),
@@ -72,7 +74,7 @@ class Messages:
         return found
 
     def _table_of_names(self) -> Ints | None:
-        """Every name there could be, if those that are not there are not too many: then finding is one look."""
+        """A table of all possible names, unless most of them do not exist. With it, finding is one look-up."""
         self._seqs = int(self.seq.max()) + 1 if len(self) else 1
         self._topics = int(self.topic.max()) + 1 if len(self) else 1
         size = float(self._topics) * self._sources * self._seqs
@@ -108,7 +110,7 @@ class Messages:
     def _table_of_seqs(self) -> tuple[Ints | None, Ints, Ints]:
         top = np.zeros(len(self._streams), np.int64)
         np.maximum.at(top, self.stream, self.seq)
-        offset = np.concatenate([[0], np.cumsum(top.astype(float))])  # in floats: a seq may be absurd
+        offset = np.concatenate([[0], np.cumsum(top.astype(float))])  # floats, because a seq may be absurdly large
         if offset[-1] > max(_SMALL, _WASTE_MAX * len(self)):
             return None, np.zeros(0, np.int64), top
         offset = offset.astype(np.int64)
@@ -117,7 +119,7 @@ class Messages:
         return slots, offset[:-1], top
 
     def _search(self, stream: Ints, seq: Ints, known: Bools) -> Ints:
-        """Where the numbers of a source have wide holes: by rank instead of by value."""
+        """Find by rank instead of by value, because the numbers of a source have wide holes."""
         values, rank = np.unique(self.seq, return_inverse=True)
         names = self.stream * len(values) + rank
         order = np.argsort(names)
@@ -130,7 +132,7 @@ class Messages:
 
 
 def distinct(topic: Ints, source: Ints, seq: Ints) -> Ints:
-    """The places of the first of each name, in order."""
+    """The indices of the first of each name, in order."""
     order = np.lexsort((np.arange(len(seq)), seq, source, topic))
     names = np.stack([topic[order], source[order], seq[order]])
     new = np.ones(len(order), bool)

@@ -1,8 +1,8 @@
-"""What one node took, in arrays by message, and the order rules at that node.
+"""Holds what one node took, in arrays by message, and judges `fifo` there.
 
-Three views of the same rows: the first *delivery* of each message, the first *take* (publishing is taking), and the
-first takes *in order*: without those the protocol itself tagged as out of order, which are not judged. In each, a
-message the node never took has −1.
+There are three views of the same rows: the first *delivery* of each message, the first *take* (a publication is a
+take), and the first take *in order*, without those that the protocol tagged out of order, which are not judged. In
+each, a message that the node never took has −1.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from antecede.audit.wording import Moment
 
 
 class Node(NamedTuple):
-    """The deliver rows of one node in order, and what follows from them."""
+    """The deliver rows of one node in order, and the views of them."""
 
     node: int
     row: Ints
@@ -32,11 +32,11 @@ class Node(NamedTuple):
 
     @property
     def again(self) -> Bools:
-        """By deliver row: the node had been given the message before."""
+        """By deliver row: whether the node had delivered the message before."""
         return np.asarray(self.delivered[self.message] != self.row)
 
     def delivered_in_order(self) -> Ints:
-        """`delivered` without first deliveries that were tagged."""
+        """`delivered` without tagged first deliveries."""
         if not self.tagged.any():
             return self.delivered
         return _without(self.delivered, self)
@@ -45,9 +45,9 @@ class Node(NamedTuple):
 def make_node(
     node: int, row: Ints, time: Ints, message: Ints, tagged: Bools, published: tuple[Ints, Ints], count: int
 ) -> Node:
-    """`published`: rows and messages of this node's publish rows, in order. `count`: of messages there are."""
+    """Make the views. `published`: rows and messages of this node's publish rows. `count`: the number of messages."""
     delivered = np.full(count, NEVER, row.dtype)
-    delivered[message[::-1]] = row[::-1]  # the last written stays: the first delivered
+    delivered[message[::-1]] = row[::-1]  # the first delivery is written last and stays
     taken = delivered
     publish_row, publish_message = published
     if len(publish_row):
@@ -60,7 +60,7 @@ def make_node(
 
 
 def _without(rows: Ints, node: Node) -> Ints:
-    """`rows` without those that are deliveries tagged out of order."""
+    """`rows` without deliveries tagged out of order."""
     tagged = np.flatnonzero(node.tagged)
     message = node.message[tagged]
     which = rows[message] == node.row[tagged]
@@ -80,7 +80,7 @@ class Streams(NamedTuple):
 
 
 def out_of_turn(node: Node, streams: Streams) -> tuple[int, Ints]:
-    """How many first deliveries in order there are, and the messages among them that came after a later one."""
+    """The number of first deliveries in order, and the messages among them that came after a later one."""
     rows = node.delivered_in_order()[streams.order]
     if (rows == NEVER).any():
         there = rows != NEVER
@@ -89,8 +89,8 @@ def out_of_turn(node: Node, streams: Streams) -> tuple[int, Ints]:
         stream, order = streams.stream, streams.order
     if ((rows[1:] > rows[:-1]) | (stream[1:] != stream[:-1])).all():
         return len(rows), rows[:0]
-    # By message: the earliest row among the later messages of its stream. Streams are lifted apart, each above the
-    # one before it, so that one running minimum from behind does for all.
+    # By message: the earliest row among the later messages of its stream. Each stream is shifted above the one before
+    # it, so that one running minimum from the end serves all streams.
     lifted = rows.astype(np.int64) + stream * (int(rows.max()) + 1)
     earliest = np.minimum.accumulate(lifted[::-1])[::-1]
     late = np.zeros(len(rows), bool)
@@ -98,24 +98,24 @@ def out_of_turn(node: Node, streams: Streams) -> tuple[int, Ints]:
     return len(rows), order[late]
 
 
-# -- causal: what deliveries at publishers add to the graph -----------------------------------------------------------
+# -- causal: edges that deliveries at publishers add -----------------------------------------------------------------
 
 
 class Cover:
-    """Edges of the graph that lead to later publications, by the message they lead from."""
+    """Edges of the graph that lead to later publications, by their first message."""
 
     def __init__(self, count: int, src: Ints, dst: Ints) -> None:
         order = np.lexsort((dst, src))
         self.dst = dst[order]
         #: The edges from message m are those from `begin[m]` up to `begin[m + 1]`.
         self.begin = np.searchsorted(src[order], np.arange(count + 1))
-        #: By message: the first publication after it, or itself if there is none.
+        #: By message: the first publication after it; itself if there is none.
         self.nearest = np.arange(count)
         leads = self.begin[1:] > self.begin[:-1]
         self.nearest[leads] = self.dst[self.begin[:-1][leads]]
 
     def edges_from(self, messages: Ints) -> tuple[Ints, Ints]:
-        """Their edges: which of `messages` (by place), and where to."""
+        """The edges from `messages`: the index in `messages`, and the message they lead to."""
         begin = self.begin[messages]
         count = self.begin[messages + 1] - begin
         place = np.repeat(np.arange(len(messages)), count)
@@ -123,11 +123,11 @@ class Cover:
 
 
 def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_topics: bool) -> tuple[Ints, Ints]:
-    """Edges the definition demands for this node's publications and the graph does not already imply.
+    """Edges that the definition demands for this node's publications and the graph does not imply.
 
-    What the node took between two of its publications came before the second. Most of that came before something else
-    it took in between, by an edge of the graph, or stands in the second's dependencies: then the paths are there. The
-    rest is returned. Publications are looked at topic by topic where order stops at the topic. `topic`: by message.
+    Everything the node took between two of its publications came before the second. Most of it came, by an edge of the
+    graph, before something else it took in between, or is a dependency of the second; then the paths exist. The rest is
+    returned. Without `across_topics` each topic is looked at by itself. `topic`: by message.
     """
     mine = ledger.first_published_by(node.node)
     if not len(mine):
@@ -135,7 +135,7 @@ def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_t
     row, message = _takes(node, ledger)
     if not across_topics:
         mine = mine[np.argsort(topic[mine], kind="stable")]
-    # Intervals are numbered by the publication they end with: its place in `mine`.
+    # An interval has the number of the publication it ends with: its index in `mine`.
     interval_of = np.full(len(node.taken), -1, np.int32)
     begin = 0
     for scope in (None,) if across_topics else np.unique(topic[mine]).tolist():
@@ -143,10 +143,10 @@ def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_t
         takes = slice(None) if scope is None else np.flatnonzero(topic[message] == scope)
         ends = np.searchsorted(row[takes], ledger.first.row[published])
         interval = np.repeat(np.arange(begin, begin + len(published)), np.diff(ends, prepend=0))
-        interval_of[message[takes][: ends[-1]][::-1]] = interval[::-1]  # of the first take, if there are several
+        interval_of[message[takes][: ends[-1]][::-1]] = interval[::-1]  # the first take counts
         begin += len(published)
     known = len(cover.nearest)
-    # Nearly everything is covered by the first publication after it, and the rest is little.
+    # Nearly everything is covered by the first publication after it.
     followed = (interval_of[:known] == interval_of.take(cover.nearest)) & (cover.nearest != np.arange(known))
     candidates = np.flatnonzero((interval_of[:known] >= 0) & ~followed)
     place, after = cover.edges_from(candidates)
@@ -162,9 +162,9 @@ def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_t
 
 
 def _takes(node: Node, ledger: Ledger) -> tuple[Ints, Ints]:
-    """Rows and messages of everything the node took, except its own first publications: they follow each other anyway.
+    """Rows and messages of everything the node took, without its own first publications, which have edges already.
 
-    A message that is published once more is taken then.
+    A second publish row of a message is a take.
     """
     every_row, every_message = ledger.published_by(node.node)
     again = ledger.first.row[every_message] != every_row

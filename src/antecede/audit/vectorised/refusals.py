@@ -62,7 +62,7 @@ def plainly_fine(events: Columns, deliveries: Columns, packets: Columns, *, malf
         return True
     if node[0] < 0 or min(deliveries.topic.min(), deliveries.source.min(), deliveries.seq.min() - 1) < 0:
         return False
-    # One number a place in the order of nodes and rows; and time must not fall from one to the next.
+    # One number for each row in the order of nodes and rows; time must not fall from one to the next.
     width = 1 + max(int(row.max()), int(events.row.max(initial=0)))
     places = node.astype(np.int64) * width + row
     if (places[1:] <= places[:-1]).any() or ((time[1:] < time[:-1]) & (node[1:] == node[:-1])).any():
@@ -75,7 +75,7 @@ def plainly_fine(events: Columns, deliveries: Columns, packets: Columns, *, malf
 
 
 def _by_node(rows: Columns) -> Ints:
-    """By node and then by row. Parts come sorted like that, or by row alone, which makes a stable sort cheap."""
+    """The order of rows by node and then by row. Parts usually are sorted like that, or by row alone."""
     if rows.size < 2:
         return np.arange(rows.size)
     rising = (rows.node[1:] > rows.node[:-1]) | ((rows.node[1:] == rows.node[:-1]) & (rows.row[1:] > rows.row[:-1]))
@@ -85,7 +85,7 @@ def _by_node(rows: Columns) -> Ints:
 
 
 def _is_down(rows: Columns, order: Ints, same: Bools) -> Bools:
-    """By place in `order`: is the node down just before this row?"""
+    """By index in `order`: whether the node is down just before this row."""
     event = rows.event[order]
     falls = np.isin(event, _DOWN)
     if not falls.any():

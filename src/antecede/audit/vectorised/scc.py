@@ -1,6 +1,6 @@
-"""Circles in a graph, each drawn together as one point, and the points numbered so that edges lead upwards.
+"""Finds the cycles of a graph, and numbers its strongly connected components so that edges lead upwards.
 
-Only broken traces have circles. Tarjan's algorithm, with its recursion unrolled.
+Only broken traces have cycles. This is Tarjan's algorithm without recursion.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from antecede.audit.vectorised.columns import Ints
 
 
 def points_of(count: int, src: Ints, dst: Ints) -> Ints:
-    """By node of the graph: the number of its strongly connected component, in topological order."""
+    """By vertex: the number of its strongly connected component, in topological order."""
     order = np.argsort(src, kind="stable")
     heads = dst[order].tolist()
     starts = np.searchsorted(src[order], np.arange(count + 1)).tolist()
@@ -48,5 +48,5 @@ def points_of(count: int, src: Ints, dst: Ints) -> Ints:
             if path:
                 above = path[-1][0]
                 low[above] = min(low[above], low[here])
-    # Tarjan finishes a component after all that it leads to.
+    # Tarjan's algorithm finishes a component after all components that it leads to.
     return found - 1 - np.array(component, np.int64)

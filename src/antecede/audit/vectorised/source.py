@@ -1,4 +1,4 @@
-"""Where the rows of a run come from: a trace directory, or a table in memory. Both are read bucket by bucket."""
+"""Gives the rows of a run bucket by bucket, from a trace directory or from a table in memory."""
 
 from pathlib import Path
 from typing import Protocol
@@ -13,14 +13,14 @@ from antecede.trace.directory import EVENTS, ROW, open_directory, part_of, read_
 
 
 class Source(Protocol):
-    """One run."""
+    """The rows of one run."""
 
     @property
     def rows(self) -> int: ...
     @property
     def buckets(self) -> int: ...
     def part(self, part: str, bucket: int = 0) -> pa.Table:
-        """Rows of `events`, or of one bucket of `deliveries` or `packets`, with the columns the judge reads."""
+        """Rows of `events`, or of one bucket of `deliveries` or `packets`, with the columns that the judge reads."""
         ...
 
 
@@ -44,7 +44,7 @@ class DirectorySource:
 
 
 class TableSource:
-    """A trace in `SCHEMA`, rows in order, all in memory: one bucket."""
+    """A trace in `SCHEMA` in memory, rows in order, as one bucket."""
 
     def __init__(self, table: pa.Table) -> None:
         self.rows = len(table)

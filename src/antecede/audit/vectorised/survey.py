@@ -1,8 +1,8 @@
-"""One bucket of a run: all rules that its nodes can be judged by, and what the run needs to judge the rest.
+"""Judges one bucket of a run by all rules that need its nodes alone, and gathers what the run needs for the others.
 
-What a bucket cannot know, it hands on: edges of the graph that only its publishers' deliveries show (`extra`), which
-messages its nodes delivered (`witness`) and lack (`missing`), and messages met before they were published
-(`mentions`, by which examples number messages as `audit` does).
+A bucket hands on what it cannot judge: edges of the graph that only its publishers' deliveries show (`extra`), which
+messages its nodes delivered (`witness`) and lack (`missing`), and messages met before they were published (`mentions`,
+by which examples number messages as the reference judge does).
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from antecede.audit.wording import At
 
 
 class Survey(msgspec.Struct, kw_only=True):
-    """What one bucket found. Arrays are NumPy's; it travels by pickle."""
+    """The findings of one bucket, with NumPy arrays; it travels by pickle."""
 
     refusal: Refusal | None = None
     tallies: dict[str, Tally] = {}
@@ -34,13 +34,14 @@ class Survey(msgspec.Struct, kw_only=True):
     tagged: int = 0
     #: By published message: the first row at which a node up at the end, other than the publisher, delivered it.
     witness: Any = None
-    #: By published message: how many nodes owed it never took it, and the lowest of them. None: nobody.
+    #: By published message: the number of nodes that were owed it and never took it, and the lowest such node.
+    #: None: nothing is missing.
     missing: Any = None
     missing_node: Any = None
-    #: Edges (from, to) of the graph; a `from` beyond the ledger's messages is named in `strangers`.
+    #: Edges (from, to) of the graph; `strangers` names the messages of `from` that the ledger does not have.
     extra: Any = None
     strangers: list[MessageKey] = []
-    #: Nodes that were not in order by the recorded graph, as far as one look an edge can tell.
+    #: Nodes with an edge of the recorded graph out of order.
     doubtful: set[int] = set()
     #: By name: the lowest row of this bucket that names a message before it was published.
     mentions: dict[MessageKey, int] = {}
@@ -50,23 +51,23 @@ class Survey(msgspec.Struct, kw_only=True):
 
 
 class CausalSoFar(NamedTuple):
-    """What the causal rule need not find out once more when the graph turns out to be incomplete."""
+    """What the causal rule need not find again if the graph turns out to be incomplete."""
 
-    #: The nodes that must be looked at again in any case.
+    #: The nodes that must be judged again in any case.
     doubtful: set[int]
     checked: int
 
 
 class Bucket(NamedTuple):
-    """The rows of some nodes, complete, as arrays; deliveries sorted by node and row."""
+    """All rows of some nodes as arrays; deliveries are sorted by node and row."""
 
     nodes: list[int]
     deliveries: Columns
     packets: Columns
     topics: Topics
-    #: All messages: the ledger's, and those only these rows know.
+    #: The messages of the ledger, and those that only these rows name.
     messages: Messages
-    #: By deliver row.
+    #: By deliver row: its message.
     message: Ints
 
     def each(self, ledger: Ledger) -> Iterator[Node]:
@@ -89,7 +90,7 @@ class Bucket(NamedTuple):
 
 
 def make_bucket(ledger: Ledger, deliveries: Columns, packets: Columns, topics: Topics, nodes: list[int]) -> Bucket:
-    """Number the messages of these rows. `nodes`: every node of the bucket that has rows or is owed something."""
+    """Number the messages of these rows. `nodes`: the nodes of the bucket that have rows or are owed something."""
     sent = packets.take(names_a_message_sent(packets))
     message = ledger.messages.find(deliveries.topic, deliveries.source, deliveries.seq)
     named = ledger.messages.find(sent.topic, sent.source, sent.seq)
@@ -109,7 +110,7 @@ def make_bucket(ledger: Ledger, deliveries: Columns, packets: Columns, topics: T
 
 
 def refuse(ledger: Ledger, deliveries: Columns, packets: Columns, bucket: int, buckets: int) -> Refusal | None:
-    """The first row of this bucket that cannot mean anything."""
+    """The first row of this bucket that cannot be judged."""
     if plainly_fine(ledger.events, deliveries, packets, malformed=ledger.malformed):
         return None
     here = np.flatnonzero(ledger.events.node % buckets == bucket)
@@ -124,7 +125,7 @@ def refuse(ledger: Ledger, deliveries: Columns, packets: Columns, bucket: int, b
 
 
 def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: frozenset[str]) -> Survey:
-    """Judge a bucket whose rows make sense."""
+    """Judge a bucket without refused rows."""
     found = Survey(
         nodes=len(bucket.nodes),
         deliveries=bucket.deliveries.size,

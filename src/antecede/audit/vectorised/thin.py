@@ -1,9 +1,9 @@
-"""Leaves out edges that others imply, where a trace has very many: one whose publish rows record no dependencies.
+"""Leaves out edges that others imply, for traces with very many edges: their publish rows record no dependencies.
 
-What came before a message, of one publisher, is always a beginning of what that publisher published, since each of
-its publications came before the next. So a past is one number a publisher, and whether an edge is implied is one
-comparison. Looking at the latest candidates first, all that is implied is seen to be when nothing was delivered out of
-order; otherwise a few edges too many stay, which do no harm.
+Each publication of a publisher came before its next one. So the past of a message has, of each publisher, a prefix of
+its publications: one number per publisher, and one comparison tells whether an edge is implied. The latest candidates
+are looked at first; then every implied edge is found if nothing was delivered out of order. Otherwise a few edges too
+many stay, which does no harm.
 """
 
 from typing import Final
@@ -13,12 +13,12 @@ import numpy as np
 from antecede.audit.vectorised.columns import Ints
 from antecede.audit.vectorised.ledger import Ledger
 
-#: The table of pasts may have so many entries (4 bytes each); a larger run keeps its edges and takes longer.
+#: The largest table of pasts, in entries of 4 bytes; a larger run keeps its edges and takes longer.
 _ENTRIES_MAX: Final = 1 << 28
 
 
 def thin(ledger: Ledger, src: Ints, dst: Ints, scope: Ints) -> tuple[Ints, Ints]:
-    """Fewer edges with the same paths. All edges lead to later publications; `scope`: by message."""
+    """Leave out edges without changing the paths. All edges must lead to later publications. `scope`: by message."""
     published = ledger.published
     chain = np.unique(np.stack([ledger.first.node, scope[:published]]), axis=1, return_inverse=True)[1].reshape(-1)
     chains = int(chain.max()) + 1 if published else 0
@@ -30,7 +30,7 @@ def thin(ledger: Ledger, src: Ints, dst: Ints, scope: Ints) -> tuple[Ints, Ints]
     src, dst = src[order], dst[order]
     starts = np.searchsorted(dst, np.arange(published + 1))
     kept = np.zeros(len(src), bool)
-    kept[src >= published] = True  # never published: nothing leads there, so nothing implies it
+    kept[src >= published] = True  # never published: no edge leads to it, so no path implies this edge
     for message in range(published):
         begin, end = starts[message], starts[message + 1]
         mine = past[message]
@@ -49,7 +49,7 @@ def thin(ledger: Ledger, src: Ints, dst: Ints, scope: Ints) -> tuple[Ints, Ints]
 
 
 def _places(chain: Ints) -> Ints:
-    """By message: how manieth of its chain it is, from 1. Messages are numbered as they were published."""
+    """By message: its index in its chain, from 1. Messages are numbered as they were published."""
     order = np.argsort(chain, kind="stable")
     begins = np.flatnonzero(np.diff(chain[order], prepend=-1))
     lengths = np.diff(np.append(begins, len(chain)))

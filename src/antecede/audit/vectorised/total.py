@@ -1,8 +1,8 @@
-"""Rule `total`: no two nodes deliver two messages both took in different orders. Asked for; off by default.
+"""Judges `total`: two nodes deliver the messages that both deliver in one order. Off by default.
 
-If one order of all messages agrees with every node's, no two nodes disagree, and whether there is one costs a walk over
-what follows what. Only when there is none are nodes compared pair by pair: in the order of the one, the rows of what
-the other took must rise.
+If one order of all messages agrees with every node's, no two nodes disagree; finding it costs one walk over the
+deliveries. Only if there is none are nodes compared pair by pair: in the order of one node, the rows of the other must
+rise.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from antecede.audit.wording import At, Moment
 
 
 class _Orders(NamedTuple):
-    """By node: the row of the first delivery in order of each message, and the messages in that order."""
+    """By node: the row of its first delivery of each message, and the messages in that order."""
 
     nodes: list[int]
     rows: Ints
@@ -69,7 +69,7 @@ def _orders(buckets: Sequence[Bucket], ledger: Ledger) -> _Orders:
     table = np.full((len(found), known + len(numbers)), NEVER, np.int64)
     for place, (_, messages, rows) in enumerate(found):
         table[place, messages] = rows
-    for bucket in buckets:  # only for words
+    for bucket in buckets:  # for examples only
         all_rows = bucket.deliveries
         places = zip(all_rows.node.tolist(), all_rows.row.tolist(), strict=True)
         times.update(zip(places, all_rows.time.tolist(), strict=True))
@@ -90,7 +90,7 @@ def _pairs_in_common(rows: Ints) -> int:
 
 
 def _one_order_fits(orders: _Orders) -> bool:
-    """Is there an order of all messages that every node's agrees with?"""
+    """Whether one order of all messages agrees with the order of every node."""
     count = orders.rows.shape[1]
     follows = [sequence[:-1] * count + sequence[1:] for sequence in orders.sequences]
     edges = np.unique(np.concatenate(follows)) if follows else np.zeros(0, np.int64)

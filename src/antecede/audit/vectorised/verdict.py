@@ -1,12 +1,12 @@
-"""A run from its rows to its report. Buckets are surveyed here one after the other, or elsewhere all at once.
+"""Judges a run from its rows to its report. Buckets are surveyed one after the other here, or in parallel elsewhere.
 
-    ledger = Ledger(source.part("events"))
+    ledger = read_ledger(source, asked)
     surveys = [survey_bucket(source, ledger, asked, bucket) for bucket in range(source.buckets)]
-    missing = graph_to_add(ledger, surveys)           # edges only publishers' deliveries show; normally none
-    if missing: ...                                   # the causal rule once more, with them
-    report = conclude(...)
+    extra = graph_to_add(ledger, surveys)    # edges that only publishers' deliveries show; normally None
+    if extra is not None: ...                # judge the causal rule again, with them
+    outcome = conclude(...)
 
-`judge_run` is these steps in one process. `antecede.spark.audit` does the middle ones as Spark tasks.
+`judge_run` does these steps in one process. `antecede.spark.audit` does the middle ones as Spark tasks.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,14 +31,14 @@ from antecede.audit.vectorised.total import judge_total
 
 
 class Extra(msgspec.Struct, frozen=True, kw_only=True):
-    """What the deliveries at publishers add to a run's graph: edges, and messages the ledger does not know."""
+    """What deliveries at publishers add to the graph of a run: edges, and messages that the ledger does not have."""
 
     edges: Ints
     strangers: list[MessageKey]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What the judge says of one run: a report, or why there can be none."""
+    """The verdict on one run: a report, or the reason why it was refused."""
 
     report: Report | None = None
     refused: str | None = None
@@ -63,7 +63,7 @@ def read_ledger(source: Source, asked: Question) -> Ledger:
 
 
 def survey_bucket(source: Source, ledger: Ledger, asked: Question, bucket: int) -> Survey:
-    """One bucket by all rules; the causal one as far as the recorded graph goes."""
+    """Judge one bucket by all rules; the causal rule with the recorded graph only."""
     deliveries, packets, topics = _read(source, ledger, bucket)
     refusal = refuse(ledger, deliveries, packets, bucket, source.buckets)
     if refusal is not None or ledger.malformed:
@@ -80,7 +80,7 @@ def survey_bucket(source: Source, ledger: Ledger, asked: Question, bucket: int) 
 
 
 def recorded_graph(ledger: Ledger, asked: Question) -> tuple[Graph, Cover]:
-    """The graph as far as it is recorded. Made once a ledger: its buckets share it."""
+    """The graph of the recorded edges. It is made once per ledger and shared by its buckets."""
     known = ledger.graphs.get(asked.across_topics)
     if known is None:
         src, dst = recorded_edges(ledger, across_topics=asked.across_topics)
@@ -91,7 +91,7 @@ def recorded_graph(ledger: Ledger, asked: Question) -> tuple[Graph, Cover]:
 
 
 def graph_to_add(ledger: Ledger, surveys: Sequence[Survey]) -> Extra | None:
-    """What the surveys found the graph to lack; None when it is complete."""
+    """The edges that the surveys found missing in the graph; None if it is complete."""
     if any(found.refusal is not None for found in surveys) or ledger.malformed:
         return None
     known = len(ledger.messages)
@@ -119,7 +119,7 @@ def full_graph(ledger: Ledger, extra: Extra, asked: Question) -> Graph:
 def causal_of_bucket(
     source: Source, ledger: Ledger, graph: Graph, extra: Extra, asked: Question, bucket: int, so_far: CausalSoFar
 ) -> Tally:
-    """The causal rule alone, with the whole graph, where `so_far` is what the recorded one had shown."""
+    """Judge the causal rule alone, with the whole graph. `so_far`: the findings with the recorded graph."""
     deliveries, packets, topics = _read(source, ledger, bucket, packets=False)
 
     def nodes_of(rows: Columns) -> Iterator[Node]:
@@ -127,13 +127,13 @@ def causal_of_bucket(
 
     causal = CausalJudge(ledger, graph, ledger.messages.topic, across_topics=asked.across_topics, cover=None)
     before = recorded_graph(ledger, asked)[0]
-    if before.point is not None or graph.point is not None:  # circles: all are to be judged by them
+    if before.point is not None or graph.point is not None:  # with cycles every node must be judged again
         for node in nodes_of(deliveries):
             causal.look_at(node)
         return causal.result()
     changed = Changed(before, graph, extra.edges)
     ends = changed.messages
-    # Each column by itself: a few rows too many do no harm.
+    # Each column is compared by itself; a few rows too many do no harm.
     few = is_among(deliveries.source, ledger.messages.source[ends]) & is_among(
         deliveries.seq, ledger.messages.seq[ends]
     )
@@ -154,7 +154,7 @@ def causal_of_bucket(
 def conclude(
     source: Source, ledger: Ledger, surveys: Sequence[Survey], graph: Graph | None, asked: Question
 ) -> Outcome:
-    """Add up what the buckets found and describe the first offence of each rule. `graph`: if it had to be completed."""
+    """Add up the surveys and word the first violation of each rule. `graph`: the graph, if it had to be completed."""
     refusals = [found.refusal for found in surveys if found.refusal is not None]
     if refusals:
         return Outcome(refused=min(refusals).words)
@@ -218,7 +218,7 @@ def _report(ledger: Ledger, surveys: Sequence[Survey], tallies: dict[str, Tally]
 def _read(source: Source, ledger: Ledger, bucket: int, *, packets: bool = True) -> tuple[Columns, Columns, Topics]:
     topics = Topics(ledger.topics.names)
     deliveries = columns(source.part("deliveries", bucket), topics)
-    if source.rows < np.iinfo(np.int32).max:  # half the memory traffic
+    if source.rows < np.iinfo(np.int32).max:  # halves the memory traffic
         deliveries = deliveries._replace(row=deliveries.row.astype(np.int32))
     table = source.part("packets", bucket)
     return deliveries, columns(table if packets else table.slice(0, 0), topics), topics
