@@ -13,6 +13,7 @@ from antecede.node.node import Node as BareNode
 from antecede.wire.frames import FrameConnection
 from antecede.wire.memory import MemoryNetwork
 from antecede.wire.pipe import pipe
+from antecede.wire.transports import memory_transport
 
 
 class Node(BareNode):
@@ -31,7 +32,8 @@ class _Shared:
     """A node without port or journal, and the number of clients that use it."""
 
     def __init__(self) -> None:
-        self.node = BareNode(NodeConfig(name="memory", slots=1, port=0), network=MemoryNetwork())
+        alone = memory_transport(MemoryNetwork())
+        self.node = BareNode(NodeConfig(name="memory", slots=1, port=0), transport_kind=alone)
         self.users = 0
         self.lock = asyncio.Lock()
         self.running = False

@@ -46,7 +46,7 @@ async def storm(base: Path, *, nodes: int, messages: int, crash: bool, seed: int
     running: list[Node] = []
     for number in range(nodes):
         node = make(number, (running[0].address,) if running else (), base, round_s=1.0, timeout_s=0.8)
-        node.around = around
+        node.transport_kind = node.transport_kind.around(around)
         await node.start()
         running.append(node)
 

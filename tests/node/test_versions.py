@@ -14,11 +14,12 @@ import pytest
 import antecede
 from antecede import Node
 from antecede.core import Packet
-from antecede.node import joining
-from antecede.node import node as node_module
+from antecede.node import joining, links
 from antecede.protocols.live_registry import LIVE
+from antecede.wire import transports
 from antecede.wire.codec import Hello, PacketCodec
 from antecede.wire.handshake import VERSIONS, VersionRange
+from antecede.wire.listener import Listener
 from antecede.wire.tcp import TcpTransport
 
 from .clusters import make, until_all_have
@@ -70,7 +71,8 @@ async def start(node: Node, *, later: bool) -> LaterCodec | None:
     codec = LaterCodec(node.protocol.codec)
     node.protocol.codec = codec
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node_module, "TcpTransport", partial(TcpTransport, versions=LATER))
+        patch.setattr(links, "Listener", partial(Listener, versions=LATER))
+        patch.setattr(transports, "TcpTransport", partial(TcpTransport, versions=LATER))
         patch.setattr(joining, "Hello", partial(Hello, version=LATER.latest, oldest=LATER.oldest))
         await node.start()
     return codec

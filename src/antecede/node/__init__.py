@@ -12,6 +12,7 @@ local_cluster.py    several of them on this machine
 driver.py           runs the protocol over the transport
 driving.py          the driver of a node: counts copies, shows arrivals to the hub
 protocol.py         the protocols a node can run
+links.py            its port and its transport
 timers.py           the protocol's timers
 promises.py         futures of publications
 hold_times.py       how long messages were held

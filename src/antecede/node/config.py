@@ -15,6 +15,7 @@ from antecede.core import UsageError
 from antecede.protocols.live import LiveSettings
 from antecede.protocols.live_registry import live_protocol
 from antecede.wire.address import PORT_DEFAULT, is_loopback, split_address
+from antecede.wire.transports import transport_kind
 
 #: The one causal domain of a cluster. Topics of applications are labels inside it.
 DOMAIN: Final = "main"
@@ -62,6 +63,8 @@ class NodeConfig:
     recent_bytes: int = 64 * 1024 * 1024
     #: Messages of this node under way to the others: a longer line of them hides a longer round trip.
     window: int = 4096
+    #: What carries packets between nodes (`wire.transports`). All nodes must agree.
+    transport: str = "tcp"
     #: The protocol (`protocols.live_registry`). All nodes must agree. "vcube": a tree for each publisher, around nodes
     #: that are down. "locamu": along an acyclic graph of the slots, in which a node knows its neighbourhood only.
     #: "gossip": each node tells a few others, drawn anew in every round. "total": one order for all.
@@ -112,6 +115,7 @@ class NodeConfig:
         if not 0 < self.timeout_s < self.round_s:
             raise UsageError("timeout_s", self.timeout_s, "must be within a round", f"use less than {self.round_s:g}")
         protocol = live_protocol(self.protocol)
+        transport_kind(self.transport)
         if not 1 <= self.managers <= min(self.slots, 15):
             raise UsageError("managers", self.managers, "is out of range", f"use 1 … {min(self.slots, 15)}")
         if not 0.1 <= self.patience_s <= 86_400:

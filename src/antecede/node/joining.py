@@ -13,7 +13,7 @@ import asyncio
 import logging
 import random
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
 import msgspec
@@ -140,12 +140,15 @@ class RosterClient:
         name: str,
         wanted: int = -1,
         tls: ssl.SSLContext | None = None,
+        agreement: Mapping[str, str] | None = None,
     ) -> None:
+        """`agreement`: settings on which all nodes must agree; a node whose values differ refuses the exchange."""
         self.roster = roster
         self._cluster = cluster
         self._slots = slots
         self._name = name
         self._wanted = wanted
+        self._agreement = dict(agreement or {})
         self._tls = tls
 
     async def exchange(
@@ -161,7 +164,7 @@ class RosterClient:
         def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
             return _Exchange(answered)
 
-        hello = Hello(cluster=self._cluster, speaks=SPEAKS, role=ROLE, name=self._name)
+        hello = Hello(cluster=self._cluster, speaks=SPEAKS, role=ROLE, name=self._name, agreement=self._agreement)
         connection = await greet(host, port, hello, adopt, tls=self._tls, timeout_s=_WAIT_S, bytes_max=_BYTES_MAX)
         try:
             mine = self.roster.members
@@ -236,4 +239,4 @@ class RosterClient:
 
 
 def _final(error: RefusedError) -> bool:
-    return error.reason in (Reason.CLUSTER, Reason.VERSION, Reason.UNTRUSTED, Reason.PACKETS)
+    return error.reason in (Reason.CLUSTER, Reason.VERSION, Reason.UNTRUSTED, Reason.PACKETS, Reason.SETTINGS)

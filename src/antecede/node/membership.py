@@ -112,8 +112,6 @@ class Membership:
             self._node.driver.peer_up(slot)
 
     def _set_peers(self, members: list[Member]) -> None:
-        transport = self._node.tcp
-        if transport is not None:
-            for member in members:
-                if member.slot != self._node.slot and member.address and not member.left:
-                    transport.set_peer(member.slot, *split_address(member.address))
+        for member in members:
+            if member.slot != self._node.slot and member.address and not member.left:
+                self._node.transport.set_peer(member.slot, *split_address(member.address))

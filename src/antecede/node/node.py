@@ -29,21 +29,22 @@ from antecede.node.history import History
 from antecede.node.hub import Hub
 from antecede.node.joining import ROLE as ROSTER
 from antecede.node.joining import RosterClient
+from antecede.node.links import make_links
 from antecede.node.membership import Membership
 from antecede.node.protocol import NodeProtocol
 from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
 from antecede.node.status import node_status
 from antecede.node.tasks import SupervisedTasks
-from antecede.wire.codec import Hello, Welcome
+from antecede.wire.codec import Hello
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.listener import Listener, Tls
-from antecede.wire.memory import MemoryNetwork
 from antecede.wire.requests import ROLE as CLIENT
 from antecede.wire.requests import SPEAKS as CLIENT_SPEAKS
 from antecede.wire.security.tokens import ANYBODY, Grants, TokenFile
-from antecede.wire.tcp import TcpTransport
 from antecede.wire.transport import Counts, Reason, Transport
+from antecede.wire.transports import TransportKind
+from antecede.wire.transports import transport_kind as find_transport
 
 if TYPE_CHECKING:
     from antecede.node.http import HttpServer
@@ -52,6 +53,9 @@ log = logging.getLogger("antecede.node")
 
 #: Between two looks at what the journal may let go of.
 _UPKEEP_S: Final = 2.0
+
+#: How long a node that stops waits for the connections of its port to close.
+_CLOSE_S: Final = 2.0
 
 #: Within this a node must have heard from everybody who is up.
 _JOIN_S: Final = 120.0
@@ -64,8 +68,9 @@ class Node:
     """Settings as in `NodeConfig`; `async with` runs it."""
 
     def __init__(
-        self, config: NodeConfig | None = None, *, network: MemoryNetwork | None = None, **settings: Any
+        self, config: NodeConfig | None = None, *, transport_kind: TransportKind | None = None, **settings: Any
     ) -> None:
+        """`transport_kind`: what carries packets to other nodes, in place of the setting `transport`."""
         if config is not None and settings:
             raise UsageError("settings", ", ".join(settings), "come beside a config", "put them into it")
         self.config = config or make_config(settings)
@@ -80,14 +85,13 @@ class Node:
         self.counts_edge = Counts()
         self.started_s = time.time()
         self.transport: Transport
-        self.tcp: TcpTransport | None = None
-        #: Put around the transport before it starts: fault injection, for tests (`node.fault_injection`).
-        self.around: Callable[[Transport], Transport] | None = None
+        #: Makes the transport. Fault injection is a transport around it (`node.fault_injection`).
+        self.transport_kind = transport_kind or find_transport(self.config.transport)
         if self.config.fault_injection:
             from antecede.node.fault_injection import inject_faults  # noqa: PLC0415 - the simulator, for tests only
 
             words, begin_s = self.config.fault_injection, self.config.fault_injection_from
-            self.around = inject_faults(words, self.config.slots, begin_s)
+            self.transport_kind = self.transport_kind.around(inject_faults(words, self.config.slots, begin_s))
         self.listener: Listener
         self.driver: NodeDriver
         self.hub: Hub
@@ -96,8 +100,6 @@ class Node:
         self.tasks = SupervisedTasks()
         self.bulk = BulkService(self)
         self.journal: Journal | None = None
-        #: Reaches the other nodes within the process; None: over TCP.
-        self._network = network
         self._tls: Tls | None = None
         self._tokens: TokenFile | None = None
         #: Is it part of its cluster and open to clients?
@@ -105,6 +107,7 @@ class Node:
         self._closed = False
         self._taking: asyncio.Future[None] | None = None
         self._unstamped = 0
+        self._given_up = 0
         self._waiting: list[Callable[[], None]] = []
         #: Since when publishers have been waiting, by the loop's clock; None: none waits.
         self.busy_since: float | None = None
@@ -138,7 +141,7 @@ class Node:
         self._tokens = None if config.tokens is None else TokenFile.read(config.tokens)
         own = config.advertise or f"{config.host}:{config.port}"
         self.name = self.name or own
-        if self._network is None:
+        if self.transport_kind.by_address:
             context = None if self._tls is None else self._tls.client
             client = RosterClient(
                 self.roster,
@@ -147,17 +150,18 @@ class Node:
                 name=self.name,
                 wanted=config.slot,
                 tls=context,
+                agreement=self.protocol.agreement,
             )
             me = await client.take_slot(config.seeds, own, incarnation)
         else:
-            me = Member(slot=0, name=self.name, key=self.roster.key)
+            me = Member(slot=max(0, config.slot), name=self.name, key=self.roster.key)
         self.slot = me.slot
         self.roster.merge([me])
         if self.journal is not None and self.journal.identity.node != me.slot:
             await self.journal.set_node(me.slot)  # before the roster has it: see `_open_journal`
         self.roster.save()
         await self._run(incarnation)
-        if self._network is None:
+        if self.transport_kind.by_address:
             self.membership.joined(client, me)
             self.tasks.start("exchanges rosters", self.membership.keep_in_touch())
         if config.http_port is not None:
@@ -202,23 +206,9 @@ class Node:
     async def _run(self, incarnation: int) -> None:
         config = self.config
         process = self.protocol.make(self.slot)
-        if self._network is None:
-            transport = TcpTransport(
-                self.slot,
-                self.protocol.codec,
-                cluster=config.cluster,
-                incarnation=incarnation,
-                host=config.host,
-                port=config.port,
-                tls=self._tls,
-            )
-            self.tcp, self.listener = transport, transport.listener
-            self.transport = transport if self.around is None else self.around(transport)
-        else:
-            self.transport = self._network.transport(self.slot, incarnation=incarnation)
-            self.listener = Listener(
-                lambda: Welcome(node=self.slot, incarnation=incarnation), cluster=config.cluster, host="memory", port=0
-            )
+        self.listener, self.transport = make_links(
+            self.slot, incarnation, config, self.protocol, self.transport_kind, self._tls
+        )
         history = History(
             self.journal,
             0 if self.journal is None else self.journal.position,
@@ -238,6 +228,8 @@ class Node:
         self.listener.serve(ROSTER, self.membership.service(self._tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
+        if self.transport_kind.by_address:
+            await self.listener.start()
         self.hub.delivered.update(process.delivered(self.domain))
         if self.protocol.live.total_order:
             self.hub.settled = lambda: process.delivered(self.domain)
@@ -303,9 +295,11 @@ class Node:
         if self.http is not None:
             await self.http.close()
         await self.tasks.close()
+        if hasattr(self, "transport"):
+            self.transport.abort()
         if hasattr(self, "listener"):
             self.listener.abort()
-            self.transport.abort()
+            await self.listener.closed(_CLOSE_S)
         if self.journal is not None:
             with contextlib.suppress(StoppedError):
                 await self.journal.close()
@@ -319,7 +313,7 @@ class Node:
     @property
     def url(self) -> str:
         host, port = self.listener.address
-        return "memory://" if self._network is not None else f"antecede://{host}:{port}"
+        return f"antecede://{host}:{port}" if self.transport_kind.by_address else "memory://"
 
     @property
     def address(self) -> str:
@@ -446,6 +440,13 @@ class Node:
             if ours and self._taking is not None and not self._taking.done():
                 self._taking.set_result(None)
         self.hub.deliver(batch)
+        if self.process.given_up > self._given_up:
+            self._given_up = self.process.given_up
+            log.error(
+                "node %d: %d times so far it went on without a message that no node has, or refused one that came late",
+                self.slot,
+                self._given_up,
+            )
 
     def _jammed(self, jammed: bool) -> None:
         """Our own readers lag, and there is no journal to serve them from: take nothing more from peers for now."""

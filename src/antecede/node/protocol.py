@@ -1,5 +1,7 @@
 """The protocol a node runs, with VCube's diagnosis below it as its failure detector."""
 
+import hashlib
+
 from antecede.core import Record
 from antecede.node.config import NodeConfig
 from antecede.protocols.diagnosis import Diagnosed, Diagnosis, Life, Probe, Reply
@@ -15,6 +17,13 @@ class NodeProtocol:
         self.live = live_protocol(config.protocol)
         self.codec = node_codec(self.live)
         self.records = node_records(self.live)
+        #: Settings on which all nodes must agree: nodes refuse each other where they differ.
+        self.agreement = {
+            "protocol": config.protocol,
+            "transport": config.transport,
+            "slots": str(config.slots),
+            **{name: _brief(str(value)) for name, value in self.live.agreed(config.live_settings()).items()},
+        }
         self._config = config
 
     def make(self, slot: int) -> Diagnosed:
@@ -34,6 +43,11 @@ class NodeProtocol:
     def compact(self, records: list[object], slot: int) -> list[object]:
         """Fewer records that restore the same node. A node without a slot has none."""
         return self.make(slot).compact(records) if 0 <= slot < self._config.slots else records
+
+
+def _brief(value: str) -> str:
+    """A value that fits a hello: a long one is cut, and told from others by its hash."""
+    return value if len(value) <= 200 else f"{value[:160]}… sha256:{hashlib.sha256(value.encode()).hexdigest()[:16]}"
 
 
 def node_codec(protocol: LiveProtocol) -> PacketCodec:

@@ -40,6 +40,7 @@ def node_status(node: "Node") -> dict[str, Any]:
         "delivered": dict(sorted(hub.delivered.items())),
         "children": list(process.children(node.domain)),
         "held": process.held,
+        "given_up": process.given_up,
         "clients": len(node.sessions),
         "feeds": len(hub.feeds),
         "behind": sum([not feed.live for feed in hub.feeds]),

@@ -82,6 +82,9 @@ class Listener:
         self._roles[role] = judge
 
     async def start(self) -> None:
+        """Listen, unless it does already."""
+        if self._server is not None:
+            return
         host, port = self.address
         if self._tls is None and not is_loopback(host):
             raise UsageError("host", host, "would be open to the network without TLS", "give `tls`, or use 127.0.0.1")

@@ -26,7 +26,7 @@ from antecede.wire.handshake import VERSIONS, VersionRange, greet
 from antecede.wire.listener import Listener, Tls
 from antecede.wire.shapes import difference
 from antecede.wire.tcp_link import Link, Peer
-from antecede.wire.transport import Handler, Reason, Transport
+from antecede.wire.transport import Counts, Handler, Reason, Transport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +66,14 @@ class TcpTransport(Transport):
         seed: str = "",
         versions: VersionRange = VERSIONS,
         agreement: Mapping[str, str] | None = None,
+        listener: Listener | None = None,
+        counts: Counts | None = None,
     ) -> None:
-        """`agreement`: settings on which all nodes must agree; a link is refused where their values differ."""
-        super().__init__(node)
+        """`agreement`: settings on which all nodes must agree; a link is refused where their values differ.
+
+        `listener` answers nodes, too, instead of one made for `host` and `port`.
+        """
+        super().__init__(node, counts)
         self.codec = codec
         self.cluster = cluster
         self.incarnation = incarnation
@@ -76,7 +81,7 @@ class TcpTransport(Transport):
         self.versions = versions
         self.agreement = dict(agreement or {})
         #: Answers this port; `listener.serve` adds roles beside nodes.
-        self.listener = Listener(
+        self.listener = listener or Listener(
             self._welcome,
             cluster=cluster,
             host=host,

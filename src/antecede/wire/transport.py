@@ -114,14 +114,17 @@ class Relief:
 class Transport(ABC):
     """One node's end of the network."""
 
-    def __init__(self, node: int) -> None:
+    def __init__(self, node: int, counts: Counts | None = None) -> None:
         self.node = node
-        self.counts = Counts()
+        self.counts = counts or Counts()
         self.relief = Relief()
 
     @abstractmethod
     async def start(self, handler: Handler) -> None:
         """Begin to carry packets. `handler` is told of everything from here on."""
+
+    def set_peer(self, node: int, host: str, port: int) -> None:  # noqa: B027 - some need no addresses
+        """Note where `node` listens. Called whenever the roster has news of it, also before `start`."""
 
     @abstractmethod
     def send(self, to: int, packet: Packet) -> None:

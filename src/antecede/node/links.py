@@ -1,0 +1,35 @@
+"""A node's port and its transport: made together, since links between nodes may use the port."""
+
+from antecede.node.config import NodeConfig
+from antecede.node.protocol import NodeProtocol
+from antecede.wire.codec import Welcome
+from antecede.wire.listener import Listener, Tls
+from antecede.wire.transport import Counts, Transport
+from antecede.wire.transports import TransportContext, TransportKind
+
+
+def make_links(
+    slot: int, incarnation: int, config: NodeConfig, protocol: NodeProtocol, kind: TransportKind, tls: Tls | None
+) -> tuple[Listener, Transport]:
+    """The port and the transport of a node, neither started."""
+    counts = Counts()
+    listener = Listener(
+        lambda: Welcome(node=slot, incarnation=incarnation),
+        cluster=config.cluster,
+        host=config.host if kind.by_address else "memory",
+        port=config.port,
+        tls=tls,
+        counts=counts,
+        agreement=protocol.agreement,
+    )
+    context = TransportContext(
+        node=slot,
+        incarnation=incarnation,
+        codec=protocol.codec,
+        cluster=config.cluster,
+        listener=listener,
+        tls=tls,
+        agreement=protocol.agreement,
+        counts=counts,
+    )
+    return listener, kind.make(context)
