@@ -10,7 +10,6 @@ import pytest
 
 import antecede.audit
 from antecede.audit import ALL_RULES, DEFAULT_RULES, Verdict, audit
-from antecede.audit.filters import matches
 from antecede.trace import Event, Recorder, Row
 
 from .scenario import read_scenario
@@ -59,29 +58,6 @@ def test_every_rule_can_be_asked_for_alone() -> None:
         (rule,) = audit(rows, rules=(name,)).rules
         assert rule.name == name
         assert rule.verdict is (Verdict.UNKNOWN if name == "total" else Verdict.HELD)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "topic", "expected"),
-    [
-        ("a/b", "a/b", True),
-        ("a/b", "a/c", False),
-        ("a", "a/b", False),
-        ("a/b", "a", False),
-        ("+", "a", True),
-        ("+", "a/b", False),
-        ("a/+/c", "a/b/c", True),
-        ("a/+/c", "a/b/b/c", False),
-        ("#", "a/b/c", True),
-        ("a/#", "a/b/c", True),
-        ("a/#", "a", True),
-        ("a/b/#", "a", False),
-        ("a/+/#", "a/b/c/d", True),
-        ("b/#", "a/b", False),
-    ],
-)
-def test_filters(pattern: str, topic: str, expected: bool) -> None:
-    assert matches(pattern, topic) is expected
 
 
 def test_the_judges_import_nothing_they_judge() -> None:
