@@ -101,7 +101,7 @@ def test_what_retention_removed_is_left_out(tmp_path: Path) -> None:
         joined = Change(0, "subscribe", "t")
         await append(journal, mine[0], time_us=1, changes=[joined, Change(0, "publish", "t", mine[0])])
         await append(journal, mine[1], time_us=10**18, changes=[Change(0, "publish", "t", mine[1])])
-        assert (await journal.retain(Retention(age_us=1))).removed == 1
+        assert (await journal.retain(Retention(bytes_max=20))).removed == 1
         journal.abort()
 
     asyncio.run(make())
@@ -122,7 +122,7 @@ def test_while_the_node_runs(tmp_path: Path) -> None:
 
 def test_what_cannot_be_exported(tmp_path: Path) -> None:
     asyncio.run(write(tmp_path / "0", None))
-    with pytest.raises(JournalError, match="has no number yet"):
+    with pytest.raises(JournalError, match="has no slot yet"):
         list(export_rows([tmp_path / "0"]))
     with pytest.raises(JournalError, match="no such file"):
         list(export_rows([tmp_path / "nothing"]))

@@ -16,7 +16,6 @@ told, and the node goes on.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import Literal, ParamSpec, TypeVar
 
@@ -24,6 +23,7 @@ from antecede.core import AntecedeError, Message, Packet, Process, ProtocolError
 from antecede.core.errors import StoppedError
 from antecede.core.process import Change
 from antecede.journal.batch import Batch, Log, Run
+from antecede.journal.clock import wall_us
 from antecede.node.hold_times import HoldTimes
 from antecede.node.promises import Promises
 from antecede.node.timers import Timers
@@ -46,6 +46,7 @@ class Driver:
         *,
         journal: Log | None = None,
         on_link: Callable[[int, int | None], None] | None = None,
+        wall_us: Callable[[], int] = wall_us,
     ) -> None:
         """`application` is called with every batch that delivers or changes something. Positions go on from the
         journal's. `on_link` is called with a peer and its incarnation when a link comes up, and None when it goes down.
@@ -62,8 +63,7 @@ class Driver:
         self._journal = journal
         self._on_link = on_link
         self._loop = asyncio.get_running_loop()
-        self._epoch_us = int((time.time() - self._loop.time()) * 1_000_000)
-        self._time_us = 0 if journal is None else journal.time_us
+        self._wall_us = wall_us
         self._running = False
         self._due = False
         self._committing = False
@@ -224,13 +224,12 @@ class Driver:
         """Take the outbox as a batch. Its lists are emptied, not replaced: parts of a process may share them."""
         out = self.process.out
         now = self._loop.time()
-        self._time_us = max(self._time_us, int(now * 1_000_000) + self._epoch_us)
         self._batches += 1
         batch = Batch(
             number=self._batches,
             sync=self._promises.take(out.changes),
             first=self._taken + 1,
-            time_us=self._time_us,
+            time_us=self._wall_us(),
             kept=out.kept.copy(),
             sends=out.sends.copy(),
             deliveries=out.deliveries.copy(),

@@ -200,7 +200,7 @@ class Node:
             problem = f"is new, but the node of this directory has had place {mine.slot} and numbered messages by it"
             remedy = "restore it, or give the node an empty directory: it comes back at another place"
             raise JournalError(str(directory / "journal.db"), problem, remedy)
-        await self.journal.shorten_kept(lambda kept: self.protocol.compact(kept, node))
+        await self.journal.compact_kept(lambda kept: self.protocol.compact(kept, node))
         return self.journal.identity.incarnation
 
     async def _run(self, incarnation: int) -> None:
@@ -476,4 +476,4 @@ class Node:
                 await journal.retain(wanted)
             if self.hub.position - shortened >= self.config.shorten_every:
                 shortened = self.hub.position
-                await journal.shorten_kept(lambda kept: self.protocol.compact(kept, self.slot))
+                await journal.compact_kept(lambda kept: self.protocol.compact(kept, self.slot))
