@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 
 from antecede.client.message import Message, parse_cursor
 from antecede.core import AntecedeError, ProtocolError, UsageError
-from antecede.core.errors import DeniedError, GapError, LostHistoryError, SlowReaderError, StoppedError
+from antecede.core.errors import (
+    ConnectionLostError,
+    DeniedError,
+    GapError,
+    LostHistoryError,
+    SlowReaderError,
+    StoppedError,
+)
 from antecede.wire.envelope import unseal
 from antecede.wire.requests import Begun, Credit, Ended, Info, Items, Order, Policy, Subscribe, Unsubscribe
 
@@ -67,8 +74,12 @@ class Feed:
         self._open = True
         self._begun = asyncio.get_running_loop().create_future()
         try:
-            await self._bus._open_feed(self._number, self)
-            await self._begun
+            async with asyncio.timeout(self._bus.opening_s):
+                await self._bus._open_feed(self._number, self)
+                await self._begun
+        except TimeoutError:
+            self._close()
+            raise ConnectionLostError(f"no node opened the feed within {self._bus.opening_s:g} s") from None
         except BaseException:
             self._close()
             raise

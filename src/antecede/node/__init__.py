@@ -22,6 +22,7 @@ hub.py              where deliveries meet clients
 history.py          deliveries in memory and journal, as feeds read them
 feed.py             one subscription of a client
 session.py          one client
+publishing.py       the publications of one client
 predecessors.py     publications that wait for what they follow
 bulk/               reading and publishing in bulk
 

@@ -363,8 +363,9 @@ class Node:
             raise UsageError(
                 "durability", asked, "the node has no journal", 'start it with a directory, or use "memory"'
             )
-        if level > self.config.slots:
-            raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")
+        if level > 1 and level - 1 > (others := len(self.roster.others())):
+            problem = f"this cluster has {others} other node{'' if others == 1 else 's'}"
+            raise UsageError("durability", f"replicated({level - 1})", problem, "ask for fewer copies, or add nodes")
         if level > 1 and not self.protocol.live.counts_copies:
             problem = f"with the protocol {self.config.protocol} nodes know only their neighbours' copies"
             raise UsageError("durability", f"replicated({level - 1})", problem, 'use "disk"')

@@ -78,11 +78,12 @@ def problems(node: "Node") -> list[str]:
     found += [f"the task that {name} has failed: {error}" for name, error in node.tasks.failures.items()]
     since = node.busy_since
     if since is not None and (waited_s := asyncio.get_running_loop().time() - since) > BUSY_S:
-        found.append(f"publishers have been waiting for {waited_s:.0f} s: {_why_busy(node)}")
+        found.append(f"publishers have been waiting for {waited_s:.0f} s: {why_busy(node)}")
     return found
 
 
-def _why_busy(node: "Node") -> str:
+def why_busy(node: "Node") -> str:
+    """What publications wait for, in words."""
     if node.hub.jammed:
         return "readers lag, and there is no journal to serve them from later"
     if node.transport.congested:
