@@ -367,7 +367,7 @@ def test_events_are_looked_at_before_anybody_takes_them() -> None:
     process.check([Pub((CoreMessage("main", 1, 7, (), event),))])
     with pytest.raises(ProtocolError, match="calls itself"):
         process.check([Pub((CoreMessage("main", 2, 7, (), event),))])
-    with pytest.raises(ProtocolError, match="no timestamped one"):
+    with pytest.raises(ProtocolError, match="has no timestamp"):
         process.check([Pub((CoreMessage("main", 1, 7, (), b"x"),))])
 
 
