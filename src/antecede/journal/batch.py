@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from antecede.core import Message, Packet
-from antecede.core.process import Change
+from antecede.core.process import Change, LookUp
 
 
 class Run(NamedTuple):
@@ -40,6 +40,7 @@ class Batch:
     kept: list[object] = field(default_factory=list)
     sends: list[tuple[int, Packet]] = field(default_factory=list)
     timers: list[tuple[int, Hashable]] = field(default_factory=list)
+    look_ups: list[LookUp] = field(default_factory=list)
     #: Publications that were made together.
     runs: list[Run] = field(default_factory=list)
 
@@ -75,6 +76,10 @@ class Log(Protocol):
 
     async def kept(self) -> Sequence[object]:
         """The records for `Process.restore`, oldest first."""
+        ...
+
+    async def messages(self, topic: str, source: int, first: int, last: int, *, bytes_max: int) -> list[Message]:
+        """What was delivered of a source's messages `first` to `last`, by number, about `bytes_max` at most."""
         ...
 
     def append(self, batch: Batch, done: Callable[[Exception | None], None], *, sync: bool) -> None:

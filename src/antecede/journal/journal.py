@@ -155,27 +155,35 @@ class Journal:
             raise GapError(after, self.removed + 1)
         return await self._read(lambda connection: self._page(connection, after, limit, matches))
 
-    async def messages(self, topic: str, source: int, first: int, last: int, *, limit: int = 1000) -> list[Message]:
-        """The messages `first` to `last` of a source that were delivered here, by sequence number, at most `limit`.
+    async def messages(
+        self, topic: str, source: int, first: int, last: int, *, bytes_max: int = 1 << 20
+    ) -> list[Message]:
+        """The messages `first` to `last` of a source that were delivered here, by sequence number.
 
-        There may be holes: messages that never came, that predate this node's join, or that retention removed.
+        The answer has about `bytes_max` bytes of payload, and at least one message. Nodes that were away are served
+        from it. There may be holes: messages that never came, that predate this node's join, or that retention removed.
         """
 
         def find(connection: sqlite3.Connection) -> list[Message]:
             found: dict[int, Message] = {}
+            size = 0
             for (at,) in connection.execute(
                 "SELECT at FROM ranges WHERE topic = :topic AND source = :source AND first_seq <= :last "
                 "AND last_seq >= :first AND first_seq >= coalesce((SELECT max(first_seq) FROM ranges "
                 "WHERE topic = :topic AND source = :source AND first_seq <= :first), 0) ORDER BY first_seq",
                 {"topic": topic, "source": source, "first": first, "last": last},
             ):
-                (block,) = connection.execute("SELECT block FROM deliveries WHERE first = ?", (at,)).fetchone()
-                for message in decode_deliveries(block).messages:
+                row = connection.execute("SELECT block FROM deliveries WHERE first = ?", (at,)).fetchone()
+                if row is None:
+                    continue  # retention has just removed it
+                for message in decode_deliveries(row[0]).messages:
                     if message.source == source and message.topic == topic and first <= message.seq <= last:
-                        found[message.seq] = message
-                if len(found) >= limit:
+                        if size < bytes_max:
+                            found[message.seq] = message
+                        size += len(message.payload)
+                if size >= bytes_max:
                     break
-            return [found[seq] for seq in sorted(found)[:limit]]
+            return [found[seq] for seq in sorted(found)]
 
         return await self._read(find)
 

@@ -16,12 +16,12 @@ told, and the node goes on.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Literal, ParamSpec, TypeVar
 
 from antecede.core import AntecedeError, Message, Packet, Process, ProtocolError
-from antecede.core.errors import StoppedError
-from antecede.core.process import Change
+from antecede.core.errors import JournalError, StoppedError
+from antecede.core.process import Change, LookUp
 from antecede.journal.batch import Batch, Log, Run
 from antecede.journal.clock import wall_us
 from antecede.node.hold_times import HoldTimes
@@ -74,6 +74,7 @@ class Driver:
         self._published: list[Run] = []
         self._timers = Timers(lambda timer: self._input(self.process.wake, timer))
         self._promises = Promises()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._hold_times = HoldTimes()
         # Futures that are done when a batch was carried out, with its number.
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
@@ -237,6 +238,7 @@ class Driver:
             changes=out.changes.copy(),
             runs=self._published,
             timers=out.timers.copy(),
+            look_ups=out.look_ups.copy(),
             held_us=self._hold_times.hold_times_us(out.deliveries, now, any_held=self.process.held > 0),
         )
         out.clear()
@@ -257,6 +259,8 @@ class Driver:
                 self._application(batch)
             if batch.timers:
                 self._timers.arm(batch.timers)
+            for look_up in batch.look_ups:
+                self._task(self._look_up(look_up))
         except Exception as error:
             self._fail(error)
             return
@@ -266,7 +270,25 @@ class Driver:
             if not waiter.done():
                 waiter.set_result(None)
 
+    async def _look_up(self, asked: LookUp) -> None:
+        """Read the journal for the process, beside everything else."""
+        topic, source, first, last, bytes_max = asked
+        messages: list[Message] = []
+        if self._journal is not None:
+            try:
+                messages = await self._journal.messages(topic, source, first, last, bytes_max=bytes_max)
+            except JournalError as error:  # the node goes on: another may have them
+                log.error("node %d cannot read messages back: %s", self.process.node, error)
+            except StoppedError:
+                return
+        self._input(self.process.found, topic, source, first, last, messages)
+
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _task(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _change(self, what: Literal["subscribe", "unsubscribe"], topic: str) -> None:
         self._check_running()
@@ -308,6 +330,8 @@ class Driver:
             return
         self._running = False
         self._timers.stop()
+        for task in self._tasks:
+            task.cancel()
         self._promises.break_all(f"node {self.process.node} stopped before this was known to be safe")
         for _, waiter in self._waiters:
             if not waiter.done():

@@ -380,7 +380,13 @@ class Node:
     @property
     def busy(self) -> bool:
         """Must publications wait?"""
-        return self.hub.jammed or self._unordered >= _UNSTAMPED_MAX or self.transport.congested
+        return self.hub.jammed or self._unordered >= _UNSTAMPED_MAX or self._congested
+
+    @property
+    def _congested(self) -> bool:
+        """Does a peer take packets too slowly that publishers wait for? Not for one that is down or far behind."""
+        slow = self.transport.relief.slow
+        return bool(slow) and not slow <= self.process.lagging(self.domain).keys() | self.process.down
 
     @property
     def _unordered(self) -> int:
@@ -395,7 +401,9 @@ class Node:
         self.busy_since = asyncio.get_running_loop().time()
         while self.busy:
             await self.hub.relieved()
-            await self.transport.relieved()
+            if self._congested:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.transport.relieved(), 0.05)  # or a slow peer is found to be down
             if self._unordered >= _UNSTAMPED_MAX:
                 await asyncio.sleep(0.005)
         self.busy_since = None

@@ -133,7 +133,9 @@ class Run(ABC, Generic[T]):
         self.recorder = Recorder()
         self.tracer = self.make_tracer()
         make_process = make(seed, trial) if make is not None else self.maker()
-        self.simulation = Simulation(make_process, self.nodes, self.network(), [self.tracer])
+        self.simulation = Simulation(
+            make_process, self.nodes, self.network(), [self.tracer], log_keeps=self.log_keeps, compacts=self.compacts
+        )
         self.simulation.on_delivery = self._answer
         for topic, members in founders.items():
             for node in members:
@@ -181,6 +183,16 @@ class Run(ABC, Generic[T]):
     def across_topics(self) -> bool:
         """Is causal order promised across topics, or within each only?"""
         return True
+
+    @property
+    def log_keeps(self) -> int | None:
+        """How many messages of each source retention leaves in a node's log; None: all."""
+        return None
+
+    @property
+    def compacts(self) -> bool:
+        """Is what a node kept compacted before it recovers?"""
+        return False
 
     @property
     def broken(self) -> int:

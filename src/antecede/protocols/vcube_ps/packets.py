@@ -158,6 +158,36 @@ class Pull(Packet, frozen=True, gc=False, tag="vps.pull"):
     numbers: Numbers
 
 
+class Ahead(Packet, frozen=True, gc=False, tag="vps.ahead"):
+    """The sender has the source's messages up to `got`, far beyond where you are: fetch them."""
+
+    topic: Topic
+    source: Source
+    got: Seq
+
+
+class Fetch(Packet, frozen=True, gc=False, tag="vps.fetch"):
+    """Send me the source's messages `first` to `last`, from the first on, as many as fit an answer."""
+
+    topic: Topic
+    source: Source
+    first: Seq
+    last: Seq
+
+
+class Fetched(Packet, frozen=True, gc=False, tag="vps.fetched"):
+    """The end of the answer to a `Fetch`: everything from `first` to `upto` was sent. `upto` below `first`: nothing."""
+
+    topic: Topic
+    source: Source
+    first: Seq
+    upto: Count
+    #: How far the sender has received the source.
+    got: Count
+    #: The sender delivered the messages from `first` to here and has them no more; 0: there are none of that kind.
+    gone: Count = 0
+
+
 class Gone(Packet, frozen=True, gc=False, tag="vps.gone"):
     """What was asked for is not kept any more: everything up to `upto` was delivered by all members known here."""
 
@@ -198,6 +228,9 @@ PACKETS: Final = (
     Have,
     Probe,
     Pull,
+    Ahead,
+    Fetch,
+    Fetched,
     Gone,
     Settled,
     Views,
