@@ -50,9 +50,9 @@ def test_recorder_rows_are_judged_as_they_are() -> None:
 def test_every_rule_can_be_asked_for_alone() -> None:
     rows = [
         Row(0, Event.SUBSCRIBE, 1, topic="chat"),
-        Row(0, Event.PUBLISH, 0, topic="chat", source=0, seq=1),
+        Row(0, Event.PUBLISH, 0, topic="chat", source=0, seq=1, digest=7),
         Row(0, Event.SEND, 0, peer=1, topic="chat", source=0, seq=1),
-        Row(0, Event.DELIVER, 1, topic="chat", source=0, seq=1),
+        Row(0, Event.DELIVER, 1, topic="chat", source=0, seq=1, digest=7),
     ]
     for name in ALL_RULES:
         (rule,) = audit(rows, rules=(name,)).rules

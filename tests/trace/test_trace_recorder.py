@@ -78,6 +78,7 @@ rows = st.builds(
     deps=st.lists(st.tuples(names, int_of(32), int_of(64)), max_size=3).map(tuple),
     held_us=int_of(64),
     note=names,
+    digest=int_of(64),
 )
 
 

@@ -19,7 +19,7 @@ from antecede.core.errors import JournalError
 from antecede.journal.blocks import DamagedError, Delivered, StoredChange, decode_changes, decode_deliveries
 from antecede.journal.schema import open_for_reading
 from antecede.loading import need_extra
-from antecede.trace import Event, Recorder, Row
+from antecede.trace import Event, Recorder, Row, payload_digest
 from antecede.wire.envelope import label
 
 _Key: TypeAlias = tuple[str, int, int]
@@ -53,6 +53,7 @@ def export_trace(journals: Sequence[Path], trace: Path, *, run: str) -> int:
             deps=row.deps,
             held_us=row.held_us,
             note=row.note,
+            digest=row.digest,
         )
     write_trace(recorder.table(run), trace)
     return len(recorder)
@@ -167,7 +168,18 @@ class _Lookahead:
 def _published(node: int, time_us: int, message: Message) -> Row:
     topic = message.topic
     deps = (*((topic, source, seq) for source, seq in message.deps), *message.across)
-    return Row(time_us, Event.PUBLISH, node, -1, topic, message.source, message.seq, deps=deps, note=_label(message))
+    return Row(
+        time_us,
+        Event.PUBLISH,
+        node,
+        -1,
+        topic,
+        message.source,
+        message.seq,
+        deps=deps,
+        note=_label(message),
+        digest=payload_digest(message.payload),
+    )
 
 
 def _delivered(node: int, item: Delivered) -> Row:
@@ -182,6 +194,7 @@ def _delivered(node: int, item: Delivered) -> Row:
         message.seq,
         held_us=item.held_us,
         note="out_of_order" if item.out_of_order else _label(message),
+        digest=payload_digest(message.payload),
     )
 
 

@@ -31,7 +31,7 @@ from antecede.sim.units import TICKS, ticks
 from antecede.trace import Recorder, Row
 
 #: Rules of the audit that every protocol here keeps, whatever goes wrong.
-ORDER = ("causal", "fifo", "exactly-once", "no-invention")
+ORDER = ("causal", "fifo", "exactly-once", "no-invention", "same-content")
 #: Rules that hold as well unless a message is lost together with every node that had it.
 NOTHING_LOST = (*ORDER, "complete", "agreement")
 
@@ -259,7 +259,7 @@ class Run(ABC, Generic[T]):
 
     def publish(self, node: int, topic: str) -> None:
         self.asked += 1
-        self.simulation.publish(node, topic, b"")
+        self.simulation.publish(node, topic, self.asked.to_bytes(4))  # no two contents are equal
 
     def answer(self, node: int) -> None:
         """Publish on a random topic, if the node may."""
