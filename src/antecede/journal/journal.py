@@ -10,8 +10,9 @@ count the same positions, so a reader that has replayed up to `Driver.position` 
 """
 
 import asyncio
+import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -69,6 +70,10 @@ class Journal:
         self.removed = int(_fact(connection, "removed"))
         #: The position of the last delivery that is committed.
         self.position: int = _one(connection, "SELECT position FROM tail")
+        #: The settings that what is kept here depends on, as they were when the node was new; empty: not stored.
+        self.settings: dict[str, str] = json.loads(
+            _one(connection, "SELECT coalesce((SELECT value FROM facts WHERE name = 'settings'), '{}')")
+        )
         #: Bytes of stored deliveries.
         self.stored_bytes: int = _one(connection, "SELECT coalesce(sum(length(block)), 0) FROM deliveries")
         self._lock = lock
@@ -216,6 +221,14 @@ class Journal:
             sync=True,
         )
         self.identity = self.identity._replace(node=node, key=key)
+
+    async def set_settings(self, settings: Mapping[str, str]) -> None:
+        """Store settings that must not change while this journal is used."""
+        text = json.dumps(dict(settings))
+        await self._do(
+            lambda connection: connection.execute("INSERT OR REPLACE INTO facts VALUES ('settings', ?)", (text,))
+        )
+        self.settings = dict(settings)
 
     async def retain(self, wanted: Retention, *, needed_from: int | None = None) -> Retained:
         """Remove deliveries by age and size, as far as cursors and the node (`needed_from`, a position) allow."""

@@ -86,10 +86,13 @@ class Driver:
         if self._journal is not None:
             kept = await self._journal.kept()
             if kept:
-                self.process.restore(kept)
+                self._restore(kept)
         self._running = True
         self._input(self.process.start)
         await self.transport.start(self)
+
+    def _restore(self, kept: Sequence[object]) -> None:
+        self.process.restore(kept)
 
     def publish(
         self, topic: str, payload: bytes, promise: "asyncio.Future[Message] | None" = None, *, sync: bool = False

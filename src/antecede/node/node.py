@@ -200,7 +200,8 @@ class Node:
             problem = f"is new, but the node of this directory has had place {mine.slot} and numbered messages by it"
             remedy = "restore it, or give the node an empty directory: it comes back at another place"
             raise JournalError(str(directory / "journal.db"), problem, remedy)
-        await self.journal.compact_kept(lambda kept: self.protocol.compact(kept, node))
+        self.protocol.check_journal(self.journal)
+        await self.protocol.compact_journal(self.journal)
         return self.journal.identity.incarnation
 
     async def _run(self, incarnation: int) -> None:
@@ -221,6 +222,7 @@ class Node:
         self.driver = NodeDriver(
             process, self.transport, self._deliver, journal=self.journal, on_link=self.membership.link
         )
+        self.driver.journal_path = None if self.journal is None else self.journal.path
         self.process = process
         self.membership.begin()
         self.listener.serve(CLIENT, self._answer)
@@ -228,6 +230,8 @@ class Node:
         self.listener.serve(ROSTER, self.membership.service(self._tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
+        if self.journal is not None and not self.journal.settings:
+            await self.journal.set_settings(self.protocol.kept_settings)  # its records are of this protocol
         if self.transport_kind.by_address:
             await self.listener.start()
         self.hub.delivered.update(process.delivered(self.domain))
@@ -485,4 +489,4 @@ class Node:
                 await journal.retain(wanted)
             if self.hub.position - shortened >= self.config.shorten_every:
                 shortened = self.hub.position
-                await journal.compact_kept(lambda kept: self.protocol.compact(kept, self.slot))
+                await self.protocol.compact_journal(journal)
