@@ -96,6 +96,7 @@ async def test_what_a_client_leaves_is_dropped() -> None:
 @awaited
 async def test_a_publisher_that_waits_for_a_busy_node() -> None:
     async with Node(port=0) as node, node.connect() as bus:
+        node.driver.peer_up(1)  # nobody waits for a node that is down
         node.transport.relief.set(1, True)
         with pytest.raises(PublishError, match="another node takes packets too slowly") as failed:
             await bus.publish("t", b"x", timeout_s=0.3)

@@ -233,6 +233,7 @@ class Bus:
         order: Order = "causal",
         policy: Policy = "block",
         queue: int = QUEUE_MESSAGES,
+        over_gaps: bool = False,
     ) -> Feed:
         """A feed of the topics that any of `filters` takes (`+` one level, `#` the rest), in one order.
 
@@ -241,10 +242,15 @@ class Bus:
         `overlay = "total"`); "fifo" (a source's messages in order, ahead of what they depend on); "none" (as they
         come). `queue`: messages that may wait here. `policy` is for a reader that lags: "block" (nothing is lost: the
         rest waits in the node's journal), "drop_oldest" (see `Feed.dropped`), "disconnect" (`SlowReaderError`).
+
+        A node that was away for longer than any node keeps messages never delivers some. The feed ends there with
+        `GapError`; opened again with `over_gaps=True` it reads on behind them.
         """
         check_subscription(filters, order, policy, queue)
         self._numbers += 1
-        return Feed(self, self._numbers, filters, since=since, order=order, policy=policy, queue=queue)
+        return Feed(
+            self, self._numbers, filters, since=since, order=order, policy=policy, queue=queue, over_gaps=over_gaps
+        )
 
     async def status(self, *, timeout_s: float = PUBLISH_TIMEOUT_S) -> dict[str, Any]:
         """What the node says of itself: members, positions, counts. Raises `ConnectionLostError` if it does not."""

@@ -26,6 +26,7 @@ from antecede.journal.blocks import (
     Delivered,
     KeptCodec,
     UnknownRecordError,
+    decode_changes,
     decode_deliveries,
     encode_deliveries,
     store_changes,
@@ -76,6 +77,8 @@ class Journal:
         )
         #: Bytes of stored deliveries.
         self.stored_bytes: int = _one(connection, "SELECT coalesce(sum(length(block)), 0) FROM deliveries")
+        #: Bytes of kept records. Compaction bounds them.
+        self.kept_bytes: int = _one(connection, "SELECT coalesce(sum(length(block)), 0) FROM kept")
         self._lock = lock
         self._kept = kept
         self._loop = asyncio.get_running_loop()
@@ -142,7 +145,9 @@ class Journal:
                 # Numbers go on, so that lost rows are noticed (`schema`).
                 number = _one(connection, "SELECT kept FROM tail") + 1
                 connection.execute("DELETE FROM kept")
-                connection.execute("INSERT INTO kept VALUES (?, ?)", (number, self._kept.encode(fewer)))
+                block = self._kept.encode(fewer)
+                connection.execute("INSERT INTO kept VALUES (?, ?)", (number, block))
+                self.kept_bytes = len(block)
                 connection.execute("UPDATE tail SET kept_first = ?, kept = ?", (number, number))
             return len(records), len(fewer)
 
@@ -189,6 +194,24 @@ class Journal:
                 if size >= bytes_max:
                     break
             return [found[seq] for seq in sorted(found)]
+
+        return await self._read(find)
+
+    async def rejoins(self, topic: str) -> list[int]:
+        """The positions at which this node took `topic` again after it had left it: a gap lies behind each."""
+
+        def find(connection: sqlite3.Connection) -> list[int]:
+            found: list[int] = []
+            left = False
+            for position, block in connection.execute(
+                "SELECT position, block FROM changes WHERE membership ORDER BY number"
+            ):
+                for change in decode_changes(block):
+                    if change.topic == topic and change.what == "subscribe" and left:
+                        found.append(position + change.after)
+                    if change.topic == topic and change.what in ("subscribe", "unsubscribe"):
+                        left = change.what == "unsubscribe"
+            return found
 
         return await self._read(find)
 
@@ -271,7 +294,9 @@ class Journal:
         changes: int | None = None
         last = batch.first + len(batch.deliveries) - 1
         if batch.kept:
-            kept = connection.execute("INSERT INTO kept (block) VALUES (?)", (self._kept.encode(batch.kept),)).lastrowid
+            block = self._kept.encode(batch.kept)
+            kept = connection.execute("INSERT INTO kept (block) VALUES (?)", (block,)).lastrowid
+            self.kept_bytes += len(block)
         if batch.deliveries:
             block = encode_deliveries(batch.deliveries, batch.held_us, batch.out_of_order)
             size = len(block)

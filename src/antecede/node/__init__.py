@@ -31,6 +31,7 @@ joining.py          exchanging rosters, taking a slot
 membership.py       telling transport and protocol of the other nodes
 
 status.py           what a node tells of itself, and whether it is healthy
+watch.py            tells the log of missing messages and members that lag
 http.py             page, health and metrics over HTTP
 metrics.py          figures as Prometheus text
 tasks.py            supervised tasks

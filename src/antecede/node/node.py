@@ -25,7 +25,7 @@ from antecede.journal.batch import Batch
 from antecede.node.bulk.service import BulkService
 from antecede.node.config import DOMAIN, NodeConfig, make_config
 from antecede.node.driving import NodeDriver, Replicas
-from antecede.node.history import History
+from antecede.node.history import Gap, History
 from antecede.node.hub import Hub
 from antecede.node.joining import ROLE as ROSTER
 from antecede.node.joining import RosterClient
@@ -36,6 +36,7 @@ from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
 from antecede.node.status import node_status
 from antecede.node.tasks import SupervisedTasks
+from antecede.node.watch import watch
 from antecede.wire.codec import Hello
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.listener import Listener, Tls
@@ -216,6 +217,8 @@ class Node:
             entries_max=config.recent_messages,
             bytes_max=config.recent_bytes,
         )
+        if self.journal is not None:
+            history.gaps = [Gap(position, ()) for position in await self.journal.rejoins(self.domain)]
         self.hub = Hub(self.domain, history, {}, total=self.protocol.live.total_order)
         self.hub.on_jam = self._jammed
         self.membership = Membership(self)
@@ -240,6 +243,7 @@ class Node:
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.domain)
         self.tasks.start("applies retention", self._upkeep())
+        self.tasks.start("watches for messages that are missing", watch(self))
 
     async def _join_domain(self) -> None:
         """Return when this node takes what is published."""
@@ -449,9 +453,12 @@ class Node:
 
     def _deliver(self, batch: Batch) -> None:
         for change in batch.changes:
-            ours = change.what != "publish" and change.topic == self.domain
-            if ours and self._taking is not None and not self._taking.done():
+            if change.what == "publish" or change.topic != self.domain:
+                continue
+            if self._taking is not None and not self._taking.done():
                 self._taking.set_result(None)
+            elif change.what == "subscribe":
+                self._note_gap(batch, change.after)
         self.hub.deliver(batch)
         if self.process.given_up > self._given_up:
             self._given_up = self.process.given_up
@@ -460,6 +467,11 @@ class Node:
                 self.slot,
                 self._given_up,
             )
+
+    def _note_gap(self, batch: Batch, after: int) -> None:
+        """The protocol took the domain anew: no node has messages any more that this one missed."""
+        gap = self.hub.gap(batch, after, self.process.delivered(self.domain))
+        log.error("node %d: %s", self.slot, gap.in_words())
 
     def _jammed(self, jammed: bool) -> None:
         """Our own readers lag, and there is no journal to serve them from: take nothing more from peers for now."""

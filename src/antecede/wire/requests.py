@@ -83,6 +83,8 @@ class Subscribe(Record, frozen=True, gc=False, tag="s"):
     seen: Seen = ()
     #: Messages that may be unread at the client in total; 0: as many as `credit`. A resumed feed has some already.
     window: Annotated[int, Meta(ge=0, le=CREDIT_MAX)] = 0
+    #: Read on behind messages that the node never delivers, instead of ending there.
+    over_gaps: bool = False
 
 
 class Credit(Record, frozen=True, gc=False, tag="c"):

@@ -85,6 +85,7 @@ class VCubePs(Questions):
         self.reads_log = logged
         self._sizes = sizes or Sizes()
         self._restored = False
+        self._given_up = 0
         self._state = State(node, nodes, self.out, timing, make_order, window, logged=logged)
         self._membership = Membership(self._state, self._moved, self._heard_all)
         self._catching_up = CatchingUp(self._state, self._join_anew)
@@ -224,6 +225,10 @@ class VCubePs(Questions):
         group = self._state.group(topic)
         return not group.queue and self._window.room(group) > 0
 
+    @property
+    def given_up(self) -> int:
+        return self._given_up
+
     def missing(self) -> list[Missing]:
         return [*self._catching_up.missing(), *self._custody.missing()]
 
@@ -349,6 +354,7 @@ class VCubePs(Questions):
 
     def _join_anew(self, group: Group) -> None:
         """A message is gone for good: leave, visibly, and join again from where the others are."""
+        self._given_up += 1
         self._leave(group)
         self._membership.join(group, group.view.register(self.node) + 2)
 
