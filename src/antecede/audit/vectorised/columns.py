@@ -18,8 +18,8 @@ Bools: TypeAlias = npt.NDArray[Any]
 
 #: The columns that the judge reads of each part. Reading few columns is most of its speed.
 READ: Final[dict[str, list[str]]] = {
-    "events": ["row", "time_us", "node", "event", "topic", "source", "seq", "deps", "digest"],
-    "deliveries": ["row", "time_us", "node", "topic", "source", "seq", "note", "digest"],
+    "events": ["row", "time_us", "node", "event", "topic", "source", "seq", "deps"],
+    "deliveries": ["row", "time_us", "node", "topic", "source", "seq", "note"],
     "packets": ["row", "time_us", "node", "event", "peer", "topic", "source", "seq"],
 }
 
@@ -57,7 +57,6 @@ class Columns(NamedTuple):
     source: Ints
     seq: Ints
     tagged: Bools
-    digest: Ints
 
     @property
     def size(self) -> int:
@@ -102,7 +101,6 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
         source=integers("source"),
         seq=integers("seq"),
         tagged=tagged,
-        digest=integers("digest"),
     )
 
 
