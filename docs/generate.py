@@ -12,6 +12,7 @@ from antecede.sim.fault_choices import FAULTS
 from antecede.sim.networks import NETWORKS
 from antecede.sim.workloads import WORKLOADS
 from antecede.trace import SCHEMA, SCHEMA_VERSION
+from antecede.trace.schema import COLUMNS, EVENTS
 
 HERE = Path(__file__).parent
 
@@ -37,8 +38,10 @@ def render() -> str:
     lines += ["## Experiments", ""]
     for experiment in EXPERIMENTS.values():
         lines += [f"**{experiment.name}**: {experiment.title}. {experiment.about}", ""]
-    lines += [f"## Trace columns (schema version {SCHEMA_VERSION})", "", "| column | type |", "|---|---|"]
-    lines += [f"| {field.name} | {field.type} |" for field in SCHEMA]
+    lines += [f"## Trace columns (schema version {SCHEMA_VERSION})", "", "| column | type | meaning |", "|---|---|---|"]
+    lines += [f"| {field.name} | {field.type} | {COLUMNS[field.name]} |" for field in SCHEMA]
+    lines += ["", "| event | meaning |", "|---|---|"]
+    lines += [f"| {event.name.lower()} | {meaning} |" for event, meaning in EVENTS.items()]
     return "\n".join(lines) + "\n"
 
 

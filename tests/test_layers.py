@@ -48,7 +48,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "search": _LAB,
     "experiments": {*_LAB, "search"},
     "spark": {*_LAB, "loading", "search", "experiments", "client", "wire", "journal"},
-    "report": {*_LAB, "experiments", "spark"},
+    # The report draws runs and simulates none: it is given rows, or a function that repeats a run.
+    "report": {
+        "core",
+        "trace",
+        "audit",
+        "experiments",
+        "spark",
+        "sim.RunSpec",
+        "sim.run.promised_rules",
+        "sim.run.promises_across_topics",
+    },
     "testing": {*_LAB, "wire", "journal", "client", "node", "embedded"},
     "cli": {
         *_LAB,
@@ -244,6 +254,7 @@ def test_nothing_is_left_for_later() -> None:
         ("antecede.node", "from antecede.sim import engine"),
         ("antecede.experiments.one", "from antecede.gateway import mqtt"),
         ("antecede.spark.sweep", "from antecede.report import page"),
+        ("antecede.report.pictures", "from antecede.sim import simulate"),
         ("antecede.trace.files", "from antecede.overlay import vcube"),
         ("antecede.audit.reference.judge", "from antecede.core import UsageError"),
         ("antecede.audit.reference.judge", "from antecede.core.gate import Gate"),

@@ -101,6 +101,20 @@ def total_offences(rows: list[Row]) -> set[tuple[int, int, Key, Key]]:
     }
 
 
+def other_contents(rows: list[Row]) -> set[int]:
+    """Rows whose digest differs from that of the message's first publish row that has one, else first deliver row."""
+    found = set()
+    for message in {key(row) for row in rows}:
+        digests = [
+            (event, number, row.digest)
+            for number, row in enumerate(rows)
+            for event in (Event.PUBLISH, Event.DELIVER)
+            if (row.event, key(row)) == (event, message) and row.digest >= 0
+        ]
+        found |= {number for _, number, digest in digests if digest != min(digests)[2]}
+    return found
+
+
 def losses(rows: list[Row]) -> set[tuple[int, Key]]:
     """(node, message) owed and never taken, of publishers that never go down. Topics without wildcards."""
     went_down = {row.node for row in rows if row.event in (Event.CRASH, Event.STOP)}

@@ -8,7 +8,7 @@ random history.
 from dataclasses import dataclass, field
 from random import Random
 
-from antecede.trace import Event, Row
+from antecede.trace import Event, Row, payload_digest
 
 Key = tuple[str, int, int]
 
@@ -87,6 +87,19 @@ def with_crashes(random: Random, rows: list[Row], nodes: int) -> list[Row]:
         if row.node not in down:
             made.append(row)
     return retimed(made)
+
+
+def with_digests(random: Random, rows: list[Row], wrong: float = 0.0) -> list[Row]:
+    """Digests on some publish and deliver rows, equal for one message but for a share of `wrong` ones."""
+    made = []
+    known = random.random()
+    for row in rows:
+        if row.event in (Event.PUBLISH, Event.DELIVER) and random.random() < known:
+            content = (row.topic, row.source, row.seq, random.random() if random.random() < wrong else 0)
+            made.append(row._replace(digest=payload_digest(repr(content).encode())))
+        else:
+            made.append(row)
+    return made
 
 
 def retimed(rows: list[Row]) -> list[Row]:

@@ -7,6 +7,7 @@ asked within topics, with total, broadcast to A B C        <- optional, any of t
 10 A subscribes chat
 20 A publishes question on chat and delivers it            <- two rows; `after x, y` records dependencies
 30 B delivers question                                     <- or `chat/0.1`; `out of order` tags it
+35 B delivers question saying hello                        <- the content, for rows that tell it; publications too
 40 B sends question to C
 50 B crashes
 ---
@@ -21,12 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from antecede.audit import ALL_RULES, DEFAULT_RULES, OUT_OF_ORDER, Report, audit
-from antecede.trace import Event, Row
+from antecede.trace import Event, Row, payload_digest
 
 Key = tuple[str, int, int]
 
 _PUBLISHES = re.compile(
-    r"(?P<label>\S+) on (?P<topic>\S+)( as (?P<source>\d+)\.(?P<seq>\d+))?( after (?P<after>.+?))?( and delivers it)?$"
+    r"(?P<label>\S+) on (?P<topic>\S+)( as (?P<source>\d+)\.(?P<seq>\d+))?( after (?P<after>.+?))?"
+    r"( saying (?P<content>\S+))?( and delivers it)?$"
 )
 _EXPLICIT = re.compile(r"(.+)/(\d+)\.(\d+)$")
 
@@ -101,14 +103,17 @@ class _Reader:
         key = (topic, int(said["source"] or node), int(said["seq"] or max(seqs, default=0) + 1))
         deps = tuple(self.key(label) for label in (said["after"] or "").split(", ") if label)
         self.messages[said["label"]] = key
-        self.add(Row(time, Event.PUBLISH, node, -1, *key, deps=deps))
+        content = f" saying {said['content']}" if said["content"] else ""
+        self.add(Row(time, Event.PUBLISH, node, -1, *key, deps=deps, digest=_digest(content)))
         if what.endswith(" and delivers it"):
-            self.delivers(time, node, said["label"])
+            self.delivers(time, node, said["label"] + content)
 
     def delivers(self, time: int, node: int, what: str) -> None:
-        label = what.removesuffix(" out of order")
-        note = "" if label == what else OUT_OF_ORDER
-        self.add(Row(time, Event.DELIVER, node, -1, *self.key(label), note=note))
+        said = what.removesuffix(" out of order")
+        note = "" if said == what else OUT_OF_ORDER
+        label, content, word = said.partition(" saying ")
+        digest = _digest(content + word)
+        self.add(Row(time, Event.DELIVER, node, -1, *self.key(label), note=note, digest=digest))
 
     def sends(self, time: int, node: int, what: str) -> None:
         label, _, peer = what.partition(" to ")
@@ -123,6 +128,10 @@ class _Reader:
 
     def add(self, row: Row) -> None:
         self.scenario.rows.append(row)
+
+
+def _digest(content: str) -> int:
+    return payload_digest(content.encode()) if content else -1
 
 
 def read_scenario(path: Path) -> Scenario:

@@ -9,7 +9,7 @@ from antecede.audit import ALL_RULES, Verdict, audit
 from antecede.trace import Row
 
 from . import by_definition
-from .random_runs import causal_run, noise, with_crashes
+from .random_runs import causal_run, noise, with_crashes, with_digests
 
 SEEDS = st.integers(0, 2**32)
 
@@ -62,6 +62,19 @@ def test_fifo_and_total_on_noise(seed: int, nodes: int, topics: int, length: int
     if total.example:
         assert (*total.example.nodes, *total.example.messages) in disagreements
         assert total.example.nodes == min(disagreements)[:2]
+
+
+@given(SEEDS, st.integers(1, 5), st.integers(1, 3), st.integers(0, 60), st.sampled_from([0.0, 0.1, 0.6]))
+@settings(max_examples=150, deadline=None)
+def test_contents_on_noise(seed: int, nodes: int, topics: int, length: int, wrong: float) -> None:
+    random = Random(seed)
+    rows = with_digests(random, noise(random, nodes, topics, length), wrong)
+    rule, others = audit(rows).rule("same-content"), by_definition.other_contents(rows)
+    assert rule.checked == sum(row.digest >= 0 for row in rows)
+    assert rule.violations == len(others)
+    if rule.example:
+        assert rule.example.rows[1] == min(others)
+        assert by_definition.key(rows[rule.example.rows[0]]) == by_definition.key(rows[min(others)])
 
 
 @given(SEEDS, st.integers(1, 5), st.integers(1, 3), st.integers(0, 60))

@@ -9,7 +9,7 @@ from antecede.audit import OUT_OF_ORDER
 from antecede.sim import RunSpec, simulate
 from antecede.trace import Event, Recorder, Row
 
-from .random_runs import Key, causal_run, noise, retimed, with_crashes
+from .random_runs import Key, causal_run, noise, retimed, with_crashes, with_digests
 
 
 def table(rows: Sequence[Row], run: str = "run") -> pa.Table:
@@ -26,6 +26,7 @@ def table(rows: Sequence[Row], run: str = "run") -> pa.Table:
             deps=row.deps,
             held_us=row.held_us,
             note=row.note,
+            digest=row.digest,
         )
     return recorder.table(run)
 
@@ -47,6 +48,8 @@ def random_trace(random: Random) -> list[Row]:
                 rows = with_crashes(random, rows, nodes)
     if random.random() < 0.5:
         rows = with_sends(random, rows)
+    if random.random() < 0.5:
+        rows = with_digests(random, rows, random.choice((0.0, 0.0, 0.05, 0.5)))
     for _ in range(random.choice((0, 1, 1, 2, 4))):
         rows = broken(random, rows)
     rows = retimed(rows)

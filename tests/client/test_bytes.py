@@ -34,7 +34,7 @@ def test_the_envelope() -> None:
     assert len(ENVELOPE) - len(BODY) - len(TOPIC) == 14
 
 
-@pytest.mark.parametrize(("predecessors", "publish", "deliver"), [(0, 11, 26), (1, 16, 33), (2, 21, 38)])
+@pytest.mark.parametrize(("predecessors", "publish", "deliver"), [(0, 13, 26), (1, 18, 33), (2, 23, 38)])
 def test_a_message_alone_with_so_many_immediate_predecessors(predecessors: int, publish: int, deliver: int) -> None:
     past = tuple((3 + number, 1000 + number) for number in range(predecessors))
     assert published(1, past) == publish

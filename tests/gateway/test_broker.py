@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from antecede.core import ProtocolError
-from antecede.gateway import OrderedBus
-from tests.client.running import awaited
+from antecede.core.errors import PublishError
+from antecede.gateway import OrderedBus, ServiceError
+from tests.client.running import awaited, until
 from tests.gateway.broker import Broker, BrokerService
 
 
@@ -29,3 +30,32 @@ async def test_a_broker_that_refuses_heartbeats_ends_the_bus() -> None:
         with pytest.raises(ProtocolError, match="the broker refused a heartbeat: broken pipe"):
             await reading
         broker.trouble = None
+
+
+@awaited
+async def test_without_a_manager_a_subscription_fails_in_time_and_takes_effect_later() -> None:
+    broker = Broker()
+    async with OrderedBus(BrokerService(broker), number=1, beat_s=0.02, retry_s=0.05) as bus:
+        with pytest.raises(
+            ServiceError,
+            match=r"topic t: no answer within 0\.3 s: managers of this topic: 0; silent: 0; start `antecede",
+        ):
+            await bus.subscribe("t", timeout_s=0.3)
+        async with OrderedBus(BrokerService(broker), number=0, beat_s=0.02):
+            await bus.subscribe("t")
+            await bus.publish("t", b"x")
+            assert (await anext(bus)).payload == b"x"
+
+
+@awaited
+async def test_without_a_manager_publications_fail_in_time() -> None:
+    broker = Broker()
+    async with OrderedBus(BrokerService(broker), number=1, beat_s=0.02, retry_s=0.05) as bus:
+        await bus.publish("t", b"x")  # it waits for a manager
+        await asyncio.sleep(0.3)
+        with pytest.raises(PublishError, match=r"earlier events have not been numbered .* silent: 0") as failed:
+            await bus.publish("t", b"y", timeout_s=0.2)
+        assert not failed.value.may_arrive
+        async with OrderedBus(BrokerService(broker), number=0, beat_s=0.02):
+            await until(lambda: not bus._module.backlog)
+            await bus.publish("t", b"z", timeout_s=0.2)

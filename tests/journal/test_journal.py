@@ -37,7 +37,7 @@ async def append(journal: Journal, *messages: Message, time_us: int = 0, sync: b
     done = asyncio.get_running_loop().create_future()
     batch = Batch(
         first=journal.position + 1,
-        time_us=max(time_us, journal.time_us),
+        time_us=time_us,
         deliveries=list(messages),
         **({"changes": [], "held_us": {}} | more),
     )
@@ -79,8 +79,7 @@ def test_what_goes_in_comes_out_in_another_life(tmp_path: Path) -> None:
         ]
         assert [item.message for item in page.items] == [message(1), sent, message(2), message(3)]
         assert page.position == 4
-        assert journal.time_us > 2000  # the end of the first life
-        assert await journal.shorten_kept(lambda kept: kept[-1:]) == (4, 1)
+        assert await journal.compact_kept(lambda kept: kept[-1:]) == (4, 1)
         assert await journal.kept() == [Got(message(9))]
         await journal.close()
 
@@ -126,7 +125,7 @@ def test_reading_and_pulling_against_a_plain_list(
         last = first + data.draw(st.integers(0, 12))
         theirs = [one for one in everything if (one.topic, one.source) == (topic, source) and first <= one.seq <= last]
         assert await journal.messages(topic, source, first, last) == theirs
-        assert await journal.messages(topic, source, first, last, limit=2) == theirs[:2]
+        assert await journal.messages(topic, source, first, last, bytes_max=1) == theirs[:1]
         await journal.close()
 
     play(test)
@@ -230,6 +229,15 @@ def _hole(path: Path) -> None:
     connection.close()
 
 
+def _changed(statement: str) -> Callable[[Path], None]:
+    def harm(path: Path) -> None:
+        with sqlite3.connect(path) as connection:
+            connection.execute(statement)
+        connection.close()
+
+    return harm
+
+
 def _truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:20_000])
 
@@ -243,15 +251,30 @@ def _truncated(path: Path) -> None:
         (_torn, "is damaged"),
         (_hole, "is damaged .positions 1 to 400 hold 380 deliveries"),
         (_truncated, "is damaged"),
+        (_changed("DELETE FROM deliveries WHERE first = 381"), "written up to position 400, and are there up to 380"),
+        (_changed("DELETE FROM deliveries"), "written up to position 400, and are there up to 0"),
+        (_changed("DELETE FROM kept"), "written from number 3 to 22, 0 from 3 to 0 are there"),
+        (_changed("DELETE FROM kept WHERE number = 22"), "written from number 3 to 22, 19 from 3 to 21 are there"),
+        (_changed("DELETE FROM kept WHERE number = 3"), "written from number 3 to 22, 19 from 4 to 22 are there"),
+        (_changed("DELETE FROM kept WHERE number = 9"), "written from number 3 to 22, 19 from 3 to 22 are there"),
+        (_changed("DELETE FROM changes"), "changes were written up to number 2, and are there up to 0"),
+        (_changed("DELETE FROM tail"), "the table of tails has 0 rows"),
+        (_changed("DELETE FROM facts WHERE name = 'removed'"), "the table of facts is incomplete"),
+        (_changed("UPDATE ranges SET at = 7 WHERE at = 1"), "1 ranges name deliveries that are not there"),
     ],
 )
 def test_doubts_are_raised_on_opening(tmp_path: Path, harm: Callable[[Path], None], problem: str) -> None:
     async def test() -> None:
         path = tmp_path / "journal"
         journal = await opened(path)
+        await append(journal, kept=[Got(message(1))])
+        await append(journal, kept=[Got(message(2))])
+        await journal.compact_kept(lambda kept: kept[:1])
         for number in range(20):
-            await append(journal, *(message(number * 20 + n + 1, payload=bytes(100)) for n in range(20)))
+            messages = [message(number * 20 + n + 1, payload=bytes(100)) for n in range(20)]
+            await append(journal, *messages, kept=[Got(messages[0])] if number else [])
         await journal.close()
+        (await opened(path)).abort()  # it is sound
         harm(path)
         with pytest.raises(JournalError, match=problem):
             await opened(path)
@@ -313,7 +336,7 @@ def test_unknown_records_are_named(tmp_path: Path) -> None:
             with pytest.raises(JournalError, match=r"unknown tag 'test.got'.*run the protocol that wrote it"):
                 await journal.kept()
             with pytest.raises(JournalError, match=r"unknown tag 'test.got'.*run the protocol that wrote it"):
-                await journal.shorten_kept(lambda records: records)
+                await journal.compact_kept(lambda records: records)
             await journal.close()
 
     play(test)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from antecede.audit import audit
+from antecede.audit import Question, audit
+from antecede.audit.vectorised.source import TableSource
+from antecede.audit.vectorised.verdict import judge_run
 from antecede.core import Message, Packet
 from antecede.core.errors import JournalError
 from antecede.core.process import Change
@@ -79,6 +81,31 @@ def test_a_violation_shows(tmp_path: Path) -> None:
     assert audit(export_rows([*journals, tmp_path / "3"]), rules=("causal",)).violated == ("causal",)
 
 
+def test_one_number_with_two_contents_shows(tmp_path: Path) -> None:
+    """Node 0 was restored from a backup and gave the number of its question to another one; node 1 has the first."""
+    other = Message("t", 0, 1, (), seal("questions/a", b"??", time_us=7))
+
+    async def make() -> None:
+        joined = Change(0, "subscribe", "t")
+        await write(tmp_path / "0", 0, (9, [other], [joined, Change(0, "publish", "t", other)]))
+        await write(tmp_path / "1", 1, (1, [], [joined]), (2, [Q], []))
+        await write(tmp_path / "2", 2, (1, [], [joined]), (12, [other], []))
+
+    asyncio.run(make())
+    journals = [tmp_path / name for name in "012"]
+    report = audit(export_rows(journals))
+    assert report.violated == ("same-content",)
+    example = report.rule("same-content").example
+    assert example is not None
+    assert (example.nodes, example.messages) == ((0, 1), (("t", 0, 1),))
+    export_trace(journals, tmp_path / "trace.parquet", run="live")
+    vectorised = judge_run(TableSource(read_trace(tmp_path / "trace.parquet")), Question()).report
+    assert vectorised is not None
+    assert vectorised.to_dict() == report.to_dict()
+    # Without the journal that published it, its readers still disagree.
+    assert "same-content" in audit(export_rows(journals[1:])).violated
+
+
 def test_a_missing_or_contradictory_publisher_stops_nothing(tmp_path: Path) -> None:
     async def make() -> None:
         # Each delivers what the other publishes later: impossible, and still exported.
@@ -101,7 +128,7 @@ def test_what_retention_removed_is_left_out(tmp_path: Path) -> None:
         joined = Change(0, "subscribe", "t")
         await append(journal, mine[0], time_us=1, changes=[joined, Change(0, "publish", "t", mine[0])])
         await append(journal, mine[1], time_us=10**18, changes=[Change(0, "publish", "t", mine[1])])
-        assert (await journal.retain(Retention(age_us=1))).removed == 1
+        assert (await journal.retain(Retention(bytes_max=20))).removed == 1
         journal.abort()
 
     asyncio.run(make())
@@ -122,7 +149,7 @@ def test_while_the_node_runs(tmp_path: Path) -> None:
 
 def test_what_cannot_be_exported(tmp_path: Path) -> None:
     asyncio.run(write(tmp_path / "0", None))
-    with pytest.raises(JournalError, match="has no number yet"):
+    with pytest.raises(JournalError, match="has no slot yet"):
         list(export_rows([tmp_path / "0"]))
     with pytest.raises(JournalError, match="no such file"):
         list(export_rows([tmp_path / "nothing"]))

@@ -33,7 +33,7 @@ PROTOCOL = NodeProtocol(NodeConfig(slots=4, window=8, round_s=1.0, timeout_s=0.5
 
 
 def compact(records: list[object], node: int) -> list[object]:
-    return PROTOCOL.compact(records, node)
+    return PROTOCOL.make(node).compact(records)
 
 
 def restored(records: list[object]) -> tuple[object, ...]:

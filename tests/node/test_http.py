@@ -146,6 +146,7 @@ async def test_a_node_that_is_not_ready_is_not_well() -> None:
 async def test_a_node_whose_publishers_wait_for_long_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "BUSY_S", 0.02)
     async with Node(port=0, http_port=0) as node:
+        node.driver.peer_up(1)  # nobody waits for a node that is down
         node.transport.relief.set(1, True)
         freed = asyncio.Event()
         node.when_free(freed.set)

@@ -285,3 +285,9 @@ def test_vcube_ps_over_its_own_diagnosis_survives_crashes() -> None:
         report = audit(run.trace.rows(), rules=tuple(rule for rule in DEFAULT_RULES if rule != "tree-edges-once"))
         assert report.ok, report
         assert run.metrics["still_held"] == 0
+
+
+def test_a_diagnosed_protocol_answers_every_question_of_the_contract() -> None:
+    """A member of the contract that `Diagnosed` does not pass on would answer with the default for a live node."""
+    questions = {name for name in vars(Process) if not name.startswith("_")} - {"reports_membership", "reads_log"}
+    assert questions <= vars(Diagnosed).keys(), questions - vars(Diagnosed).keys()

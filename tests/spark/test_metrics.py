@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec, simulate
@@ -15,6 +16,7 @@ from antecede.trace import Event, Row
 from antecede.trace.directory import write_directory
 from antecede.trace.files import write_trace
 from tests.audit.traces import table
+from tests.topic_filters import EXAMPLES
 
 BROADCASTS = {
     "aggregated": RunSpec(protocol="causal-aggregation", nodes=16, workload="uniform:messages=3"),
@@ -175,3 +177,9 @@ def test_what_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> No
     with pytest.raises(UsageError, match=r"x\.parquet': cannot be read") as caught, reading():
         M.barrier_sizes(read_traces(spark, tmp_path)).collect()
     assert "\n" not in str(caught.value)
+
+
+def test_filters_take_the_topics_they_take_at_a_node(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(list(EXAMPLES), "filter string, topic string, expected boolean")
+    found = frame.withColumn("pattern", M._pattern(F.col("filter"))).withColumn("taken", F.expr("topic rlike pattern"))
+    assert [row.asDict() for row in found.where("taken <> expected").collect()] == []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from antecede.trace import SCHEMA, SCHEMA_VERSION, Event, Recorder, Row
 from antecede.trace.files import read_trace, table_rows, write_trace
+from antecede.trace.schema import COLUMNS, EVENTS
 
 
 def record(rows: Sequence[Row]) -> Recorder:
@@ -78,6 +79,7 @@ rows = st.builds(
     deps=st.lists(st.tuples(names, int_of(32), int_of(64)), max_size=3).map(tuple),
     held_us=int_of(64),
     note=names,
+    digest=int_of(64),
 )
 
 
@@ -111,7 +113,8 @@ def test_what_does_not_apply_is_null_in_a_table() -> None:
 
 
 def test_a_row_s_fields_are_the_schema_s_columns() -> None:
-    assert set(Row._fields) | {"run"} == set(SCHEMA.names)
+    assert set(Row._fields) | {"run"} == set(SCHEMA.names) == set(COLUMNS)
+    assert set(EVENTS) == set(Event)
 
 
 def test_a_recorder_goes_on_after_giving_a_table() -> None:

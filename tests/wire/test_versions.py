@@ -85,7 +85,9 @@ def test_common_version(ours: tuple[int, int], theirs: tuple[int, int], version:
 
 def test_disagreement_names_the_setting() -> None:
     assert disagreement({"slots": "8", "ours": "x"}, {"slots": "8", "theirs": "y"}) is None
-    assert disagreement({"slots": "8"}, {"slots": "16"}) == "slots is '8' here and '16' there"
+    assert disagreement({"slots": "8"}, {"slots": "16"}) == (
+        "slots is '8' at the node that answered and '16' at the one that called"
+    )
 
 
 def test_the_hello_of_every_protocol_fits_its_frame() -> None:

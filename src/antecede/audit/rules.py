@@ -12,6 +12,7 @@ NOTHING_TO_CHECK: Final[dict[str, str]] = {
     "fifo": "nothing was delivered",
     "exactly-once": "nothing was delivered",
     "no-invention": "nothing was published or delivered",
+    "same-content": "no publish or deliver row has a digest of its payload",
     "complete": "nothing was owed to any node",
     "agreement": "nothing was owed to any node",
     "tree-edges-once": "there are no send rows that name a message",

@@ -96,6 +96,17 @@ def invention(taken: At, problem: str, dependency: MessageKey | None = None) -> 
     return Example(words=f"{taken.act}, {problem}", nodes=(taken.node,), messages=about, rows=(taken.moment.row,))
 
 
+def two_contents(first: At, other: At) -> Example:
+    """Rule `same-content`: `other` has another content than `first`, the row that decides the message's content."""
+    verb = "published" if first.published else "delivered"
+    return Example(
+        words=f"{other.act} with another content than node {first.node} {verb} it with ({first.moment})",
+        nodes=(first.node,) if first.node == other.node else (first.node, other.node),
+        messages=(other.message,),
+        rows=(first.moment.row, other.moment.row),
+    )
+
+
 def never_published() -> str:
     return "which was never published"
 

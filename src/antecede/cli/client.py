@@ -11,9 +11,10 @@ from typing import Annotated
 import typer
 
 from antecede.cli.printing import printable
-from antecede.client.bus import Bus, parse_durability
+from antecede.client.bus import Bus
 from antecede.client.connect import connect
 from antecede.client.message import Message, MessageId
+from antecede.client.options import PUBLISH_TIMEOUT_S, checked_timeout, parse_durability
 from antecede.core import UsageError
 from antecede.wire.address import PORT_DEFAULT
 from antecede.wire.topics import check_topic
@@ -62,6 +63,9 @@ def pub_command(
             "a journal."
         ),
     ] = None,
+    timeout: Annotated[
+        float, typer.Option(help="Seconds after which a message that is not acknowledged counts as failed.")
+    ] = PUBLISH_TIMEOUT_S,
     token: Token = "",
     tls: Tls = None,
     cluster: Cluster = "antecede",
@@ -79,6 +83,7 @@ def pub_command(
     """
     check_topic(topic)
     parse_durability(durability)
+    checked_timeout(timeout)
     headers = dict(_pair(text) for text in header or [])
     follows = [MessageId.parse(text) for text in after or []] or None
 
@@ -90,7 +95,9 @@ def pub_command(
                 if not line:
                     return
                 line = line.rstrip(b"\r\n")
-            identity = await bus.publish(topic, line, headers=headers, after=follows, durability=durability)
+            identity = await bus.publish(
+                topic, line, headers=headers, after=follows, durability=durability, timeout_s=timeout
+            )
             if not quiet:
                 typer.echo(str(identity))
             if message != "-":

@@ -1,10 +1,12 @@
 """The thin client: `antecede.connect`. It needs a connection to a node, and no protocol.
 
-bus.py      publish and subscribe, over the connection there is at the moment
-feed.py     a subscription being read
-message.py  what an application gets: messages, their ids, cursors
-connect.py  URLs
-dialler.py  dialling a node, and dialling again
-sync.py     the same API for scripts without asyncio
-bulk.py     reading and publishing in bulk, for programs without an event loop
+bus.py        publish and subscribe, over the connection there is at the moment
+deadlines.py  for publications whose node stays silent
+feed.py       a subscription being read
+message.py    what an application gets: messages, their ids, cursors
+options.py    what callers may ask for, checked
+connect.py    URLs
+dialler.py    dialling a node, and dialling again
+sync.py       the same API for scripts without asyncio
+bulk.py       reading and publishing in bulk, for programs without an event loop
 """

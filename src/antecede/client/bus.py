@@ -1,15 +1,16 @@
-"""Publish and subscribe through one node, over whatever connection there is at the moment.
+"""Publish and subscribe through one node, over the connection there is at the moment.
 
-What this client has read is its past: it keeps the *immediate predecessors* of what it would publish next
-(`core.clocks.Frontier`, by message id) and sends them along. Mostly there are none to send, since its node knows what
-it gave out; they matter when the client has moved to another node, which then waits for them.
+The messages a client has read are its past. The bus keeps the *immediate predecessors* of the message it would publish
+next (`core.clocks.Frontier`, by message id) and sends them with a publication, except those of the node itself, which
+knows what it has published. They matter when the client has moved to another node, which then waits until it has
+delivered them.
 
-A publication is acknowledged when it is as safe as was asked. While the connection is down, publications wait for the
-next one; those that were under way when it broke fail, and say that they may have arrived.
+A publication is acknowledged when it is as safe as was asked, or it fails within its time (`timeout_s`). While the
+connection is down, publications wait for the next one. Those under way when it broke fail, and say that they may still
+arrive.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -17,16 +18,16 @@ from typing import Any, Final
 
 import msgspec
 
+from antecede.client.deadlines import Deadlines
 from antecede.client.dialler import Dialler
 from antecede.client.feed import Feed
 from antecede.client.message import Message, MessageId
+from antecede.client.options import PUBLISH_TIMEOUT_S, check_subscription, checked_timeout, named, parse_durability
 from antecede.core import AntecedeError, Frontier, LimitError, ProtocolError, UsageError
 from antecede.core.errors import ConnectionLostError, DeniedError, PublishError, StoppedError
 from antecede.wire.envelope import seal
 from antecede.wire.frames import FrameConnection
 from antecede.wire.requests import (
-    CREDIT_MAX,
-    FILTERS_MAX,
     TO_CLIENT,
     TO_NODE,
     Acks,
@@ -45,7 +46,6 @@ from antecede.wire.requests import (
     Subscribe,
     Unsubscribe,
 )
-from antecede.wire.topics import check_filter
 
 #: Publications that wait for their acknowledgement. `publish` waits beyond it, `publish_nowait` refuses.
 PENDING_MAX: Final = 8192
@@ -69,7 +69,7 @@ class Bus:
         self._connection: FrameConnection | None = None
         self._numbers = 0
         self._pending: dict[int, asyncio.Future[Any]] = {}
-        #: By number, of publications under way: the predecessors they cover, of the few that have any.
+        #: By number, of publications under way: the part of the client's past that they cover.
         self._covered: dict[int, tuple[tuple[int, int], ...]] = {}
         self._feeds: dict[int, Feed] = {}
         #: What this client has read, by its maximal elements.
@@ -82,6 +82,9 @@ class Bus:
         self._run_number = 0
         self._run_after: tuple[tuple[int, int], ...] = ()
         self._run_level = -1
+        self._run_timeout_s = 0.0
+        self._run_past = False
+        self._deadlines = Deadlines(self._pending.__contains__, self._expire)
         self._due = False
         self._ready: asyncio.Future[None] | None = None
         self._room: list[asyncio.Future[None]] = []
@@ -128,21 +131,37 @@ class Bus:
         headers: dict[str, str] | None = None,
         after: Iterable[MessageId | Message] | None = None,
         durability: str | None = None,
+        timeout_s: float = PUBLISH_TIMEOUT_S,
     ) -> MessageId:
-        """Publish, and return the message's name once it is safe.
+        """Publish, and return the message's id once it is safe.
 
         It follows everything this client has read and published; `after` narrows that to the messages named.
         `durability`: "memory" (the node has it), "disk" (its journal has it), "replicated(k)" (so have k other nodes);
-        by default as safe as the node is by itself. Raises `PublishError`, whose `may_arrive` says whether the message
-        may be delivered all the same.
+        by default as safe as the node is by itself. Raises `PublishError` when that is not so within `timeout_s`: it
+        says why, and its `may_arrive` whether the message may be delivered all the same.
         """
-        while len(self._pending) >= PENDING_MAX and not self._closing:
-            waiter = asyncio.get_running_loop().create_future()
-            self._room.append(waiter)
-            await waiter
-        if self._connection is None:
-            await self._reconnected()
-        return await self.publish_nowait(topic, payload, headers=headers, after=after, durability=durability)
+        if self._connection is None or len(self._pending) >= PENDING_MAX:
+            deadline = asyncio.get_running_loop().time() + checked_timeout(timeout_s)
+            await self._until_ready(timeout_s)
+            timeout_s = max(0.001, deadline - asyncio.get_running_loop().time())
+        return await self.publish_nowait(
+            topic, payload, headers=headers, after=after, durability=durability, timeout_s=timeout_s
+        )
+
+    async def _until_ready(self, timeout_s: float) -> None:
+        """Return when there is a connection, and room for a publication."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while len(self._pending) >= PENDING_MAX and not self._closing:
+                    waiter = asyncio.get_running_loop().create_future()
+                    self._room.append(waiter)
+                    await waiter
+                if self._connection is None:
+                    await self._reconnected()
+        except TimeoutError:
+            pending = f"{PENDING_MAX} earlier publications were not acknowledged"
+            why = "there was no connection" if self._connection is None else pending
+            raise PublishError(f"{self._dialler.where}: {why} for {timeout_s:g} s", may_arrive=False) from None
 
     def publish_nowait(
         self,
@@ -152,8 +171,9 @@ class Bus:
         headers: dict[str, str] | None = None,
         after: Iterable[MessageId | Message] | None = None,
         durability: str | None = None,
+        timeout_s: float = PUBLISH_TIMEOUT_S,
     ) -> "asyncio.Future[MessageId]":
-        """Publish without waiting: the future is what `publish` returns. Order is the order of these calls.
+        """Publish without waiting: the future is what `publish` returns. Messages have the order of these calls.
 
         Raises `LimitError` when `PENDING_MAX` publications are not acknowledged yet: await one of them.
         """
@@ -162,22 +182,25 @@ class Bus:
         if len(self._pending) >= PENDING_MAX:
             raise LimitError("unacknowledged publications", len(self._pending), PENDING_MAX, "await some of them")
         level = -1 if durability is None else parse_durability(durability)
-        predecessors: tuple[tuple[int, int], ...] = () if after is None else _named(after)
+        predecessors: tuple[tuple[int, int], ...] = () if after is None else named(after)
+        if timeout_s != PUBLISH_TIMEOUT_S:
+            checked_timeout(timeout_s)
         payload = seal(topic, payload, time_us=time.time_ns() // 1000, headers=headers)
         future: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
         self._numbers = number = self._numbers + 1
         self._pending[number] = future
         if after is None and self._frontier:
             assert self._info is not None
-            predecessors = self._frontier.stamp_for(self._info.node)
-            if predecessors:
-                self._covered[number] = predecessors
+            node = self._info.node
+            past = self._covered[number] = self._frontier.stamp()
+            predecessors = tuple([one for one in past if one[0] != node])
         run = self._run
         if run:
             if (
                 not predecessors
                 and number == self._run_number + len(run)
                 and level == self._run_level
+                and timeout_s == self._run_timeout_s
                 and self._run_bytes + len(payload) <= _RUN_BYTES
             ):
                 run.append(payload)
@@ -187,6 +210,7 @@ class Bus:
         self._run = [payload]
         self._run_bytes, self._run_number = len(payload), number
         self._run_after, self._run_level = predecessors, level
+        self._run_timeout_s, self._run_past = timeout_s, after is None
         self._touch()
         return future
 
@@ -194,8 +218,11 @@ class Bus:
         """What is published next travels in another record."""
         if self._run:
             payloads, self._run = self._run, []
-            record = Publish(self._run_number, tuple(payloads), self._run_after, self._run_level)
+            number, timeout_s = self._run_number, self._run_timeout_s
+            timeout_ms = 0 if timeout_s == PUBLISH_TIMEOUT_S else max(1, round(timeout_s * 1000))
+            record = Publish(number, tuple(payloads), self._run_after, self._run_level, timeout_ms, self._run_past)
             self._bodies.append(TO_NODE.encode(record))
+            self._deadlines.add(number, len(payloads), timeout_s)
 
     # -- subscribing ---------------------------------------------------------------------------------------------------
 
@@ -206,6 +233,7 @@ class Bus:
         order: Order = "causal",
         policy: Policy = "block",
         queue: int = QUEUE_MESSAGES,
+        over_gaps: bool = False,
     ) -> Feed:
         """A feed of the topics that any of `filters` takes (`+` one level, `#` the rest), in one order.
 
@@ -214,37 +242,43 @@ class Bus:
         `overlay = "total"`); "fifo" (a source's messages in order, ahead of what they depend on); "none" (as they
         come). `queue`: messages that may wait here. `policy` is for a reader that lags: "block" (nothing is lost: the
         rest waits in the node's journal), "drop_oldest" (see `Feed.dropped`), "disconnect" (`SlowReaderError`).
-        """
-        if not filters:
-            raise UsageError("filters", filters, "there are none", 'name at least one, or "#" for everything')
-        if len(filters) > FILTERS_MAX:
-            raise LimitError("filters of one feed", len(filters), FILTERS_MAX, "use wildcards, or several feeds")
-        for pattern in filters:
-            check_filter(pattern)
-        if order not in ("causal", "total", "fifo", "none"):
-            raise UsageError("order", order, "is not an order", "use causal, total, fifo or none")
-        if policy not in ("block", "drop_oldest", "disconnect"):
-            raise UsageError("policy", policy, "is not a policy", "use block, drop_oldest or disconnect")
-        if not 1 <= queue <= CREDIT_MAX:
-            raise UsageError("queue", queue, "is out of range", f"use 1 … {CREDIT_MAX}")
-        self._numbers += 1
-        return Feed(self, self._numbers, filters, since=since, order=order, policy=policy, queue=queue)
 
-    async def status(self) -> dict[str, Any]:
-        """What the node says of itself: members, positions, counts."""
-        if self._connection is None:
-            await self._reconnected()
-        future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        A node that was away for longer than any node keeps messages never delivers some. The feed ends there with
+        `GapError`; opened again with `over_gaps=True` it reads on behind them.
+        """
+        check_subscription(filters, order, policy, queue)
         self._numbers += 1
-        self._pending[self._numbers] = future
-        self._send(Ask(self._numbers, "status"))
-        answer: dict[str, Any] = msgspec.json.decode(await future)
-        return answer
+        return Feed(
+            self, self._numbers, filters, since=since, order=order, policy=policy, queue=queue, over_gaps=over_gaps
+        )
+
+    async def status(self, *, timeout_s: float = PUBLISH_TIMEOUT_S) -> dict[str, Any]:
+        """What the node says of itself: members, positions, counts. Raises `ConnectionLostError` if it does not."""
+        self._numbers += 1
+        number = self._numbers
+        try:
+            async with asyncio.timeout(timeout_s):
+                if self._connection is None:
+                    await self._reconnected()
+                future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+                self._pending[number] = future
+                self._send(Ask(number, "status"))
+                answer: dict[str, Any] = msgspec.json.decode(await future)
+                return answer
+        except TimeoutError:
+            raise ConnectionLostError(f"{self._dialler.where} did not answer within {timeout_s:g} s") from None
+        finally:
+            self._pending.pop(number, None)
 
     @property
     def node(self) -> int:
         """The number of the node this client is, or was last, connected to."""
         return -1 if self._info is None else self._info.node
+
+    @property
+    def opening_s(self) -> float:
+        """How long opening a feed may take: the time to find a node, and its time to answer."""
+        return self._dialler.patience_s + self._dialler.timeout_s
 
     # -- what feeds ask ------------------------------------------------------------------------------------------------
 
@@ -322,7 +356,7 @@ class Bus:
                     feed._end(record)
         elif isinstance(record, Answer | Failed):
             waiting = self._pending.pop(record.number, None)
-            self._covered.pop(record.number, None)
+            self._put_back(record.number)
             if waiting is not None and not waiting.done():
                 if isinstance(record, Answer):
                     waiting.set_result(record.body)
@@ -347,8 +381,8 @@ class Bus:
         pending = self._pending
         latest = 0
         for first, seq, count in record.runs:
-            if count > len(pending):
-                raise ProtocolError(f"{count} publications are acknowledged, {len(pending)} wait for it")
+            if first + count - 1 > self._numbers:
+                raise ProtocolError(f"{first} … {first + count - 1} are acknowledged, the last was {self._numbers}")
             for number in range(first, first + count):
                 future = pending.pop(number, None)
                 if future is not None and not future.done():
@@ -395,13 +429,30 @@ class Bus:
             raise UsageError("bus", self._dialler.where, "is not open", "use it inside `async with`")
         await asyncio.shield(self._ready)
 
-    def _break(self, error: AntecedeError) -> None:
-        """Everything under way fails; what it would have covered is our past again."""
-        pending, self._pending = self._pending, {}
-        covered, self._covered = self._covered, {}
-        for past in covered.values():
+    def _put_back(self, number: int) -> None:
+        """A publication failed: the past that it would have covered is uncovered again."""
+        past = self._covered.pop(number, None)
+        if past is not None:
             self._frontier.put_back(past)
-        for future in pending.values():
+
+    def _expire(self, number: int, timeout_s: float) -> None:
+        """The node has not answered in time, neither yes nor no."""
+        future = self._pending.pop(number)
+        self._put_back(number)
+        if not future.done():
+            problem = f"{self._dialler.where} did not answer within {timeout_s:g} s"
+            future.set_exception(PublishError(problem, may_arrive=True))
+            future.exception()
+        self._make_room()
+
+    def _break(self, error: AntecedeError) -> None:
+        """Everything under way fails; the past that it would have covered is uncovered again."""
+        for number in list(self._covered):
+            self._put_back(number)
+        self._deadlines.clear()
+        pending = list(self._pending.values())
+        self._pending.clear()
+        for future in pending:
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # whoever does not await it has been told by the log of its feed
@@ -421,28 +472,6 @@ class Bus:
         self._break(PublishError("the connection was closed before the acknowledgement came", may_arrive=True))
         for feed in list(self._feeds.values()):
             feed._fail(self._error)
-
-
-def parse_durability(durability: str | None) -> int:
-    """The level of `records.Publish`."""
-    if durability is None:
-        return -1
-    if durability == "memory":
-        return 0
-    if durability == "disk":
-        return 1
-    found = re.fullmatch(r"replicated\((\d{1,4})\)", durability)
-    if found is None or int(found[1]) < 1:
-        raise UsageError("durability", durability, "is not one", "use memory, disk or replicated(k) with k ≥ 1")
-    return 1 + int(found[1])
-
-
-def _named(after: Iterable[MessageId | Message]) -> tuple[tuple[int, int], ...]:
-    named = [one.id if isinstance(one, Message) else one for one in after]
-    for one in named:
-        if not (isinstance(one, tuple) and len(one) == 2):
-            raise UsageError("after", one, "is not a message", 'name messages or their ids: [MessageId.parse("3.17")]')
-    return tuple([(source, seq) for source, seq in named])
 
 
 def _failure(record: Failed) -> AntecedeError:

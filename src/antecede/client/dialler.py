@@ -44,7 +44,7 @@ class Dialler:
         self._addresses = addresses
         self._hello = Hello(cluster=cluster, speaks=SPEAKS, role=ROLE, name=name, token=token)
         self._tls = tls
-        self._patience_s = patience_s
+        self.patience_s = patience_s
         self._dial = dial
         self._on_close = on_close
         self._backoff = Backoff(random.Random(f"{name}/{self.where}"))
@@ -68,7 +68,7 @@ class Dialler:
             await redial(
                 lambda: self.dial(bus),
                 self._backoff,
-                patience_s=self._patience_s,
+                patience_s=self.patience_s,
                 retried=(RefusedError, UnreachableError),
             )
         except (RefusedError, UnreachableError) as error:

@@ -14,9 +14,18 @@ from itertools import repeat
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from antecede.client.message import Message, parse_cursor
 from antecede.core import AntecedeError, ProtocolError, UsageError
-from antecede.core.errors import DeniedError, GapError, LostHistoryError, SlowReaderError, StoppedError
+from antecede.core.errors import (
+    ConnectionLostError,
+    DeniedError,
+    GapError,
+    LostHistoryError,
+    SlowReaderError,
+    StoppedError,
+)
 from antecede.wire.envelope import unseal
 from antecede.wire.requests import Begun, Credit, Ended, Info, Items, Order, Policy, Subscribe, Unsubscribe
 
@@ -37,6 +46,7 @@ class Feed:
         order: Order,
         policy: Policy,
         queue: int,
+        over_gaps: bool = False,
     ) -> None:
         #: Messages that were left out by the policy "drop_oldest".
         self.dropped = 0
@@ -46,6 +56,7 @@ class Feed:
         self._order = order
         self._policy = policy
         self._window = queue
+        self._over_gaps = over_gaps
         self._since_node, self._since = (-1, -1) if since is None else parse_cursor(since)
         #: What came: position, source, seq, payload, deps, held_us, out of order?
         self._queue: deque[tuple[int, int, int, bytes, tuple[tuple[int, int], ...], int, bool]] = deque()
@@ -67,8 +78,12 @@ class Feed:
         self._open = True
         self._begun = asyncio.get_running_loop().create_future()
         try:
-            await self._bus._open_feed(self._number, self)
-            await self._begun
+            async with asyncio.timeout(self._bus.opening_s):
+                await self._bus._open_feed(self._number, self)
+                await self._begun
+        except TimeoutError:
+            self._close()
+            raise ConnectionLostError(f"no node opened the feed within {self._bus.opening_s:g} s") from None
         except BaseException:
             self._close()
             raise
@@ -121,6 +136,9 @@ class Feed:
 
     def _connected(self, info: Info) -> Subscribe:
         """There is a connection: how to open this feed on it. Raises when it cannot go on there."""
+        return msgspec.structs.replace(self._subscription(info), over_gaps=self._over_gaps)
+
+    def _subscription(self, info: Info) -> Subscribe:
         before, self._info = self._info, info
         self._node = info.node
         self._taken = 0
@@ -185,7 +203,7 @@ class Feed:
     def _end(self, record: Ended) -> None:
         error: AntecedeError
         if record.kind == "gap":
-            error = GapError(record.after, record.first)
+            error = GapError(record.after, record.first, text=record.text)
         elif record.kind == "slow":
             error = SlowReaderError(f"{record.text}; read faster, or use another policy")
         elif record.kind == "denied":

@@ -1,34 +1,32 @@
-"""The same bus for scripts without asyncio: an event loop in a thread of its own, and calls that wait.
+"""The bus for scripts without asyncio: an event loop runs in a thread of its own, and calls block.
 
     with antecede.connect_sync("antecede://127.0.0.1:7400") as bus:
         bus.publish("greetings", b"hello")
         with bus.subscribe("greetings") as feed:
             for message in feed: ...
 
-Use a bus from one thread: what it publishes follows what it has read, and that is a story with one teller.
+Use a bus from one thread. What it publishes follows what it has read; with several threads that order is undefined.
 """
 
 import asyncio
-import ssl
 import threading
-from collections.abc import Coroutine, Iterable
-from pathlib import Path
+from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
-from antecede.client.bus import QUEUE_MESSAGES, Bus
+from antecede.client.bus import Bus
 from antecede.client.connect import connect
 from antecede.client.feed import Feed
 from antecede.client.message import Message, MessageId
+from antecede.client.options import ConnectOptions, PublishOptions, SubscribeOptions
 from antecede.core import UsageError
 from antecede.core.errors import StoppedError
-from antecede.wire.requests import Order, Policy
 
 T = TypeVar("T")
 
 
 class SyncFeed:
-    """A feed that blocks. `timeout_s` of `next` bounds the wait."""
+    """A feed whose reads block. Made by `SyncBus.subscribe`."""
 
     def __init__(self, bus: "SyncBus", feed: Feed) -> None:
         self._bus = bus
@@ -53,7 +51,7 @@ class SyncFeed:
             raise StopIteration from None
 
     def next(self, timeout_s: float | None = None) -> Message | None:
-        """The next message; None when none came in time."""
+        """The next message; None if none comes within `timeout_s`."""
 
         async def wait() -> Message | None:
             try:
@@ -70,9 +68,9 @@ class SyncFeed:
 
 
 class SyncBus:
-    """A bus that blocks. Made by `connect_sync`."""
+    """A bus whose calls block. Made by `connect_sync`."""
 
-    def __init__(self, url: str, options: dict[str, Any]) -> None:
+    def __init__(self, url: str, options: ConnectOptions) -> None:
         self._url = url
         self._options = options
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -99,31 +97,16 @@ class SyncBus:
         finally:
             self._stop()
 
-    def publish(
-        self,
-        topic: str,
-        payload: bytes,
-        *,
-        headers: dict[str, str] | None = None,
-        after: Iterable[MessageId | Message] | None = None,
-        durability: str | None = None,
-    ) -> MessageId:
-        """See `Bus.publish`."""
-        return self._run(self._opened().publish(topic, payload, headers=headers, after=after, durability=durability))
+    def publish(self, topic: str, payload: bytes, **options: Unpack[PublishOptions]) -> MessageId:
+        """Publish, and return the message's id once it is safe; options as for `Bus.publish`."""
+        return self._run(self._opened().publish(topic, payload, **options))
 
-    def subscribe(
-        self,
-        *filters: str,
-        since: str | None = None,
-        order: Order = "causal",
-        policy: Policy = "block",
-        queue: int = QUEUE_MESSAGES,
-    ) -> SyncFeed:
-        """See `Bus.subscribe`."""
-        return SyncFeed(self, self._opened().subscribe(*filters, since=since, order=order, policy=policy, queue=queue))
+    def subscribe(self, *filters: str, **options: Unpack[SubscribeOptions]) -> SyncFeed:
+        """A feed of the topics that any of `filters` takes; options as for `Bus.subscribe`."""
+        return SyncFeed(self, self._opened().subscribe(*filters, **options))
 
     def status(self) -> dict[str, Any]:
-        """See `Bus.status`."""
+        """What the node says of itself: members, positions, counts."""
         return self._run(self._opened().status())
 
     def _opened(self) -> Bus:
@@ -151,23 +134,6 @@ class SyncBus:
             loop.close()
 
 
-def connect_sync(
-    url: str,
-    *,
-    name: str = "",
-    token: str = "",
-    tls: ssl.SSLContext | Path | str | None = None,
-    cluster: str = "antecede",
-    timeout_s: float = 5.0,
-    patience_s: float = 30.0,
-) -> SyncBus:
-    """`connect`, for scripts: `with`, not `async with`."""
-    options = {
-        "name": name,
-        "token": token,
-        "tls": tls,
-        "cluster": cluster,
-        "timeout_s": timeout_s,
-        "patience_s": patience_s,
-    }
+def connect_sync(url: str, **options: Unpack[ConnectOptions]) -> SyncBus:
+    """`connect` for scripts: use it with `with`; options as for `connect`."""
     return SyncBus(url, options)

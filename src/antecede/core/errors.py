@@ -91,14 +91,15 @@ class JournalError(AntecedeError):
 class GapError(AntecedeError):
     """Messages after a cursor can no longer be read. The reader is told instead of skipping them.
 
-    `after` is the position asked for, `first` the first position that can still be read.
+    `after` is the position asked for, `first` the first position that can still be read. `text`: what the node said.
     """
 
-    def __init__(self, after: int, first: int) -> None:
+    def __init__(self, after: int, first: int, *, text: str = "") -> None:
         self.after = after
         self.first = first
         super().__init__(
-            f"positions {after + 1} to {first - 1} were removed by retention; read on from {first - 1}, "
+            text
+            or f"positions {after + 1} to {first - 1} were removed by retention; read on from {first - 1}, "
             "or keep a named cursor so that retention waits"
         )
 

@@ -9,7 +9,7 @@ The driver empties the outbox after every input, in this order:
   1. `kept`        made durable first: what a packet promises must survive a crash of its sender;
   2. `sends`       then handed to the network;
   3. `deliveries`  then given to the application, and `changes` reported to it, in the order they were written;
-  4. `timers`      then armed.
+  4. `timers`      then armed, and `look_ups` begun.
 `acknowledgements` are reports without an effect of their own: the driver may read them at any time.
 
 A process never reads a clock and draws random numbers only from a generator it was given.
@@ -43,10 +43,33 @@ class Acknowledgement(NamedTuple):
     seq: int
 
 
+class LookUp(NamedTuple):
+    """A request to read messages of one source on one topic from the log of what this node delivered."""
+
+    topic: str
+    source: int
+    first: int
+    last: int
+    #: Payload bytes of an answer, about; at least one message in any case.
+    bytes_max: int
+
+
+class Missing(NamedTuple):
+    """Messages of one source that a process waits for, and the nodes it has asked for them in vain."""
+
+    topic: str
+    source: int
+    first: int
+    last: int
+    asked: tuple[int, ...]
+    #: Pauses that passed without an answer.
+    attempts: int
+
+
 class Outbox:
     """What a process wants done, in the order it asked. Plain lists: the driver drains and clears them."""
 
-    __slots__ = ("acknowledgements", "changes", "deliveries", "kept", "out_of_order", "sends", "timers")
+    __slots__ = ("acknowledgements", "changes", "deliveries", "kept", "look_ups", "out_of_order", "sends", "timers")
 
     def __init__(self) -> None:
         self.kept: list[object] = []
@@ -57,6 +80,7 @@ class Outbox:
         self.changes: list[Change] = []
         self.timers: list[tuple[int, Hashable]] = []
         self.acknowledgements: list[Acknowledgement] = []
+        self.look_ups: list[LookUp] = []
 
     def keep(self, record: object) -> None:
         """Make `record` durable before anything else of this outbox happens; `Process.restore` gets it back."""
@@ -90,6 +114,10 @@ class Outbox:
         """`peer` has kept this node's messages on `topic` up to `seq`: a copy survives the end of this node."""
         self.acknowledgements.append(Acknowledgement(peer, topic, seq))
 
+    def look_up(self, topic: str, source: int, first: int, last: int, bytes_max: int) -> None:
+        """Read the source's messages `first` to `last` from the log; `Process.found` gets what is there."""
+        self.look_ups.append(LookUp(topic, source, first, last, bytes_max))
+
     def clear(self) -> None:
         self.kept.clear()
         self.sends.clear()
@@ -98,6 +126,7 @@ class Outbox:
         self.changes.clear()
         self.timers.clear()
         self.acknowledgements.clear()
+        self.look_ups.clear()
 
 
 class Process(ABC):
@@ -108,6 +137,9 @@ class Process(ABC):
 
     #: Does it report when a membership takes effect (`Outbox.joined`, `Outbox.left`)? If not, it takes effect at once.
     reports_membership: ClassVar[bool] = False
+
+    #: Does it look messages up that it delivered? Then its driver must keep a log of deliveries that survives crashes.
+    reads_log: bool = False
 
     def __init__(self, node: int) -> None:
         self.node = node
@@ -154,6 +186,13 @@ class Process(ABC):
 
     def wake(self, timer: Hashable) -> None:  # noqa: B027 - most protocols arm no timers
         """A timer armed with `Outbox.wake_after` went off."""
+
+    def found(self, topic: str, source: int, first: int, last: int, messages: Sequence[Message]) -> None:
+        """The answer to `Outbox.look_up`: what the log has of these, by sequence number, at least the first of them.
+
+        Messages may be missing at any point: they were never delivered here, or retention has removed them.
+        """
+        raise UsageError("protocol", type(self).__name__, "looks nothing up", "ask one that does")
 
     def peer_down(self, node: int) -> None:  # noqa: B027 - protocols for systems without faults ignore it
         """The failure detector suspects `node`."""
@@ -245,6 +284,19 @@ class Process(ABC):
     def down(self) -> frozenset[int]:
         """The nodes this process takes for down."""
         return frozenset()
+
+    def lagging(self, topic: str) -> dict[int, int]:
+        """By member that is down or too far behind to be waited for: how many of this node's messages it lacks."""
+        return {}
+
+    def missing(self) -> list[Missing]:
+        """Messages that held ones wait for and that this process has asked for in vain."""
+        return []
+
+    @property
+    def held_bytes(self) -> int:
+        """About what the held messages take in memory."""
+        return 0
 
     def unfinished(self) -> list[str]:
         """What this process still waits for, in words that follow "node 3 …"; empty once the system is at rest."""

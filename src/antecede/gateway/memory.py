@@ -9,7 +9,6 @@ other: which manager has which topic follows from these.
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Final, Literal, TypeAlias
 from antecede.core import AntecedeError, UsageError
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
+from antecede.journal.clock import wall_us
 from antecede.protocols.tno import OrderingModule
 from antecede.protocols.tno.replica import Kept, KeptState
 
@@ -54,7 +54,7 @@ class Memory:
             raise UsageError("journal", str(path), f"is that of manager {owner}", "give each manager its own file")
         await journal.set_node(number)
         memory = cls(journal, fresh)
-        await journal.shorten_kept(memory._shorten)
+        await journal.compact_kept(memory._shorten)
         return memory
 
     async def restore(self, module: OrderingModule) -> None:
@@ -78,14 +78,14 @@ class Memory:
 
         self._under_way += 1
         journal = self._journal
-        now_us = max(journal.time_us, time.time_ns() // 1000)
+        now_us = wall_us()
         journal.append(
             Batch(first=journal.position + 1, time_us=now_us, deliveries=[], changes=[], held_us={}, kept=records), done
         )
         self._since += len(records)
         if self._since >= _SHORTEN_AFTER and (self._shortening is None or self._shortening.done()):
             self._since = 0
-            self._shortening = asyncio.create_task(journal.shorten_kept(self._shorten))
+            self._shortening = asyncio.create_task(journal.compact_kept(self._shorten))
             self._shortening.add_done_callback(partial(self._shortened, failed))
 
     def _shortened(self, failed: Callable[[AntecedeError], None], task: "asyncio.Task[tuple[int, int]]") -> None:

@@ -1,13 +1,13 @@
-"""Total notification order over a broker: whoever reads the same topics reads them in the same order, or is told.
+"""Total notification order over a broker: readers of the same topics read events in the same order, or are told.
 
-This drives the ordering module (`protocols.tno`), the very class the simulator runs. Events go through the broker with
-a timestamp in front; what modules say to each other (managers number events, publishers ask them to) goes through the
-broker too, on a topic for each participant. A broker can do nothing but publish and subscribe, and need not do more.
+This drives the ordering module (`protocols.tno`), the class that the simulator runs, too. Events go through the broker
+with a timestamp in front. What modules say to each other (publishers ask managers for timestamps) goes through the
+broker, too, on a topic for each participant. The broker need only publish and subscribe.
 
 Participants have numbers. Those below `managers` manage topics, so they should stay up: a topic is managed by
 `replicas` of them, and order and progress survive the loss of fewer than half. A manager with a `journal` comes back
-after a crash under its number, knowing what it knew. One without must not: it would give out numbers again that are
-taken.
+after a crash under its number, with its state. One without a journal must not: it would give timestamps again that it
+gave before.
 """
 
 import asyncio
@@ -22,14 +22,17 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from antecede.core import AntecedeError, LimitError, Message, Packet, ProtocolError, UsageError
+from antecede.core.errors import PublishError
 from antecede.gateway.memory import Durability, Memory
-from antecede.gateway.service import EventService
+from antecede.gateway.service import EventService, ServiceError
 from antecede.protocols.tno import PACKETS, EnsCall, OrderingModule, Rules, Settings
 from antecede.protocols.tno.options import managers_of
 from antecede.wire.codec import RecordCodec
 
 #: Notifications that wait to be read, at most.
 UNREAD_MAX: Final = 100_000
+#: How long managers may leave a subscription or publications unanswered, unless the caller says otherwise.
+ANSWER_S: Final = 30.0
 _NUMBER: Final = struct.Struct(">H")
 _NUMBERS: Final = 1 << 16
 
@@ -39,10 +42,10 @@ class Notification(NamedTuple):
 
     topic: str
     payload: bytes
-    #: Who published it, and its number among theirs on this topic.
+    #: The number of its publisher, and its count among that publisher's events on this topic.
     source: int
     seq: int
-    #: It could not be told in the order others read it in.
+    #: It came too late to be read in the order in which others read it.
     out_of_order: bool
 
 
@@ -65,10 +68,10 @@ class OrderedBus:
         journal: Path | None = None,
         durability: Durability = "process",
     ) -> None:
-        """`number` is this participant's, and nobody else's. `managers`, `replicas`, `system` and `order` (topics from
-        the highest down) must be the same for all. `buffer`: events held back at most, None for any number;
-        `patience_s`: for how long at most. `journal`: a file in which a manager keeps what it knows; it then only
-        manages. `durability`: whether that survives the end of the process, or of the machine's power too.
+        """`number` belongs to this participant alone. `managers`, `replicas`, `system` and `order` (topics from the
+        highest down) must be the same for all. `buffer`: events held back at most, None for any number; `patience_s`:
+        for how long at most. `journal`: a file in which a manager keeps its state; it then only manages. `durability`:
+        what that state survives, the end of the process or a power failure, too.
         """
         if not 0 <= number < _NUMBERS:
             raise UsageError("number", number, "is out of range", f"choose 0 … {_NUMBERS - 1}")
@@ -79,7 +82,7 @@ class OrderedBus:
             raise UsageError("journal", str(journal), problem, "leave it out")
         self.number = number
         self._service = service
-        self._managers = managers
+        self._managers, self._replicas = managers, replicas
         self._prefix = f"_{system}"
         try:
             service.check(f"{self._prefix}.beat")
@@ -111,6 +114,9 @@ class OrderedBus:
         self._timers: set[asyncio.TimerHandle] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._heard: dict[int, float] = {}
+        #: Own events without a number, and when managers last gave one.
+        self._backlog = 0
+        self._answered = 0.0
         self._trouble: AntecedeError | None = None
         self._closed = False
         #: Control packets that did not decode: not from us, or from another version.
@@ -159,16 +165,32 @@ class OrderedBus:
 
     # -- for applications -------------------------------------------------------------------------------------------
 
-    async def publish(self, topic: str, payload: bytes) -> tuple[int, int]:
-        """Publish; it is notified once managers have put it in order. Returns its name: this number, and its seq."""
+    async def publish(self, topic: str, payload: bytes, *, timeout_s: float = ANSWER_S) -> tuple[int, int]:
+        """Publish an event, without waiting until managers have put it in order. Returns this number, and its seq.
+
+        Raises `PublishError` while managers have answered none of the earlier events for `timeout_s`: this one is not
+        published then. The earlier ones are, once the managers answer.
+        """
         self._check_takes_part()
         self._service.check(topic)
+        now = asyncio.get_running_loop().time()
+        if not self._module.backlog:
+            self._answered = now
+        elif now - self._answered > timeout_s:
+            problem = (
+                f"earlier events have not been numbered for {now - self._answered:.0f} s: {self._managers_of(topic)}"
+            )
+            raise PublishError(problem, may_arrive=False)
         message = self._module.publish(topic, payload)
         self._carry_out()
         return message.source, message.seq
 
-    async def subscribe(self, *topics: str) -> None:
-        """Take topics from now on. Returns when all subscriptions are in effect."""
+    async def subscribe(self, *topics: str, timeout_s: float = ANSWER_S) -> None:
+        """Take topics from now on. Returns when all subscriptions are in effect.
+
+        Raises `ServiceError` when that is not so within `timeout_s`, because managers do not answer. The subscriptions
+        take effect when they do, unless you unsubscribe.
+        """
         self._check_takes_part()
         for topic in topics:
             self._service.check(topic)
@@ -180,7 +202,12 @@ class OrderedBus:
                 self._carry_out()
             if topic in self._joining:
                 waiting.append(self._joining[topic])
-        await asyncio.gather(*waiting)
+        done, late = await asyncio.wait(waiting, timeout=timeout_s) if waiting else (set(), set())
+        for joined in done:
+            joined.result()
+        if late:
+            missing = next(topic for topic, joining in self._joining.items() if joining in late)
+            raise ServiceError(f"topic {missing}", f"no answer within {timeout_s:g} s: {self._managers_of(missing)}")
 
     async def unsubscribe(self, *topics: str) -> None:
         self._check()
@@ -210,7 +237,7 @@ class OrderedBus:
         return self._module.held
 
     def unfinished(self) -> list[str]:
-        """What is still under way here, in words."""
+        """What is under way here, in words."""
         return self._module.unfinished()
 
     # -- what comes in ----------------------------------------------------------------------------------------------
@@ -230,7 +257,7 @@ class OrderedBus:
         try:
             self._module.ens_notified(topic, data)
         except ProtocolError:
-            self.refused += 1  # published past this layer
+            self.refused += 1  # published by a program that does not use this layer
             return
         self._carry_out()
 
@@ -265,8 +292,22 @@ class OrderedBus:
 
     # -- what goes out ----------------------------------------------------------------------------------------------
 
+    def _managers_of(self, topic: str) -> str:
+        """Which managers must answer for a topic, and which of them are silent, in words."""
+        numbers = managers_of(topic, self._managers, self._replicas)
+        silent = [number for number in numbers if number != self.number and self._module.suspects(number)]
+        who = ", ".join(map(str, numbers))
+        if not silent:
+            return f"managers of this topic: {who}; all send heartbeats, try again"
+        remedy = " and ".join(f"`antecede manager --number {number}`" for number in silent)
+        return f"managers of this topic: {who}; silent: {', '.join(map(str, silent))}; start {remedy}"
+
     def _carry_out(self) -> None:
         out = self._module.out
+        backlog = self._module.backlog
+        if backlog < self._backlog:
+            self._answered = asyncio.get_running_loop().time()
+        self._backlog = backlog
         if self._closed:
             out.clear()
             return
@@ -307,7 +348,7 @@ class OrderedBus:
         self._timers.add(handle)
 
     async def _carry_calls(self) -> None:
-        """Everything for the broker, in the order it was asked for."""
+        """Carry out calls to the broker, in the order in which they were made."""
         while not self._closed:  # a library may swallow that the task is cancelled
             call = await self._calls.get()
             try:
@@ -336,7 +377,7 @@ class OrderedBus:
         self._carry_out()
 
     def _fail(self, error: AntecedeError) -> None:
-        """From here on every call says what happened."""
+        """From now on every call raises this error."""
         self._trouble = self._trouble or error
         for joining in self._joining.values():
             if not joining.done():
@@ -347,7 +388,7 @@ class OrderedBus:
     def _check_takes_part(self) -> None:
         self._check()
         if self._memory is not None:
-            problem = "has a journal, in which only what a manager knows is kept"
+            problem = "has a journal, which keeps the state of a manager only"
             raise UsageError("bus", self.number, problem, "publish and subscribe under another number")
 
     def _check(self) -> None:

@@ -1,17 +1,19 @@
-"""The journal: a node's memory on disk.
+"""The journal: a node's log on disk.
 
-journal.py    opening, appending batches, replay, pull by number, cursors, identity
-batch.py      what a driver carries out at a time, and asks of a journal
-retention.py  what to let go of
-reading.py    reading in bulk from outside, beside the node
-export.py     journals as one trace, for the audit
-schema.py     tables, checks on opening
+journal.py    opens a journal, appends batches, replays, looks messages up, keeps cursors
+lives.py      whose journal it is, and the lives of its node
+clock.py      the time of day, and the time a node has run
+batch.py      the batch that a driver carries out at a time, and what it asks of a journal
+retention.py  removes deliveries by age and size
+reading.py    reads a journal in bulk from outside, beside the node
+export.py     exports journals as one trace, for the audit
+schema.py     tables, and checks on opening
 migration.py  versions, and bringing earlier ones up
 blocks.py     what is stored, as bytes with a checksum
 writer.py     the thread that commits
-lock.py       one process to a journal
+lock.py       lets one process use a journal
 
-Names are loaded when they are first used: who only reads a journal needs neither an event loop nor a trace.
+Names are loaded when they are first used: a program that only reads a journal needs no event loop and no trace.
 """
 
 from typing import TYPE_CHECKING
@@ -21,7 +23,8 @@ from antecede.loading import lazy_names
 if TYPE_CHECKING:
     from antecede.journal.blocks import Delivered
     from antecede.journal.export import export_rows, export_trace
-    from antecede.journal.journal import Identity, Journal, Page
+    from antecede.journal.journal import Journal, Page
+    from antecede.journal.lives import Identity
     from antecede.journal.reading import Extent, JournalFile, Sealed, Stored
     from antecede.journal.retention import Retained, Retention
 
@@ -45,7 +48,8 @@ __getattr__, __dir__ = lazy_names(
     {
         "blocks": ("Delivered",),
         "export": ("export_rows", "export_trace"),
-        "journal": ("Identity", "Journal", "Page"),
+        "journal": ("Journal", "Page"),
+        "lives": ("Identity",),
         "reading": ("Extent", "JournalFile", "Sealed", "Stored"),
         "retention": ("Retained", "Retention"),
     },

@@ -1,8 +1,8 @@
-"""What a journal stores, as bytes with a checksum.
+"""Blocks: what a journal stores, as bytes with a checksum.
 
-A batch goes in as a few *blocks*: its deliveries as one, its changes as one, its kept records as one. A block costs one
-row whatever it holds, so a busy node writes few rows and an idle one small ones. SQLite notices torn pages, not flipped
-bits; the checksum does, and what fails it is an error that names the journal, never a message.
+A batch is stored as up to three blocks: its deliveries, its changes, its kept records. A block costs one row whatever
+it holds, so a busy node writes few rows and an idle one small ones. SQLite notices torn pages; the checksum notices
+flipped bits, which become an error that names the journal.
 """
 
 import zlib
@@ -52,7 +52,7 @@ class DeliveryBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class LeanMessage(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A stored message as those read it who take millions: not checked again, its dependencies not unpacked."""
+    """A stored message for bulk readers: not checked again, its dependencies not unpacked."""
 
     topic: str
     source: int
@@ -62,14 +62,14 @@ class LeanMessage(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class LeanBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """`DeliveryBlock`, lean."""
+    """`DeliveryBlock` for bulk readers."""
 
     messages: list[LeanMessage]
     held_us: dict[int, int]
 
 
 class SkimmedBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """`DeliveryBlock`, its messages not even opened: each as long as it is, the first at byte `begin` of the block."""
+    """`DeliveryBlock` with its messages unopened, as bytes; the first is at byte `begin` of the block."""
 
     messages: list[msgspec.Raw]
     held_us: dict[int, int]
@@ -97,12 +97,12 @@ def store_changes(batch: Batch) -> list[StoredChange]:
     """The changes of a batch, its runs as one each."""
     deliveries = batch.deliveries
     stored: list[StoredChange] = []
-    place = 0
+    done_to = 0
     for run in batch.runs:
-        stored += [_stored(change, deliveries) for change in batch.changes[place : run.before]]
-        place = run.before
+        stored += [_stored(change, deliveries) for change in batch.changes[done_to : run.before]]
+        done_to = run.before
         stored.append(StoredChange(run.after, "publish", deliveries[run.after].topic, None, run.length))
-    stored += [_stored(change, deliveries) for change in batch.changes[place:]]
+    stored += [_stored(change, deliveries) for change in batch.changes[done_to:]]
     return stored
 
 

@@ -1,8 +1,9 @@
-"""Journals as one trace, in the one schema: so that a live run is judged like a simulated one.
+"""Exports journals as one trace, so that a live run is audited like a simulated one.
 
-A journal gives what its node published, delivered and took part in, in the node's own exact order. Clocks of several
-machines disagree, so rows of several nodes are not simply sorted by time: a delivery never stands before the
-publication it delivers, as far as the publisher's journal is there. Within that, earlier times come first.
+A journal holds its node's publications, deliveries and memberships in their exact order. Clocks of several machines
+disagree, so rows of several nodes are not simply sorted by time: a delivery comes behind the publication it delivers,
+as far as the publisher's journal is there. Within that, earlier times come first. A node's clock may have been set
+back; times in a trace never decrease at a node, so such rows get the time of the row before.
 
 A journal can be exported while its node runs: the reader sees the last commit.
 """
@@ -18,7 +19,7 @@ from antecede.core.errors import JournalError
 from antecede.journal.blocks import DamagedError, Delivered, StoredChange, decode_changes, decode_deliveries
 from antecede.journal.schema import open_for_reading
 from antecede.loading import need_extra
-from antecede.trace import Event, Recorder, Row
+from antecede.trace import Event, Recorder, Row, payload_digest
 from antecede.wire.envelope import label
 
 _Key: TypeAlias = tuple[str, int, int]
@@ -52,6 +53,7 @@ def export_trace(journals: Sequence[Path], trace: Path, *, run: str) -> int:
             deps=row.deps,
             held_us=row.held_us,
             note=row.note,
+            digest=row.digest,
         )
     write_trace(recorder.table(run), trace)
     return len(recorder)
@@ -108,10 +110,13 @@ def _node_rows(path: Path) -> Iterator[Row]:
         connection.execute("BEGIN")  # one state of the file throughout
         node = connection.execute("SELECT value FROM facts WHERE name = 'node'").fetchone()
         if node is None:
-            raise JournalError(str(path), "belongs to a node that has no number yet", "export it once it has joined")
-        yield from _in_order(connection, node[0])
+            raise JournalError(str(path), "belongs to a node that has no slot yet", "export it once it has joined")
+        latest_us = 0
+        for row in _in_order(connection, node[0]):
+            latest_us = max(latest_us, row.time_us)
+            yield row if row.time_us == latest_us else row._replace(time_us=latest_us)
     except (sqlite3.Error, DamagedError) as error:
-        raise JournalError(str(path), f"cannot be read ({error})", "restore a copy") from None
+        raise JournalError(str(path), f"cannot be read ({error})", "export the journals of other nodes") from None
     finally:
         connection.close()
 
@@ -163,7 +168,18 @@ class _Lookahead:
 def _published(node: int, time_us: int, message: Message) -> Row:
     topic = message.topic
     deps = (*((topic, source, seq) for source, seq in message.deps), *message.across)
-    return Row(time_us, Event.PUBLISH, node, -1, topic, message.source, message.seq, deps=deps, note=_label(message))
+    return Row(
+        time_us,
+        Event.PUBLISH,
+        node,
+        -1,
+        topic,
+        message.source,
+        message.seq,
+        deps=deps,
+        note=_label(message),
+        digest=payload_digest(message.payload),
+    )
 
 
 def _delivered(node: int, item: Delivered) -> Row:
@@ -178,6 +194,7 @@ def _delivered(node: int, item: Delivered) -> Row:
         message.seq,
         held_us=item.held_us,
         note="out_of_order" if item.out_of_order else _label(message),
+        digest=payload_digest(message.payload),
     )
 
 

@@ -1,19 +1,20 @@
-"""A node's memory on disk: what it delivered, in order; what its protocol keeps; how far its readers are; who it is.
+"""A node's log on disk: its deliveries in order, the records its protocol keeps, its readers' cursors, its identity.
 
-One SQLite file in WAL mode, one process (`lock`), one thread that writes (`writer`), another that reads. A batch is
-committed as a whole before any of it is sent or delivered. So a node killed at any instant finds what it had
-acknowledged, and nothing it had not decided. `durability` says against what: "process" (kill -9, an operating system
-that lives on) or "power"; a batch may ask for the latter by itself.
+It is one SQLite file in WAL mode, for one process (`lock`), with one thread that writes (`writer`) and one that reads.
+A batch is committed as a whole before any of it is sent or delivered. So a node killed at any instant finds everything
+it had acknowledged, and nothing it had not decided. `durability` says what a commit survives: "process" survives the
+end of the process (kill -9), "power" also a power failure; a batch may ask for the latter by itself.
 
-A reader's cursor is a position: the number of the last delivery it has seen. Replay from a journal and what a driver
-delivers live count the same positions, so a reader that has read up to `Driver.position` goes on live without a seam.
+A cursor is a position: the number of the last delivery its reader has seen. Replay from a journal and live delivery
+count the same positions, so a reader that has replayed up to `Driver.position` goes on live without a seam.
 """
 
 import asyncio
+import json
 import sqlite3
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
@@ -24,16 +25,17 @@ from antecede.journal.blocks import (
     DamagedError,
     Delivered,
     KeptCodec,
-    StoredChange,
     UnknownRecordError,
+    decode_changes,
     decode_deliveries,
-    encode_changes,
     encode_deliveries,
     store_changes,
 )
+from antecede.journal.clock import SYSTEM, Clock
+from antecede.journal.lives import Identity, begin_life, end_life, insert_changes
 from antecede.journal.lock import FileLock
 from antecede.journal.retention import Retained, Retention, retain
-from antecede.journal.schema import Check, connect, open_for_writing
+from antecede.journal.schema import REPLACE_NODE, Check, connect, open_for_writing
 from antecede.journal.writer import Writer
 
 T = TypeVar("T")
@@ -41,23 +43,9 @@ T = TypeVar("T")
 #: Deliveries of a batch that may be written on the event loop: a few milliseconds at the most.
 _SMALL_BATCH: Final = 1024
 
-_LATEST = (
-    "SELECT max(coalesce((SELECT time_us FROM changes ORDER BY number DESC LIMIT 1), 0),"
-    " coalesce((SELECT time_us FROM deliveries ORDER BY first DESC LIMIT 1), 0))"
-)
-
-
-class Identity(NamedTuple):
-    """Whose journal it is. `node` is −1 until the node has a number."""
-
-    cluster: str
-    node: int
-    #: How often this journal was opened: tells a node's lives apart.
-    incarnation: int
-
 
 class Page(NamedTuple):
-    """Part of a replay. Read on after `position`, which may lie beyond the last item when some did not match."""
+    """A part of a replay. Read on after `position`; it lies beyond the last item where some did not match."""
 
     items: list[Delivered]
     position: int
@@ -75,15 +63,22 @@ class Journal:
         identity: Identity,
         *,
         sync: bool,
+        clock: Clock,
     ) -> None:
         self.path = path
         self.identity = identity
         #: The last position removed by retention: what lies at or below cannot be read any more.
         self.removed = int(_fact(connection, "removed"))
-        self.position: int = max(self.removed, _one(connection, "SELECT coalesce(max(last), 0) FROM deliveries"))
-        self.time_us: int = _one(connection, _LATEST)
+        #: The position of the last delivery that is committed.
+        self.position: int = _one(connection, "SELECT position FROM tail")
+        #: The settings that what is kept here depends on, as they were when the node was new; empty: not stored.
+        self.settings: dict[str, str] = json.loads(
+            _one(connection, "SELECT coalesce((SELECT value FROM facts WHERE name = 'settings'), '{}')")
+        )
         #: Bytes of stored deliveries.
         self.stored_bytes: int = _one(connection, "SELECT coalesce(sum(length(block)), 0) FROM deliveries")
+        #: Bytes of kept records. Compaction bounds them.
+        self.kept_bytes: int = _one(connection, "SELECT coalesce(sum(length(block)), 0) FROM kept")
         self._lock = lock
         self._kept = kept
         self._loop = asyncio.get_running_loop()
@@ -91,6 +86,9 @@ class Journal:
         self._reader = connect(path, read_only=True)
         self._reading = ThreadPoolExecutor(1, thread_name_prefix=f"read {path.name}")
         self._closed = False
+        self._clock = clock
+        # How long the node had run before this life, less the clock's reading at the beginning of this life.
+        self._ran_us = int(_fact(connection, "ran_us")) - clock.elapsed_us()
 
     @classmethod
     async def open(
@@ -101,6 +99,7 @@ class Journal:
         kept: Sequence[type] = (),
         durability: Literal["process", "power"] = "process",
         check: Check = "quick",
+        clock: Clock = SYSTEM,
     ) -> "Journal":
         """Open or create the journal at `path`, as a new life of its node. Raises `JournalError`.
 
@@ -109,20 +108,19 @@ class Journal:
         codec = KeptCodec(kept)
         lock = FileLock(path)
         try:
-            connection, identity = await asyncio.to_thread(_open, path, cluster, check)
-            return cls(path, lock, connection, codec, identity, sync=durability == "power")
+            connection, identity = await asyncio.to_thread(_open, path, cluster, check, clock)
+            return cls(path, lock, connection, codec, identity, sync=durability == "power", clock=clock)
         except BaseException:
             lock.release()
             raise
 
-    # -- what a driver asks (live.batch.Log) -------------------------------------------------------------------------
+    # -- what a driver asks (batch.Log) ------------------------------------------------------------------------------
 
     def append(self, batch: Batch, done: Callable[[Exception | None], None], *, sync: bool = False) -> None:
-        self.position = batch.first + len(batch.deliveries) - 1
-        self.time_us = batch.time_us
-
         def finished(size: int | None, error: Exception | None) -> None:
-            self.stored_bytes += size or 0
+            if error is None:
+                self.position = batch.first + len(batch.deliveries) - 1
+                self.stored_bytes += size or 0
             done(error)
 
         small = len(batch.deliveries) <= _SMALL_BATCH
@@ -131,8 +129,8 @@ class Journal:
     async def kept(self) -> list[object]:
         return await self._read(self._all_kept)
 
-    async def shorten_kept(self, shorten: Callable[[list[object]], list[object]]) -> tuple[int, int]:
-        """Put what `shorten` makes of the kept records in their place; how many there were and are.
+    async def compact_kept(self, compact: Callable[[list[object]], list[object]]) -> tuple[int, int]:
+        """Replace the kept records by those that `compact` makes of them; how many there were and are.
 
         Runs in the writer's thread, between two batches: nothing is kept meanwhile, and nothing gets lost.
         """
@@ -142,11 +140,16 @@ class Journal:
                 records = self._all_kept(connection)
             except DamagedError as error:
                 raise self._unreadable(error) from None
-            shorter = shorten(records)
-            if len(shorter) < len(records):
+            fewer = compact(records)
+            if len(fewer) < len(records):
+                # Numbers go on, so that lost rows are noticed (`schema`).
+                number = _one(connection, "SELECT kept FROM tail") + 1
                 connection.execute("DELETE FROM kept")
-                connection.execute("INSERT INTO kept (block) VALUES (?)", (self._kept.encode(shorter),))
-            return len(records), len(shorter)
+                block = self._kept.encode(fewer)
+                connection.execute("INSERT INTO kept VALUES (?, ?)", (number, block))
+                self.kept_bytes = len(block)
+                connection.execute("UPDATE tail SET kept_first = ?, kept = ?", (number, number))
+            return len(records), len(fewer)
 
         counts: tuple[int, int] = await self._do(write)
         return counts
@@ -154,7 +157,7 @@ class Journal:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     async def read(self, after: int, *, limit: int = 1000, matches: Callable[[Message], bool] | None = None) -> Page:
-        """Up to about `limit` deliveries after position `after`, in order; those that match, if that is asked.
+        """Up to about `limit` deliveries after position `after`, in order; with `matches` those that match.
 
         Raises `GapError` when retention has removed what comes next. `matches` is called in another thread.
         """
@@ -162,27 +165,53 @@ class Journal:
             raise GapError(after, self.removed + 1)
         return await self._read(lambda connection: self._page(connection, after, limit, matches))
 
-    async def messages(self, topic: str, source: int, first: int, last: int, *, limit: int = 1000) -> list[Message]:
-        """What was delivered here of a source's messages `first` to `last`, by number, at most `limit`.
+    async def messages(
+        self, topic: str, source: int, first: int, last: int, *, bytes_max: int = 1 << 20
+    ) -> list[Message]:
+        """The messages `first` to `last` of a source that were delivered here, by sequence number.
 
-        What pull repair answers with. May have holes: what never came, was before this node's time, or was removed.
+        The answer has about `bytes_max` bytes of payload, and at least one message. Nodes that were away are served
+        from it. There may be holes: messages that never came, that predate this node's join, or that retention removed.
         """
 
         def find(connection: sqlite3.Connection) -> list[Message]:
             found: dict[int, Message] = {}
+            size = 0
             for (at,) in connection.execute(
                 "SELECT at FROM ranges WHERE topic = :topic AND source = :source AND first_seq <= :last "
                 "AND last_seq >= :first AND first_seq >= coalesce((SELECT max(first_seq) FROM ranges "
                 "WHERE topic = :topic AND source = :source AND first_seq <= :first), 0) ORDER BY first_seq",
                 {"topic": topic, "source": source, "first": first, "last": last},
             ):
-                (block,) = connection.execute("SELECT block FROM deliveries WHERE first = ?", (at,)).fetchone()
-                for message in decode_deliveries(block).messages:
+                row = connection.execute("SELECT block FROM deliveries WHERE first = ?", (at,)).fetchone()
+                if row is None:
+                    continue  # retention has just removed it
+                for message in decode_deliveries(row[0]).messages:
                     if message.source == source and message.topic == topic and first <= message.seq <= last:
-                        found[message.seq] = message
-                if len(found) >= limit:
+                        if size < bytes_max:
+                            found[message.seq] = message
+                        size += len(message.payload)
+                if size >= bytes_max:
                     break
-            return [found[seq] for seq in sorted(found)[:limit]]
+            return [found[seq] for seq in sorted(found)]
+
+        return await self._read(find)
+
+    async def rejoins(self, topic: str) -> list[int]:
+        """The positions at which this node took `topic` again after it had left it: a gap lies behind each."""
+
+        def find(connection: sqlite3.Connection) -> list[int]:
+            found: list[int] = []
+            left = False
+            for position, block in connection.execute(
+                "SELECT position, block FROM changes WHERE membership ORDER BY number"
+            ):
+                for change in decode_changes(block):
+                    if change.topic == topic and change.what == "subscribe" and left:
+                        found.append(position + change.after)
+                    if change.topic == topic and change.what in ("subscribe", "unsubscribe"):
+                        left = change.what == "unsubscribe"
+            return found
 
         return await self._read(find)
 
@@ -199,37 +228,52 @@ class Journal:
             raise UsageError("cursor", position, "is not a position of this journal", f"use 0 … {self.position}")
         await self._do(
             lambda connection: connection.execute(
-                "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (name, position, _now_us())
+                "INSERT OR REPLACE INTO cursors VALUES (?, ?, ?)", (name, position, self._clock.wall_us())
             )
         )
 
     async def drop_cursor(self, name: str) -> None:
         await self._do(lambda connection: connection.execute("DELETE FROM cursors WHERE name = ?", (name,)))
 
-    async def set_node(self, node: int) -> None:
-        """The node has its number now, and keeps it across restarts."""
+    async def set_node(self, node: int, key: int = -1) -> None:
+        """Store the slot and the key of the node, on the disk itself. It keeps them across restarts."""
         await self._do(
-            lambda connection: connection.execute("INSERT OR REPLACE INTO facts VALUES ('node', ?)", (node,))
+            lambda connection: connection.executemany(
+                "INSERT OR REPLACE INTO facts VALUES (?, ?)", [("node", node), ("key", key)]
+            ),
+            sync=True,
         )
-        self.identity = self.identity._replace(node=node)
+        self.identity = self.identity._replace(node=node, key=key)
+
+    async def set_settings(self, settings: Mapping[str, str]) -> None:
+        """Store settings that must not change while this journal is used."""
+        text = json.dumps(dict(settings))
+        await self._do(
+            lambda connection: connection.execute("INSERT OR REPLACE INTO facts VALUES ('settings', ?)", (text,))
+        )
+        self.settings = dict(settings)
 
     async def retain(self, wanted: Retention, *, needed_from: int | None = None) -> Retained:
-        """Remove what age or size ask for, as far as cursors and the node (`needed_from`, a position) let it go."""
+        """Remove deliveries by age and size, as far as cursors and the node (`needed_from`, a position) allow."""
         done: Retained = await self._do(
-            lambda connection: retain(connection, wanted, _now_us(), needed_from, self.stored_bytes)
+            lambda connection: retain(connection, wanted, self._running_us(), needed_from, self.stored_bytes)
         )
         self.removed = done.removed
         self.stored_bytes -= done.bytes
         return done
 
     async def close(self) -> None:
-        """Finish what is under way, say in the journal that the node stopped, and give the file up."""
+        """Finish the writes under way, note a clean stop, and release the file.
+
+        Where the stop cannot be written (the disk is full), the next life finds a crash.
+        """
         if not self._closed:
-            await self._do(lambda connection: _end_life(connection, self.position, max(self.time_us, _now_us())))
+            with suppress(JournalError):
+                await self._do(lambda connection: end_life(connection, self._clock.wall_us(), self._running_us()))
             await self._loop.run_in_executor(None, self.abort)
 
     def abort(self) -> None:
-        """Give the file up without a word in it, as a crash would. What was appended is still written. Blocks."""
+        """Release the file as a crash would, without noting a stop. Batches appended before are written. Blocks."""
         if not self._closed:
             self._closed = True
             self._reading.shutdown(wait=True)
@@ -239,22 +283,34 @@ class Journal:
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
+    def _running_us(self) -> int:
+        """How long the node has run, in all its lives."""
+        return self._ran_us + self._clock.elapsed_us()
+
     def _write(self, connection: sqlite3.Connection, batch: Batch) -> int:
-        """In the writer's thread, in a transaction: the rows of a batch. How many bytes of deliveries that is."""
+        """Write the rows of a batch, in the writer's thread and transaction; the size of its deliveries in bytes."""
         size = 0
+        kept: int | None = None
+        changes: int | None = None
+        last = batch.first + len(batch.deliveries) - 1
         if batch.kept:
-            connection.execute("INSERT INTO kept (block) VALUES (?)", (self._kept.encode(batch.kept),))
+            block = self._kept.encode(batch.kept)
+            kept = connection.execute("INSERT INTO kept (block) VALUES (?)", (block,)).lastrowid
+            self.kept_bytes += len(block)
         if batch.deliveries:
             block = encode_deliveries(batch.deliveries, batch.held_us, batch.out_of_order)
             size = len(block)
-            last = batch.first + len(batch.deliveries) - 1
             connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?)", (batch.first, last, batch.time_us, block))
             connection.executemany(
                 "INSERT OR REPLACE INTO ranges VALUES (?, ?, ?, ?, ?)",
                 [(*run, batch.first) for run in _runs(batch.deliveries)],
             )
         if batch.changes or batch.runs:
-            _insert_changes(connection, batch.first - 1, batch.time_us, store_changes(batch))
+            changes = insert_changes(connection, batch.first - 1, batch.time_us, store_changes(batch))
+        connection.execute(
+            "UPDATE tail SET position = ?, kept = coalesce(?, kept), changes = coalesce(?, changes)",
+            (last, kept, changes),
+        )
         return size
 
     def _page(
@@ -288,12 +344,12 @@ class Journal:
         return [record for (block,) in rows for record in self._kept.decode(block)]
 
     def _unreadable(self, error: Exception) -> JournalError:
-        remedy = "stop the node and restore a copy"
+        remedy = REPLACE_NODE
         if isinstance(error, UnknownRecordError):
             remedy = "run the protocol that wrote it, or a newer antecede"
         return JournalError(str(self.path), f"cannot be read ({error})", remedy)
 
-    async def _do(self, do: Callable[[sqlite3.Connection], Any]) -> Any:
+    async def _do(self, do: Callable[[sqlite3.Connection], Any], *, sync: bool = False) -> Any:
         future: asyncio.Future[Any] = self._loop.create_future()
 
         def done(answer: Any, error: Exception | None) -> None:
@@ -304,14 +360,14 @@ class Journal:
             else:
                 future.set_exception(error)
 
-        self._writer.put(do, done)
+        self._writer.put(do, done, sync=sync)
         return await future
 
 
-def _open(path: Path, cluster: str, check: Check) -> tuple[sqlite3.Connection, Identity]:
+def _open(path: Path, cluster: str, check: Check, clock: Clock) -> tuple[sqlite3.Connection, Identity]:
     connection = open_for_writing(path, check)
     try:
-        return connection, _begin_life(connection, path, cluster)
+        return connection, begin_life(connection, path, cluster, clock.wall_us())
     except sqlite3.Error as error:
         connection.close()
         raise JournalError(str(path), f"cannot be used ({error})", "see that the disk has room") from None
@@ -320,47 +376,8 @@ def _open(path: Path, cluster: str, check: Check) -> tuple[sqlite3.Connection, I
         raise
 
 
-def _begin_life(connection: sqlite3.Connection, path: Path, cluster: str) -> Identity:
-    """Count this life, and note what became of the last one."""
-    connection.execute("BEGIN IMMEDIATE")
-    facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
-    owner = facts.get("cluster", cluster)
-    if owner != cluster:
-        connection.execute("ROLLBACK")
-        raise JournalError(
-            str(path), f"belongs to cluster {owner!r}, not {cluster!r}", "give this node its own journal"
-        )
-    incarnation = int(facts["incarnation"]) + 1
-    if incarnation > 1:
-        (position,) = connection.execute("SELECT coalesce(max(last), 0) FROM deliveries").fetchone()
-        position = max(position, int(facts["removed"]))
-        latest = _one(connection, _LATEST)
-        if not facts["clean"]:
-            _insert_changes(connection, position, latest, [StoredChange(0, "crash", "")])
-        _insert_changes(connection, position, max(latest, _now_us()), [StoredChange(0, "recover", "")])
-    connection.executemany(
-        "INSERT OR REPLACE INTO facts VALUES (?, ?)",
-        [("cluster", cluster), ("incarnation", incarnation), ("clean", 0)],
-    )
-    connection.execute("COMMIT")
-    return Identity(cluster, int(facts.get("node", -1)), incarnation)
-
-
-def _end_life(connection: sqlite3.Connection, position: int, time_us: int) -> None:
-    _insert_changes(connection, position, time_us, [StoredChange(0, "stop", "")])
-    connection.execute("UPDATE facts SET value = 1 WHERE name = 'clean'")
-
-
-def _insert_changes(connection: sqlite3.Connection, position: int, time_us: int, changes: list[StoredChange]) -> None:
-    membership = any(change.what != "publish" for change in changes)
-    connection.execute(
-        "INSERT INTO changes (position, time_us, membership, block) VALUES (?, ?, ?, ?)",
-        (position, time_us, membership, encode_changes(changes)),
-    )
-
-
 def _runs(messages: Sequence[Message]) -> Iterator[tuple[str, int, int, int]]:
-    """(topic, source, first, last) of what follows each other in number. Order makes these long."""
+    """Runs of consecutive sequence numbers: (topic, source, first, last). Messages in order make them long."""
     open_runs: dict[tuple[str, int], tuple[int, int]] = {}
     for message in messages:
         key = (message.topic, message.source)
@@ -381,7 +398,3 @@ def _fact(connection: sqlite3.Connection, name: str) -> Any:
 
 def _one(connection: sqlite3.Connection, query: str, *values: object) -> Any:
     return connection.execute(query, values).fetchone()[0]
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

@@ -1,4 +1,4 @@
-"""One process to a journal. The lock is the kernel's, so it goes with the process, however that ends."""
+"""A lock that lets one process use a journal. The kernel releases it when the process ends, in whatever way."""
 
 import contextlib
 import fcntl
@@ -9,7 +9,7 @@ from antecede.core.errors import JournalError
 
 
 class FileLock:
-    """Holds `<journal>.lock` until `release`. The file stays; who holds it is written in it for people."""
+    """Holds `<journal>.lock` until `release`. The file stays; it contains the holder's process id, for people."""
 
     def __init__(self, journal: Path) -> None:
         path = journal.with_name(journal.name + ".lock")

@@ -5,7 +5,7 @@ it was, and the next one begins the step again. Steps know the formats of their 
 that have moved on since.
 
     1  kept records stored as pairs (name of the Python class, record)
-    2  kept records stored by their tags alone
+    2  kept records stored by their tags alone; where the tables end is written beside them; age is running time
 """
 
 import sqlite3
@@ -20,6 +20,16 @@ from antecede.journal.blocks import DamagedError, open_block, seal_block
 
 #: Of the tables in `schema`. Stored as SQLite's `user_version`.
 VERSION: Final = 2
+
+#: Tables of version 2.
+TAIL_AND_AGES: Final = """
+-- One row: where the tables above end, written with them. A table that ends elsewhere has lost rows.
+CREATE TABLE tail (position INTEGER NOT NULL, kept_first INTEGER NOT NULL, kept INTEGER NOT NULL,
+                   changes INTEGER NOT NULL);
+
+-- When the node had run for `ran_us`, the deliveries up to `position` were there: retention by age goes by it.
+CREATE TABLE ages (ran_us INTEGER PRIMARY KEY, position INTEGER NOT NULL);
+"""
 
 _encode = msgspec.msgpack.Encoder().encode
 _pairs = msgspec.msgpack.Decoder(list[tuple[str, msgspec.Raw]])
@@ -46,13 +56,21 @@ def bring_up(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute("COMMIT")
 
 
-def _tags_for_names(connection: sqlite3.Connection) -> None:
-    """1 to 2: drop the class names, and give records without a tag theirs."""
+def _to_2(connection: sqlite3.Connection) -> None:
+    """1 to 2: drop the class names, give records without a tag theirs; add the new tables as things stand."""
     numbers = [number for (number,) in connection.execute("SELECT number FROM kept ORDER BY number")]
     for number in numbers:  # one block at a time: all of them may be more than fits memory
         (block,) = connection.execute("SELECT block FROM kept WHERE number = ?", (number,)).fetchone()
         records = [_tagged(name, record) for name, record in _pairs.decode(open_block(block))]
         connection.execute("UPDATE kept SET block = ? WHERE number = ?", (seal_block(_encode(records)), number))
+    for statement in TAIL_AND_AGES.split(";"):
+        connection.execute(statement)
+    connection.execute(
+        "INSERT INTO tail SELECT coalesce((SELECT max(last) FROM deliveries), (SELECT value FROM facts WHERE name ="
+        " 'removed')), (SELECT coalesce(min(number), 1) FROM kept), (SELECT coalesce(max(number), 0) FROM kept),"
+        " (SELECT coalesce(max(number), 0) FROM changes)"
+    )
+    connection.execute("INSERT INTO facts VALUES ('ran_us', 0)")
 
 
 def _tagged(name: str, record: msgspec.Raw) -> object:
@@ -62,4 +80,4 @@ def _tagged(name: str, record: msgspec.Raw) -> object:
 
 
 #: By the version they start from.
-_STEPS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {1: _tags_for_names}
+_STEPS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {1: _to_2}

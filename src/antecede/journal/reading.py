@@ -1,9 +1,8 @@
-"""A journal read from outside, beside the node that writes it: for tables, exports, anything that takes it in bulk.
+"""Reads a journal from outside, beside the node that writes it: for tables, exports and other bulk readers.
 
-Nothing is written and no lock is taken: SQLite's WAL gives every statement the state of the last commit. Reading goes
-in *chunks* of some megabytes, each a statement of its own, since an open one would keep the node from checkpointing.
-Between two chunks retention may remove what was to be read next: positions have no holes, so that is noticed
-(`GapError`), never skipped.
+Nothing is written and no lock is taken: SQLite's WAL gives every statement the state of the last commit. A reader takes
+*chunks* of some megabytes, each by a statement of its own; an open statement would keep the node from checkpointing.
+Retention may remove what comes next between two chunks. Positions have no holes, so the reader notices (`GapError`).
 """
 
 import sqlite3
@@ -24,7 +23,7 @@ CHUNK_BYTES: Final = 4 * 1024 * 1024
 
 
 class Extent(NamedTuple):
-    """What can be read: the deliveries after position `removed`, up to and including `position`."""
+    """The range that can be read: the deliveries after position `removed`, up to and including `position`."""
 
     removed: int
     position: int
@@ -82,25 +81,16 @@ class JournalFile:
         return Extent(removed, removed if last is None else last)
 
     def before(self, time_us: int) -> int:
-        """The last position delivered before `time_us`: who reads on behind it reads what was delivered since."""
-        low, high = self.extent()
-        # Times never decrease with positions.
-        while low < high:
-            middle = (low + high + 1) // 2
-            rows = self._rows(
-                "SELECT first, last, time_us FROM deliveries WHERE first <= ? ORDER BY first DESC LIMIT 1", middle
-            )
-            if not rows or rows[0][1] < middle:  # retention was here
-                return max(low, self.extent().removed)
-            ((first, last, time),) = rows
-            if time < time_us:
-                low = min(last, high)
-            else:
-                high = first - 1
-        return low
+        """The position to read on from, for everything delivered at `time_us` or later.
+
+        Clocks may be set: where times go back and forth, it lies before the first delivery of that time or later. So a
+        reader may get earlier deliveries too, and misses none.
+        """
+        ((first,),) = self._rows("SELECT min(first) FROM deliveries WHERE time_us >= ?", time_us)
+        return self.extent().position if first is None else first - 1
 
     def within(self, after: int, last: int, bytes_max: int) -> int:
-        """How far to read from `after` for about `bytes_max` bytes: whole batches, at least one, at most to `last`."""
+        """The position up to which there are about `bytes_max` bytes behind `after`: whole batches, at most `last`."""
         size = 0
         reached = after
         try:
@@ -167,7 +157,7 @@ class JournalFile:
             raise self._unreadable(error) from None
 
     def _unreadable(self, error: Exception) -> JournalError:
-        return JournalError(str(self.path), f"cannot be read ({error})", "restore a copy")
+        return JournalError(str(self.path), f"cannot be read ({error})", "read the journal of another node")
 
 
 #: From the batch that holds a position on.

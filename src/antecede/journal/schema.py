@@ -9,28 +9,37 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from antecede.core.errors import JournalError
-from antecede.journal.migration import VERSION, bring_up
+from antecede.journal.migration import TAIL_AND_AGES, VERSION, bring_up
 
 #: "antc": tells a journal from any other SQLite file.
 APPLICATION: Final = 0x616E7463
 
+#: What to do when a journal cannot be used any more. An older copy in its place would be worse than none: the node
+#: would give out sequence numbers and positions a second time, for other messages.
+REPLACE_NODE: Final = (
+    "keep this directory, and start the node with an empty one: it joins at another slot; an older copy is no help, it"
+    " lacks what the node has promised since"
+)
+
 Check: TypeAlias = Literal["quick", "full"]
 
-TABLES: Final = """
--- Who this journal belongs to, and how far it has got: cluster, node, incarnation, clean, removed.
+TABLES: Final = f"""
+-- Whose journal it is (cluster, node: its slot, key, incarnation), whether its last life ended with a stop (clean), the
+-- last position that retention removed (removed), how long its node has run (ran_us), and the settings that what is
+-- kept depends on (settings, as JSON).
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
 -- Deliveries in order, a block a batch: positions first to last, without holes between blocks.
 CREATE TABLE deliveries (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, time_us INTEGER NOT NULL,
                          block BLOB NOT NULL);
 
--- Which block (its first position) holds which messages of a source: what pull repair looks up.
+-- Which block (its first position) holds which messages of a source, for retransmission by sequence number.
 CREATE TABLE ranges (topic TEXT NOT NULL, source INTEGER NOT NULL, first_seq INTEGER NOT NULL,
                      last_seq INTEGER NOT NULL, at INTEGER NOT NULL,
                      PRIMARY KEY (topic, source, first_seq)) WITHOUT ROWID;
 CREATE INDEX ranges_at ON ranges (at);
 
--- Publications, memberships, crashes and recoveries; `position` is that of the last delivery before the batch,
+-- Publications, memberships, stops, crashes and recoveries. `position` is that of the last delivery before the batch;
 -- `membership` is 0 when there are only publications.
 CREATE TABLE changes (number INTEGER PRIMARY KEY, position INTEGER NOT NULL, time_us INTEGER NOT NULL,
                       membership INTEGER NOT NULL, block BLOB NOT NULL);
@@ -38,9 +47,9 @@ CREATE TABLE changes (number INTEGER PRIMARY KEY, position INTEGER NOT NULL, tim
 -- What the protocol keeps across crashes, oldest first: records by their tags (`blocks.KeptCodec`).
 CREATE TABLE kept (number INTEGER PRIMARY KEY, block BLOB NOT NULL);
 
--- How far named readers have read. Retention waits for them.
+-- The cursors of named readers. Retention waits for them.
 CREATE TABLE cursors (name TEXT PRIMARY KEY, position INTEGER NOT NULL, time_us INTEGER NOT NULL) WITHOUT ROWID;
-"""
+{TAIL_AND_AGES}"""
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -124,14 +133,18 @@ def open_for_reading(path: Path, check: Check | None) -> sqlite3.Connection:
 
 
 def check_contents(connection: sqlite3.Connection, path: Path, check: Check) -> None:
-    check_version(connection, path)
+    version = check_version(connection, path)
     (verdict,) = connection.execute(f"PRAGMA {'integrity_check' if check == 'full' else 'quick_check'}(1)").fetchone()
     if verdict != "ok":
         raise _damaged(path, verdict)
-    _check_positions(connection, path)
+    problem = _lost_deliveries(connection)
+    if problem is None and version > 1:
+        problem = _lost_rows(connection)
+    if problem is not None:
+        raise _damaged(path, problem)
 
 
-def check_version(connection: sqlite3.Connection, path: Path) -> None:
+def check_version(connection: sqlite3.Connection, path: Path) -> int:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
         raise JournalError(str(path), "is a SQLite file, but not a journal", "name a file antecede wrote")
@@ -139,17 +152,45 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
     if not 1 <= version <= VERSION:
         problem = f"has schema version {version}, this antecede knows 1 to {VERSION}"
         raise JournalError(str(path), problem, "use the antecede that wrote it, or a newer one")
+    return int(version)
 
 
-def _check_positions(connection: sqlite3.Connection, path: Path) -> None:
+def _lost_deliveries(connection: sqlite3.Connection) -> str | None:
     """Positions must follow each other from the first that is left to the last."""
-    row = connection.execute("SELECT min(first), max(last), sum(last - first + 1) FROM deliveries").fetchone()
-    removed = connection.execute("SELECT value FROM facts WHERE name = 'removed'").fetchone()
-    if removed is None:
-        raise _damaged(path, "the table of facts is incomplete")
-    first, last, count = row
-    if first is not None and (first != removed[0] + 1 or last - first + 1 != count):
-        raise _damaged(path, f"positions {first} to {last} hold {count} deliveries")
+    first, last, count = connection.execute(
+        "SELECT min(first), max(last), sum(last - first + 1) FROM deliveries"
+    ).fetchone()
+    facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
+    if not {"incarnation", "clean", "removed"} <= facts.keys():
+        return "the table of facts is incomplete"
+    if first is not None and (first != facts["removed"] + 1 or last - first + 1 != count):
+        return f"positions {first} to {last} hold {count} deliveries"
+    return None
+
+
+def _lost_rows(connection: sqlite3.Connection) -> str | None:
+    """Every table must end where the row written with its last change says."""
+    tails = connection.execute("SELECT position, kept_first, kept, changes FROM tail").fetchall()
+    if len(tails) != 1:
+        return f"the table of tails has {len(tails)} rows"
+    ((position, kept_first, kept, changes),) = tails
+    (reached,) = connection.execute(
+        "SELECT coalesce((SELECT max(last) FROM deliveries), (SELECT value FROM facts WHERE name = 'removed'))"
+    ).fetchone()
+    if reached != position:
+        return f"deliveries were written up to position {position}, and are there up to {reached}"
+    first, last, count = connection.execute(
+        "SELECT coalesce(min(number), ?), coalesce(max(number), 0), count(*) FROM kept", (kept_first,)
+    ).fetchone()
+    if (first, last) != (kept_first, kept) or count != (last - first + 1 if last else 0):
+        return f"kept records were written from number {kept_first} to {kept}, {count} from {first} to {last} are there"
+    (newest,) = connection.execute("SELECT coalesce(max(number), 0) FROM changes").fetchone()
+    if newest != changes:
+        return f"changes were written up to number {changes}, and are there up to {newest}"
+    (astray,) = connection.execute(
+        "SELECT count(*) FROM ranges WHERE at NOT IN (SELECT first FROM deliveries)"
+    ).fetchone()
+    return f"{astray} ranges name deliveries that are not there" if astray else None
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -158,14 +199,11 @@ def _create(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.executescript(
-        f"BEGIN; {TABLES} INSERT INTO facts VALUES ('incarnation', 0), ('clean', 1), ('removed', 0);"
+        f"BEGIN; {TABLES} INSERT INTO facts VALUES ('incarnation', 0), ('clean', 1), ('removed', 0), ('ran_us', 0);"
+        "INSERT INTO tail VALUES (0, 1, 0, 0);"
         f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={VERSION}; COMMIT;"
     )
 
 
 def _damaged(path: Path, how: str) -> JournalError:
-    return JournalError(
-        str(path),
-        f"is damaged ({how})",
-        "restore a copy, or give the node an empty directory: it comes back at another place",
-    )
+    return JournalError(str(path), f"is damaged ({how})", REPLACE_NODE)

@@ -1,18 +1,18 @@
-"""Whoever writes: one at a time, in order. Jobs that wait together are committed together.
+"""Writes a journal: one job at a time, in order. Jobs that wait together are committed together.
 
-A job is a function of the connection. Its answer, or the error of the transaction it was in, goes back to the event
-loop only after the commit. When a transaction fails, all its jobs fail: a journal that cannot write is not one to go on
-with, and the node stops (`live.driver`).
+A job is a function of the connection. Its answer, or the error of its transaction, goes back to the event loop after
+the commit. When a transaction fails, all its jobs fail, and the node stops (`node.driver`): a node whose journal cannot
+be written cannot go on.
 
-Jobs are done by a thread. But a commit that need not reach the disk itself is a copy into the system's memory, a tenth
-of a millisecond, and handing it to a thread and back takes longer, much longer while the event loop is busy and keeps
-the interpreter's lock. So a small job that is put while nothing is under way may be done at once, where it was put
+Jobs run in a thread. A commit that need not reach the disk itself is a copy into the system's memory, a tenth of a
+millisecond; handing it to a thread and back takes longer, the more so while the event loop is busy and keeps the
+interpreter's lock. So a small job that is put while none is under way may run at once on the event loop
 (`put(…, here=True)`).
 
-SQLite's log (WAL) must be copied into the file now and then, and both brought to the disk: tens of milliseconds, which
-would fall on whoever commits at that moment. A second thread does it beside the commits (`_Checkpointer`). The log
-begins anew only when all of it was copied, and under load some is always left; so when it has grown long, the writer
-copies that little rest itself, between two commits. Should the second thread not keep up, SQLite's own bound holds
+SQLite's log (WAL) must be copied into the file from time to time, and both be synced to the disk: tens of milliseconds,
+during which a commit would wait. A second thread does it beside the commits (`_Checkpointer`). The log starts over only
+when all of it has been copied, and under load some is always left. So when it has grown long, the writer copies that
+rest itself, between two commits. SQLite's own bound holds should the second thread not keep up
 (`schema.open_for_writing`).
 """
 
@@ -28,7 +28,7 @@ from antecede.core.errors import JournalError, StoppedError
 #: Jobs in one transaction. A driver has one under way; the others are cursors and retention.
 _TOGETHER_MAX: Final = 64
 
-#: Between two looks at the log, and pages in it from which it should begin anew.
+#: Between two checkpoints, and pages in the log from which it should start over.
 _CHECKPOINT_S: Final = 1.0
 _LOG_PAGES_LONG: Final = 16_000
 
@@ -43,7 +43,7 @@ class _Checkpointer:
     """Copies the log into the file, on a connection and thread of its own, a while after something was committed."""
 
     def __init__(self, path: str) -> None:
-        #: Is it time for the writer to copy the rest?
+        #: Should the writer copy the rest of the log?
         self.log_is_long = False
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._committed = threading.Event()
@@ -72,11 +72,11 @@ class _Checkpointer:
 
 
 def checkpoint(connection: sqlite3.Connection) -> int:
-    """Copy what can be copied without waiting for anybody; how many pages the log has."""
+    """Copy as much of the log as readers and writers allow at once; the number of pages in the log."""
     try:
         _, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.Error:
-        return 0  # a disk that cannot be written is the writer's to find: its commits fail, and are answered for
+        return 0  # the writer finds out about a disk that cannot be written: its commits fail
     return int(pages)
 
 
@@ -92,7 +92,7 @@ class Writer:
         self._always_sync = sync
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._level = ""
-        #: Jobs of the thread that were not answered yet. Without any, the thread does not touch the connection.
+        #: Jobs of the thread that were not answered yet. Without any, the thread leaves the connection alone.
         self._under_way = 0
         self._closed = False
         self._checkpointer = _Checkpointer(path)
@@ -123,7 +123,7 @@ class Writer:
         self._jobs.put(job)
 
     def close(self) -> None:
-        """Finish what was put and close the connection. Blocks; the thread is gone afterwards."""
+        """Finish the jobs that were put and close the connection. Blocks until the thread has ended."""
         if not self._closed:
             self._closed = True
             self._jobs.put(None)
@@ -147,7 +147,7 @@ class Writer:
             self._connection.close()
 
     def _gather(self, jobs: list[_Job]) -> bool:
-        """What else waits already. True: the end was among it."""
+        """Take the jobs that wait already. True: the end of all jobs was among them."""
         while len(jobs) < _TOGETHER_MAX:
             try:
                 job = self._jobs.get_nowait()
@@ -163,7 +163,7 @@ class Writer:
         try:
             self._loop.call_soon_threadsafe(self._tell, jobs, answers, failure)
         except RuntimeError:
-            return  # the loop is closed: nobody listens any more
+            return  # the loop is closed: nothing waits for the answer
 
     def _transaction(self, jobs: list[_Job]) -> tuple[list[Any], Exception | None]:
         answers: list[Any] = []

@@ -22,6 +22,7 @@ hub.py              where deliveries meet clients
 history.py          deliveries in memory and journal, as feeds read them
 feed.py             one subscription of a client
 session.py          one client
+publishing.py       the publications of one client
 predecessors.py     publications that wait for what they follow
 bulk/               reading and publishing in bulk
 
@@ -30,6 +31,7 @@ joining.py          exchanging rosters, taking a slot
 membership.py       telling transport and protocol of the other nodes
 
 status.py           what a node tells of itself, and whether it is healthy
+watch.py            tells the log of missing messages and members that lag
 http.py             page, health and metrics over HTTP
 metrics.py          figures as Prometheus text
 tasks.py            supervised tasks

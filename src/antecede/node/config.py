@@ -137,6 +137,7 @@ class NodeConfig:
             domain=DOMAIN,
             rng=random.Random(),
             window=self.window,
+            logged=self.directory is not None,
             graph=self.graph,
             degree=self.degree,
             f=self.f,

@@ -16,14 +16,14 @@ told, and the node goes on.
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Literal, ParamSpec, TypeVar
 
 from antecede.core import AntecedeError, Message, Packet, Process, ProtocolError
-from antecede.core.errors import StoppedError
-from antecede.core.process import Change
+from antecede.core.errors import JournalError, StoppedError
+from antecede.core.process import Change, LookUp
 from antecede.journal.batch import Batch, Log, Run
+from antecede.journal.clock import wall_us
 from antecede.node.hold_times import HoldTimes
 from antecede.node.promises import Promises
 from antecede.node.timers import Timers
@@ -46,6 +46,7 @@ class Driver:
         *,
         journal: Log | None = None,
         on_link: Callable[[int, int | None], None] | None = None,
+        wall_us: Callable[[], int] = wall_us,
     ) -> None:
         """`application` is called with every batch that delivers or changes something. Positions go on from the
         journal's. `on_link` is called with a peer and its incarnation when a link comes up, and None when it goes down.
@@ -62,8 +63,7 @@ class Driver:
         self._journal = journal
         self._on_link = on_link
         self._loop = asyncio.get_running_loop()
-        self._epoch_us = int((time.time() - self._loop.time()) * 1_000_000)
-        self._time_us = 0 if journal is None else journal.time_us
+        self._wall_us = wall_us
         self._running = False
         self._due = False
         self._committing = False
@@ -74,6 +74,7 @@ class Driver:
         self._published: list[Run] = []
         self._timers = Timers(lambda timer: self._input(self.process.wake, timer))
         self._promises = Promises()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._hold_times = HoldTimes()
         # Futures that are done when a batch was carried out, with its number.
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
@@ -85,10 +86,13 @@ class Driver:
         if self._journal is not None:
             kept = await self._journal.kept()
             if kept:
-                self.process.restore(kept)
+                self._restore(kept)
         self._running = True
         self._input(self.process.start)
         await self.transport.start(self)
+
+    def _restore(self, kept: Sequence[object]) -> None:
+        self.process.restore(kept)
 
     def publish(
         self, topic: str, payload: bytes, promise: "asyncio.Future[Message] | None" = None, *, sync: bool = False
@@ -224,13 +228,12 @@ class Driver:
         """Take the outbox as a batch. Its lists are emptied, not replaced: parts of a process may share them."""
         out = self.process.out
         now = self._loop.time()
-        self._time_us = max(self._time_us, int(now * 1_000_000) + self._epoch_us)
         self._batches += 1
         batch = Batch(
             number=self._batches,
             sync=self._promises.take(out.changes),
             first=self._taken + 1,
-            time_us=self._time_us,
+            time_us=self._wall_us(),
             kept=out.kept.copy(),
             sends=out.sends.copy(),
             deliveries=out.deliveries.copy(),
@@ -238,6 +241,7 @@ class Driver:
             changes=out.changes.copy(),
             runs=self._published,
             timers=out.timers.copy(),
+            look_ups=out.look_ups.copy(),
             held_us=self._hold_times.hold_times_us(out.deliveries, now, any_held=self.process.held > 0),
         )
         out.clear()
@@ -258,6 +262,8 @@ class Driver:
                 self._application(batch)
             if batch.timers:
                 self._timers.arm(batch.timers)
+            for look_up in batch.look_ups:
+                self._task(self._look_up(look_up))
         except Exception as error:
             self._fail(error)
             return
@@ -267,7 +273,25 @@ class Driver:
             if not waiter.done():
                 waiter.set_result(None)
 
+    async def _look_up(self, asked: LookUp) -> None:
+        """Read the journal for the process, beside everything else."""
+        topic, source, first, last, bytes_max = asked
+        messages: list[Message] = []
+        if self._journal is not None:
+            try:
+                messages = await self._journal.messages(topic, source, first, last, bytes_max=bytes_max)
+            except JournalError as error:  # the node goes on: another may have them
+                log.error("node %d cannot read messages back: %s", self.process.node, error)
+            except StoppedError:
+                return
+        self._input(self.process.found, topic, source, first, last, messages)
+
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _task(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _change(self, what: Literal["subscribe", "unsubscribe"], topic: str) -> None:
         self._check_running()
@@ -309,6 +333,8 @@ class Driver:
             return
         self._running = False
         self._timers.stop()
+        for task in self._tasks:
+            task.cancel()
         self._promises.break_all(f"node {self.process.node} stopped before this was known to be safe")
         for _, waiter in self._waiters:
             if not waiter.done():

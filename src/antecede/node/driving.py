@@ -5,13 +5,15 @@ publishers that asked for copies. Messages in this node's name that it never pub
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from antecede.core import Message, Packet, ProtocolError
 from antecede.core.errors import StoppedError
 from antecede.core.process import Acknowledgement
 from antecede.node.driver import Driver
 from antecede.node.hub import Hub
+from antecede.node.protocol import restoring
 
 
 class Replicas:
@@ -67,6 +69,13 @@ class NodeDriver(Driver):
     #: None until the node has started: what arrives before that goes to the process alone.
     hub: Hub | None = None
     replicas: Replicas | None = None
+
+    #: Where the journal is, for errors.
+    journal_path: Path | None = None
+
+    def _restore(self, kept: Sequence[object]) -> None:
+        with restoring(self.journal_path):
+            super()._restore(kept)
 
     def received(self, sender: int, packets: list[Packet]) -> None:
         if self.hub is not None:

@@ -17,7 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from antecede.core.errors import GapError, JournalError, StoppedError
-from antecede.node.history import Entry, columns
+from antecede.node.history import Entry, Gap, columns
 from antecede.wire.requests import Begun, Ended, Subscribe
 from antecede.wire.topics import TopicFilter
 
@@ -44,6 +44,7 @@ class Feed:
         self.policy = wanted.policy
         self.credit = wanted.credit
         self.window = max(wanted.window, wanted.credit)
+        self.over_gaps = wanted.over_gaps
         #: Everything up to here was given, or did not match.
         self.position = hub.position if wanted.since < 0 else wanted.since
         self.live = False
@@ -193,8 +194,25 @@ class Feed:
                 unseen.append(entry)
         return unseen, reached
 
+    def _before_gap(self, end: int) -> int:
+        """How far the feed may be given messages, of those up to `end`. At a gap it ends."""
+        gap = None if self.over_gaps else self.hub.history.gap_at(self.position)
+        if gap is None or gap.position >= end:
+            return end
+        if gap.position == self.position:
+            self.end_at(gap)
+        return gap.position
+
+    def end_at(self, gap: Gap) -> None:
+        """Tell the client that messages are missing behind the last one it was given."""
+        remedy = "open the feed again with over_gaps=True to read on behind them"
+        self.end("gap", f"{gap.in_words()}; {remedy}", gap.position, gap.position + 1)
+
     def _give(self, entries: list[Entry], reached: int) -> None:
+        reached = self._before_gap(reached)
         for entry in entries:
+            if entry.position > reached or self.closed:
+                break
             if entry.position > self.position and entry.topic is not None and self.takes(entry.topic):
                 if self.early and self._was_early(entry):
                     continue
@@ -235,7 +253,7 @@ class Feed:
     def _pass_on(self, limit: int) -> None:
         """Give what memory has behind our position, as far as there is room, out of up to `limit` deliveries."""
         history = self.hub.history
-        end = min(self.position + limit, self.hub.position)
+        end = self._before_gap(min(self.position + limit, self.hub.position))
         while self.position < end and self.credit > 0 and self.session.can_write and not self.closed:
             topics = history.topics(self.position, end - self.position) or []
             taken = {topic for topic in set(topics) if topic is not None and self.takes(topic)}

@@ -90,11 +90,28 @@ def _names(messages: Sequence[Message]) -> list[tuple[int, int, int]]:
     return [*names, (source, first, count)]
 
 
+class Gap(NamedTuple):
+    """Messages that this node never delivers: it was away for longer than any node keeps them."""
+
+    #: That of the last delivery before the gap.
+    position: int
+    #: (source, first, last) of the messages; nothing: it was before the node's present life.
+    missing: tuple[tuple[int, int, int], ...]
+
+    def in_words(self) -> str:
+        some = ", ".join([f"{source}.{first} to {source}.{last}" for source, first, last in self.missing[:5]])
+        more = f" and of {len(self.missing) - 5} more nodes" if len(self.missing) > 5 else ""
+        what = f"messages {some}{more}" if self.missing else "messages"
+        return f"{what} behind position {self.position} were never delivered here: no node kept them for long enough"
+
+
 class History:
     """Deliveries by position. Memory has them as columns: no object a delivery, nothing for the garbage collector."""
 
     def __init__(self, journal: Journal | None, position: int, *, entries_max: int, bytes_max: int) -> None:
         self.journal = journal
+        #: Where deliveries do not follow each other, oldest first.
+        self.gaps: list[Gap] = []
         #: The last delivery.
         self.position = position
         self._messages: list[Message] = []
@@ -115,6 +132,12 @@ class History:
     def first(self) -> int:
         """The first position in memory."""
         return self.position - len(self._messages) + 1
+
+    def gap_at(self, position: int) -> Gap | None:
+        """The first gap behind `position` or later."""
+        if not self.gaps or self.gaps[-1].position < position:
+            return None
+        return next(gap for gap in self.gaps if gap.position >= position)
 
     def append(self, batch: Batch, topics: list[str | None]) -> None:
         """What was delivered, and what the applications called it."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from antecede.core import Message, Packet
 from antecede.journal.batch import Batch
 from antecede.node.feed import Feed
-from antecede.node.history import Entry, History, topic_of, topics_of
+from antecede.node.history import Entry, Gap, History, topic_of, topics_of
 from antecede.node.predecessors import After, Predecessors
 from antecede.wire.topics import FilterMap
 
@@ -141,6 +141,23 @@ class Hub:
             self._by_filter.add(pattern, feed)
         self._impatient += feed.order in ("fifo", "none")
         feed.begin()
+
+    def gap(self, batch: Batch, after: int, reached: dict[int, int]) -> Gap:
+        """The node goes on behind messages that it never delivers, within `batch`, after so many of its deliveries.
+
+        `reached`: by source, how far it is after the batch.
+        """
+        for message in reversed(batch.deliveries[after:]):
+            reached[message.source] = message.seq - 1
+        before = self.delivered | {message.source: message.seq for message in batch.deliveries[:after]}
+        missing = [(source, before.get(source, 0) + 1, seq) for source, seq in sorted(reached.items())]
+        gap = Gap(batch.first - 1 + after, tuple([one for one in missing if one[1] <= one[2]]))
+        self.history.gaps.append(gap)
+        self._raise(reached)
+        for feed in list(self.feeds):
+            if feed.live and not feed.over_gaps:  # others come to it as they read
+                feed.end_at(gap)
+        return gap
 
     def drop(self, feed: Feed) -> None:
         if feed in self.feeds:

@@ -30,6 +30,13 @@ _COUNTERS: Final = (
 #: Gauges: name, what it says, and its key in `status`.
 _GAUGES: Final = (
     ("held", "Messages that wait now.", "held"),
+    (
+        "held_bytes",
+        "Bytes of messages that wait now; beyond a bound more are refused.",
+        "held_bytes",
+    ),
+    ("kept_bytes", "Bytes of records that the protocol keeps. Compaction bounds them.", "kept_bytes"),
+    ("given_up", "Times this node went on without messages that no node has.", "given_up"),
     ("position", "Position of the last delivery.", "position"),
     ("clients", "Connected clients.", "clients"),
     ("feeds", "Open feeds.", "feeds"),
@@ -68,6 +75,16 @@ class _NodeCollector(Collector):
         yield self._gauge("members_up", "Nodes of the cluster that are up, this one included.", up)
         yield self._gauge("members_down", "Nodes of the cluster that are down.", states.count("down"))
         yield self._gauge("healthy", "1 if /health finds no problem, else 0.", not status["problems"])
+        missing = sum([one["last"] - one["first"] + 1 for one in status["missing"]])
+        yield self._gauge("missing", "Messages that others wait for and that no node asked so far has.", missing)
+        lagging = GaugeMetricFamily(
+            "antecede_member_lag",
+            "Messages of this node that a member which is down or far behind has not delivered.",
+            labels=("node", "member"),
+        )
+        for member, lag in sorted(status["lagging"].items()):
+            lagging.add_metric((str(self._node.slot), str(member)), lag)
+        yield lagging
         refused = CounterMetricFamily(
             "antecede_refused", "Connections and requests refused, by reason.", labels=("node", "reason")
         )

@@ -25,7 +25,7 @@ from antecede.journal.batch import Batch
 from antecede.node.bulk.service import BulkService
 from antecede.node.config import DOMAIN, NodeConfig, make_config
 from antecede.node.driving import NodeDriver, Replicas
-from antecede.node.history import History
+from antecede.node.history import Gap, History
 from antecede.node.hub import Hub
 from antecede.node.joining import ROLE as ROSTER
 from antecede.node.joining import RosterClient
@@ -36,6 +36,7 @@ from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
 from antecede.node.status import node_status
 from antecede.node.tasks import SupervisedTasks
+from antecede.node.watch import watch
 from antecede.wire.codec import Hello
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.listener import Listener, Tls
@@ -200,7 +201,8 @@ class Node:
             problem = f"is new, but the node of this directory has had place {mine.slot} and numbered messages by it"
             remedy = "restore it, or give the node an empty directory: it comes back at another place"
             raise JournalError(str(directory / "journal.db"), problem, remedy)
-        await self.journal.shorten_kept(lambda kept: self.protocol.compact(kept, node))
+        self.protocol.check_journal(self.journal)
+        await self.protocol.compact_journal(self.journal)
         return self.journal.identity.incarnation
 
     async def _run(self, incarnation: int) -> None:
@@ -215,12 +217,15 @@ class Node:
             entries_max=config.recent_messages,
             bytes_max=config.recent_bytes,
         )
+        if self.journal is not None:
+            history.gaps = [Gap(position, ()) for position in await self.journal.rejoins(self.domain)]
         self.hub = Hub(self.domain, history, {}, total=self.protocol.live.total_order)
         self.hub.on_jam = self._jammed
         self.membership = Membership(self)
         self.driver = NodeDriver(
             process, self.transport, self._deliver, journal=self.journal, on_link=self.membership.link
         )
+        self.driver.journal_path = None if self.journal is None else self.journal.path
         self.process = process
         self.membership.begin()
         self.listener.serve(CLIENT, self._answer)
@@ -228,6 +233,8 @@ class Node:
         self.listener.serve(ROSTER, self.membership.service(self._tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
+        if self.journal is not None and not self.journal.settings:
+            await self.journal.set_settings(self.protocol.kept_settings)  # its records are of this protocol
         if self.transport_kind.by_address:
             await self.listener.start()
         self.hub.delivered.update(process.delivered(self.domain))
@@ -236,6 +243,7 @@ class Node:
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.domain)
         self.tasks.start("applies retention", self._upkeep())
+        self.tasks.start("watches for messages that are missing", watch(self))
 
     async def _join_domain(self) -> None:
         """Return when this node takes what is published."""
@@ -363,8 +371,9 @@ class Node:
             raise UsageError(
                 "durability", asked, "the node has no journal", 'start it with a directory, or use "memory"'
             )
-        if level > self.config.slots:
-            raise UsageError("durability", f"replicated({level - 1})", "there are not so many nodes", "ask for fewer")
+        if level > 1 and level - 1 > (others := len(self.roster.others())):
+            problem = f"this cluster has {others} other node{'' if others == 1 else 's'}"
+            raise UsageError("durability", f"replicated({level - 1})", problem, "ask for fewer copies, or add nodes")
         if level > 1 and not self.protocol.live.counts_copies:
             problem = f"with the protocol {self.config.protocol} nodes know only their neighbours' copies"
             raise UsageError("durability", f"replicated({level - 1})", problem, 'use "disk"')
@@ -379,7 +388,13 @@ class Node:
     @property
     def busy(self) -> bool:
         """Must publications wait?"""
-        return self.hub.jammed or self._unordered >= _UNSTAMPED_MAX or self.transport.congested
+        return self.hub.jammed or self._unordered >= _UNSTAMPED_MAX or self._congested
+
+    @property
+    def _congested(self) -> bool:
+        """Does a peer take packets too slowly that publishers wait for? Not for one that is down or far behind."""
+        slow = self.transport.relief.slow
+        return bool(slow) and not slow <= self.process.lagging(self.domain).keys() | self.process.down
 
     @property
     def _unordered(self) -> int:
@@ -394,7 +409,9 @@ class Node:
         self.busy_since = asyncio.get_running_loop().time()
         while self.busy:
             await self.hub.relieved()
-            await self.transport.relieved()
+            if self._congested:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self.transport.relieved(), 0.05)  # or a slow peer is found to be down
             if self._unordered >= _UNSTAMPED_MAX:
                 await asyncio.sleep(0.005)
         self.busy_since = None
@@ -436,9 +453,12 @@ class Node:
 
     def _deliver(self, batch: Batch) -> None:
         for change in batch.changes:
-            ours = change.what != "publish" and change.topic == self.domain
-            if ours and self._taking is not None and not self._taking.done():
+            if change.what == "publish" or change.topic != self.domain:
+                continue
+            if self._taking is not None and not self._taking.done():
                 self._taking.set_result(None)
+            elif change.what == "subscribe":
+                self._note_gap(batch, change.after)
         self.hub.deliver(batch)
         if self.process.given_up > self._given_up:
             self._given_up = self.process.given_up
@@ -447,6 +467,11 @@ class Node:
                 self.slot,
                 self._given_up,
             )
+
+    def _note_gap(self, batch: Batch, after: int) -> None:
+        """The protocol took the domain anew: no node has messages any more that this one missed."""
+        gap = self.hub.gap(batch, after, self.process.delivered(self.domain))
+        log.error("node %d: %s", self.slot, gap.in_words())
 
     def _jammed(self, jammed: bool) -> None:
         """Our own readers lag, and there is no journal to serve them from: take nothing more from peers for now."""
@@ -476,4 +501,4 @@ class Node:
                 await journal.retain(wanted)
             if self.hub.position - shortened >= self.config.shorten_every:
                 shortened = self.hub.position
-                await journal.shorten_kept(lambda kept: self.protocol.compact(kept, self.slot))
+                await self.protocol.compact_journal(journal)

@@ -1,8 +1,14 @@
 """The protocol a node runs, with VCube's diagnosis below it as its failure detector."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
-from antecede.core import Record
+from antecede.core import AntecedeError, Record, UsageError
+from antecede.core.errors import JournalError
+from antecede.journal import Journal
+from antecede.journal.schema import REPLACE_NODE
 from antecede.node.config import NodeConfig
 from antecede.protocols.diagnosis import Diagnosed, Diagnosis, Life, Probe, Reply
 from antecede.protocols.live import LiveProtocol
@@ -17,13 +23,14 @@ class NodeProtocol:
         self.live = live_protocol(config.protocol)
         self.codec = node_codec(self.live)
         self.records = node_records(self.live)
-        #: Settings on which all nodes must agree: nodes refuse each other where they differ.
-        self.agreement = {
+        agreed = self.live.agreed(config.live_settings())
+        #: Settings that what the journal keeps depends on: a journal of other ones is refused.
+        self.kept_settings = {
             "protocol": config.protocol,
-            "transport": config.transport,
-            "slots": str(config.slots),
-            **{name: _brief(str(value)) for name, value in self.live.agreed(config.live_settings()).items()},
+            **{name: _brief(str(value)) for name, value in agreed.items()},
         }
+        #: Settings on which all nodes must agree: nodes refuse each other where they differ.
+        self.agreement = {"transport": config.transport, "slots": str(config.slots), **self.kept_settings}
         self._config = config
 
     def make(self, slot: int) -> Diagnosed:
@@ -40,9 +47,40 @@ class NodeProtocol:
             ),
         )
 
-    def compact(self, records: list[object], slot: int) -> list[object]:
-        """Fewer records that restore the same node. A node without a slot has none."""
-        return self.make(slot).compact(records) if 0 <= slot < self._config.slots else records
+    def check_journal(self, journal: Journal) -> None:
+        """Refuse a journal that was written under other settings, by name."""
+        slot, slots = journal.identity.node, self._config.slots
+        if slot >= slots:
+            problem = f"the node of {journal.path.parent} has slot {slot}"
+            raise UsageError("slots", slots, problem, f"use {slot + 1} or more, equal at all nodes")
+        for name, value in self.kept_settings.items():
+            written = journal.settings.get(name, value)
+            if written != value:
+                problem = f"the journal in {journal.path.parent} was written with {written!r}"
+                raise UsageError(name, value, problem, "set that, or give the node an empty directory")
+
+    async def compact_journal(self, journal: Journal) -> None:
+        """Replace the kept records by fewer that restore the same node."""
+        slot = journal.identity.node
+
+        def compact(records: list[object]) -> list[object]:
+            with restoring(journal.path):
+                return self.make(slot).compact(records)
+
+        if slot >= 0:  # a node without a slot has kept nothing
+            await journal.compact_kept(compact)
+
+
+@contextmanager
+def restoring(path: Path | None) -> Iterator[None]:
+    """Name the journal at `path` in whatever its records make a protocol raise."""
+    try:
+        yield
+    except AntecedeError:
+        raise
+    except Exception as error:
+        problem = f"its kept records cannot be restored ({type(error).__name__}: {error})"
+        raise JournalError(str(path), problem, REPLACE_NODE) from error
 
 
 def _brief(value: str) -> str:

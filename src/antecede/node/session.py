@@ -1,28 +1,21 @@
-"""One client, seen from its node: what it may do, what it asked for, and what it is owed.
+"""One client, seen from its node: the session owns the connection, and answers the client's requests.
 
-A session believes nothing a client says: topics are checked against the token's grants here, numbers and sizes by the
-records' bounds, order by the hub. What it publishes follows everything the node has given it, and what its `after`
-names: a publication whose predecessors this node has not delivered yet (the client has read them elsewhere) waits, and
-the client's later ones behind it.
+The session trusts nothing that a client sends. Topics are checked against the grants of its token; numbers and sizes by
+the bounds of the records. Feeds (`feed`) send messages to the client, `publishing` takes what it publishes.
 """
 
 import asyncio
-import logging
-from collections import deque
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antecede.core import AntecedeError, Message, ProtocolError, UsageError
-from antecede.core.errors import StoppedError
+from antecede.core import ProtocolError, UsageError
 from antecede.node.feed import Feed
-from antecede.wire.envelope import unmarked, unseal
+from antecede.node.publishing import Publications
 from antecede.wire.frames import FrameConnection
 from antecede.wire.requests import (
     TO_CLIENT,
     TO_NODE,
-    Acks,
     Answer,
     Ask,
     Credit,
@@ -35,17 +28,13 @@ from antecede.wire.requests import (
     Unsubscribe,
 )
 from antecede.wire.security.tokens import Grants
-from antecede.wire.topics import check_filter, check_topic
+from antecede.wire.topics import check_filter
 from antecede.wire.transport import Reason
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
 
-log = logging.getLogger("antecede.node")
-
-#: Publications of one client that may wait here. A client holds back long before (`client.bus`).
-WAITING_MAX: Final = 65_536
-#: Feeds of one client. Each costs a few hundred bytes and a place in the tree of filters.
+#: Feeds of one client. Each costs a few hundred bytes and an entry in the tree of filters.
 FEEDS_MAX: Final = 1024
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -63,15 +52,9 @@ class Session:
         self.name = name
         self.grant = grant
         self.feeds: dict[int, Feed] = {}
-        self._over = False
         self._bodies: list[bytes] = []
         self._due = False
-        #: Number, seq, how many.
-        self._acks: list[tuple[int, int, int]] = []
-        #: Publications behind one that waits for its predecessors, or for the node to have room, and their number.
-        self._waiting: deque[Publish] = deque()
-        self._waiting_count = 0
-        self._blocked = False
+        self._publications = Publications(self)
         others = tuple([member.address for member in node.roster.others() if member.address][:64])
         self.send(Info(node.slot, node.epoch, self.hub.position, node.name, others))
 
@@ -83,14 +66,15 @@ class Session:
 
     def send(self, record: FromNode) -> None:
         self._bodies.append(TO_CLIENT.encode(record))
-        self._touch()
+        self.touch()
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
         """`records.Items`, put together from columns that were encoded once for everybody (`history`)."""
         self._bodies.append(b"".join((_ITEMS_HEAD, _encode(feed), _encode(dropped), piece)))
-        self._touch()
+        self.touch()
 
-    def _touch(self) -> None:
+    def touch(self) -> None:
+        """Write what has gathered at the end of this turn."""
         if not self._due:
             self._due = True
             asyncio.get_running_loop().call_soon(self.flush)
@@ -98,9 +82,9 @@ class Session:
     def flush(self) -> None:
         """Write what has gathered."""
         self._due = False
-        if self._acks:
-            self._bodies.append(TO_CLIENT.encode(Acks(self.node.slot, tuple(self._acks))))
-            self._acks.clear()
+        acks = self._publications.acknowledgements()
+        if acks is not None:
+            self._bodies.append(TO_CLIENT.encode(acks))
         if self._bodies:
             bodies, self._bodies = self._bodies, []
             data = TO_CLIENT.frames(bodies)
@@ -113,10 +97,7 @@ class Session:
         self.node.counts_edge.bytes_received += len(body) + 4
         for record in TO_NODE.decode(body):
             if isinstance(record, Publish):
-                if self._blocked:
-                    self._queue(record)
-                else:
-                    self._publish(record)
+                self._publications.take(record)
             else:
                 self._handle(record)
 
@@ -128,14 +109,13 @@ class Session:
             feed.room()
 
     def closed(self, connection: FrameConnection) -> None:
-        self._over = True
         for feed in list(self.feeds.values()):
             feed.close()
-        self._waiting.clear()
+        self._publications.close()
         self.node.sessions.discard(self)
 
     def say_goodbye(self) -> None:
-        """The node stops. What was acknowledged and given is written first."""
+        """The node stops: write acknowledgements and messages that have gathered, then close."""
         self.flush()
         self.connection.close()
 
@@ -161,8 +141,8 @@ class Session:
                 self._fail(record.number, "denied", f"may not ask for {record.what!r}")
 
     def _subscribe(self, record: Subscribe) -> None:
-        if record.feed in self.feeds or len(self.feeds) >= FEEDS_MAX:
-            raise ProtocolError(f"feed {record.feed} is open already, or there are too many")
+        if record.feed in self.feeds:
+            raise ProtocolError(f"feed {record.feed} is open already")
         feed = None
         try:
             for pattern in record.filters:
@@ -173,6 +153,9 @@ class Session:
                     self.hub.counts.refused["subscribe"] += 1
                     feed.end("denied", f"may not subscribe to {pattern!r}")
                     return
+            if len(self.feeds) >= FEEDS_MAX:
+                feed.end("limit", f"this client has {FEEDS_MAX} open feeds, the most there may be; close some")
+                return
             if record.order == "total" and not self.hub.total:
                 feed.end("order", f"node {self.node.slot} gives every reader an order of its own")
                 return
@@ -181,104 +164,5 @@ class Session:
         self.feeds[record.feed] = feed
         self.hub.open(feed)
 
-    def _publish(self, record: Publish) -> None:
-        if record.after and not self.hub.has(record.after):
-            self._block(record)
-            self.hub.when_delivered(record.after, self._unblock)
-            return
-        if self.node.busy:
-            self._block(record)
-            self.node.when_free(self._unblock)
-            return
-        payloads = unmarked(record.payloads)  # or a client could pretend that rows of a release were published
-        try:
-            topics = [envelope.topic for envelope in map(unseal, payloads)]
-            refused = {topic for topic in set(topics) if not self.grant.may_publish(check_topic(topic))}
-        except UsageError as error:
-            raise ProtocolError(str(error)) from None
-        at = 0
-        if not refused:
-            at = self._publish_run(record, payloads, topics)
-        for index in range(at, len(payloads)):
-            if topics[index] in refused:
-                self.hub.counts.refused["publish"] += 1
-                self._fail(record.number + index, "denied", f"may not publish on {topics[index]!r}")
-            else:
-                self._publish_one(record.number + index, payloads[index], record.level)
-
-    def _publish_run(self, record: Publish, payloads: list[bytes], topics: list[str]) -> int:
-        """As many as the node takes together; how many of them are dealt with."""
-        at = 0
-        while at < len(payloads):
-            try:
-                messages, done = self.node.publish_payloads(payloads[at:] if at else payloads, record.level)
-            except AntecedeError as error:
-                self._refuse(record.number + at, len(payloads) - at, error)
-                return len(payloads)
-            if not messages:
-                break
-            run = (record.number + at, messages[0].seq, len(messages))
-            self.hub.called(messages[0], topics[at : at + len(messages)])
-            at += len(messages)
-            if done is None:
-                self._acks.append(run)
-                self._touch()
-            else:
-                done.add_done_callback(partial(self._settled, *run))
-        return at
-
-    def _publish_one(self, number: int, payload: bytes, level: int) -> None:
-        try:
-            answer = self.node.publish_payload(payload, level)
-        except AntecedeError as error:
-            self._refuse(number, 1, error)
-            return
-        if isinstance(answer, Message):
-            self._acks.append((number, answer.seq, 1))
-            self._touch()
-        else:
-            answer.add_done_callback(partial(self._settled, number, 0, 1))
-
-    def _settled(self, number: int, seq: int, count: int, done: "asyncio.Future[Message]") -> None:
-        """A run of publications is safe; `seq` is the first one's number, 0 for one that had none yet."""
-        if self._over or done.cancelled():
-            return
-        error = done.exception()
-        if error is None:
-            self._acks.append((number, seq or done.result().seq, count))
-            self._touch()
-        else:
-            for one in range(number, number + count):
-                self._fail(one, "stopped", str(error), uncertain=isinstance(error, StoppedError))
-
-    def _refuse(self, number: int, count: int, error: AntecedeError) -> None:
-        """Nothing was published of these."""
-        for one in range(number, number + count):
-            self._fail(one, "usage" if isinstance(error, UsageError) else "stopped", str(error))
-
-    def _fail(self, number: int, kind: str, text: str, *, uncertain: bool = False) -> None:
-        self.send(Failed(number, kind, text[:2000], uncertain))
-
-    # -- waiting -------------------------------------------------------------------------------------------------------
-
-    def _block(self, record: Publish) -> None:
-        self._blocked = True
-        self._waiting.appendleft(record)
-        self._waiting_count += len(record.payloads)
-
-    def _queue(self, record: Publish) -> None:
-        self._waiting_count += len(record.payloads)
-        if self._waiting_count > WAITING_MAX:
-            raise ProtocolError(f"more than {WAITING_MAX} publications wait: hold back until some are acknowledged")
-        self._waiting.append(record)
-
-    def _unblock(self) -> None:
-        self._blocked = False
-        while self._waiting and not self._blocked and not self._over:
-            record = self._waiting.popleft()
-            self._waiting_count -= len(record.payloads)
-            try:
-                self._publish(record)
-            except ProtocolError as error:
-                self.malformed(self.connection, error)
-                self.connection.close()
+    def _fail(self, number: int, kind: str, text: str) -> None:
+        self.send(Failed(number, kind, text[:2000]))

@@ -4,9 +4,14 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from antecede.core.process import Missing
+
 if TYPE_CHECKING:
     from antecede.node.node import Node
 
+
+#: Pauses without an answer after which a message that is missing is a problem: about ten seconds.
+MISSING_ATTEMPTS: Final = 8
 
 #: A node whose publishers wait for longer is not healthy: back-pressure passes within seconds.
 BUSY_S: Final = 30.0
@@ -40,7 +45,12 @@ def node_status(node: "Node") -> dict[str, Any]:
         "delivered": dict(sorted(hub.delivered.items())),
         "children": list(process.children(node.domain)),
         "held": process.held,
+        "held_bytes": process.held_bytes,
+        "missing": [missing._asdict() for missing in process.missing()],
+        "lagging": process.lagging(node.domain),
         "given_up": process.given_up,
+        "gaps": [gap._asdict() for gap in hub.history.gaps[-10:]],
+        "kept_bytes": 0 if node.journal is None else node.journal.kept_bytes,
         "clients": len(node.sessions),
         "feeds": len(hub.feeds),
         "behind": sum([not feed.live for feed in hub.feeds]),
@@ -78,11 +88,22 @@ def problems(node: "Node") -> list[str]:
     found += [f"the task that {name} has failed: {error}" for name, error in node.tasks.failures.items()]
     since = node.busy_since
     if since is not None and (waited_s := asyncio.get_running_loop().time() - since) > BUSY_S:
-        found.append(f"publishers have been waiting for {waited_s:.0f} s: {_why_busy(node)}")
+        found.append(f"publishers have been waiting for {waited_s:.0f} s: {why_busy(node)}")
+    found += [in_words(missing) for missing in node.process.missing() if missing.attempts >= MISSING_ATTEMPTS]
     return found
 
 
-def _why_busy(node: "Node") -> str:
+def in_words(missing: Missing) -> str:
+    """What a node waits for, and the nodes it has asked."""
+    asked = ", ".join(map(str, missing.asked)) or "none that is up"
+    return (
+        f"messages {missing.first} to {missing.last} of node {missing.source} are missing, and others wait for them; "
+        f"asked {missing.attempts} times, nodes without them: {asked}; start the nodes that are down"
+    )
+
+
+def why_busy(node: "Node") -> str:
+    """What publications wait for, in words."""
     if node.hub.jammed:
         return "readers lag, and there is no journal to serve them from later"
     if node.transport.congested:

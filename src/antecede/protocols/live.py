@@ -21,6 +21,8 @@ class LiveSettings(NamedTuple):
     rng: Rng
     #: Messages of this node that may be unacknowledged.
     window: int
+    #: Has the node a journal with what its process delivers, from which it can serve others?
+    logged: bool
     #: LoCaMu: the base graph by name or edge by edge, the degree of its inner nodes, and the faults it bears.
     graph: str
     degree: int

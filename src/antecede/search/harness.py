@@ -31,7 +31,7 @@ from antecede.sim.units import TICKS, ticks
 from antecede.trace import Recorder, Row
 
 #: Rules of the audit that every protocol here keeps, whatever goes wrong.
-ORDER = ("causal", "fifo", "exactly-once", "no-invention")
+ORDER = ("causal", "fifo", "exactly-once", "no-invention", "same-content")
 #: Rules that hold as well unless a message is lost together with every node that had it.
 NOTHING_LOST = (*ORDER, "complete", "agreement")
 
@@ -133,7 +133,9 @@ class Run(ABC, Generic[T]):
         self.recorder = Recorder()
         self.tracer = self.make_tracer()
         make_process = make(seed, trial) if make is not None else self.maker()
-        self.simulation = Simulation(make_process, self.nodes, self.network(), [self.tracer])
+        self.simulation = Simulation(
+            make_process, self.nodes, self.network(), [self.tracer], log_keeps=self.log_keeps, compacts=self.compacts
+        )
         self.simulation.on_delivery = self._answer
         for topic, members in founders.items():
             for node in members:
@@ -181,6 +183,16 @@ class Run(ABC, Generic[T]):
     def across_topics(self) -> bool:
         """Is causal order promised across topics, or within each only?"""
         return True
+
+    @property
+    def log_keeps(self) -> int | None:
+        """How many messages of each source retention leaves in a node's log; None: all."""
+        return None
+
+    @property
+    def compacts(self) -> bool:
+        """Is what a node kept compacted before it recovers?"""
+        return False
 
     @property
     def broken(self) -> int:
@@ -247,7 +259,7 @@ class Run(ABC, Generic[T]):
 
     def publish(self, node: int, topic: str) -> None:
         self.asked += 1
-        self.simulation.publish(node, topic, b"")
+        self.simulation.publish(node, topic, self.asked.to_bytes(4))  # no two contents are equal
 
     def answer(self, node: int) -> None:
         """Publish on a random topic, if the node may."""

@@ -7,11 +7,12 @@ recover.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
 
+from antecede.audit import Report
 from antecede.core import Process
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_ps.options import VCubePsOptions
@@ -33,13 +34,24 @@ class Trial(harness.Trial, frozen=True, kw_only=True):
     leaves: float = 0.3
     #: Share of the nodes that are members from the beginning.
     founders: float = 0.5
+    #: Long absences: nodes have logs, hold few messages in memory and fetch what they missed (`vcube_ps.catching_up`).
+    #: `log_keeps`: messages of each source that retention leaves in a log; 0: all.
+    log: bool = False
+    log_keeps: int = 0
+    retain: int = 100_000
+    burst: int = 64
+    chunk: int = 1024
+    held_bytes: int = 64 * 1024 * 1024
+    patience: float = 0.0
     #: Probability that a crashed node stays down. Across topics a message may be lost with all nodes that had it while
     #: others depend on it (`vcube_ps.order`), so there all come back.
     stay_down: float = 0.3
 
 
 def trial_of(seed: int) -> Trial:
-    """Half of the trials are without faults, in either mode."""
+    """A fifth of the trials are long absences. Half of the others are without faults, in either mode."""
+    if seed % 5 == 4:
+        return absence_of(seed)
     rng = random.Random(f"{seed}/trial")
     pipelined = rng.random() < 0.7
     faulty = pipelined and rng.random() < 0.7
@@ -64,8 +76,40 @@ def trial_of(seed: int) -> Trial:
     )
 
 
+def absence_of(seed: int) -> Trial:
+    """Nodes are away for longer than the others hold messages in memory, and all come back."""
+    rng = random.Random(f"{seed}/absence")
+    across = rng.random() < 0.3
+    return Trial(
+        mode="pipelined",
+        nodes=rng.choice([3, 4, 4, 8]),
+        topics=2 if across else 1,
+        domain="all" if across else "topic",
+        window=rng.choice([1, 2, 4, 8]),
+        actions=rng.choice([60, 120]),
+        answers=rng.choice([0.0, 0.15]),
+        leaves=rng.choice([0.0, 0.02, 0.1]),
+        window_of_time=rng.choice([2000.0, 4000.0, 8000.0]),
+        founders=rng.choice([0.75, 1.0]),
+        fifo=rng.random() < 0.5,
+        loss=rng.choice([0.0, 0.05, 0.2]),
+        duplication=rng.choice([0.0, 0.1]),
+        crashes=rng.choice([1, 2, 3]),
+        stay_down=0.0,
+        false_suspicions=rng.choice([0, 0, 4]),
+        aggregate=rng.random() < 0.3,
+        log=True,
+        log_keeps=rng.choice([0, 0, 0, 20]),
+        retain=rng.choice([2, 4, 8]),
+        burst=rng.choice([1, 2, 4]),
+        chunk=rng.choice([2, 3, 8]),
+        held_bytes=rng.choice([1 << 20, 2000, 600]),
+        patience=rng.choice([0.0, 500.0, 3000.0]),
+    )
+
+
 def options_of(trial: Trial) -> VCubePsOptions:
-    chosen = ("mode", "domain", "window", "aggregate")
+    chosen = ("mode", "domain", "window", "aggregate", "log", "retain", "burst", "chunk", "held_bytes", "patience")
     return msgspec.convert({name: getattr(trial, name) for name in chosen}, VCubePsOptions)
 
 
@@ -147,6 +191,20 @@ class VCubePsRun(Run[Trial]):
     @property
     def broken(self) -> int:
         return self.leaves.broken
+
+    @property
+    def log_keeps(self) -> int | None:
+        return self.trial.log_keeps or None
+
+    @property
+    def compacts(self) -> bool:
+        return self.trial.log
+
+    def checks(self, rows: Sequence[Row], report: Report) -> Mapping[str, Sequence[str]]:
+        found = dict(super().checks(rows, report))
+        if self.trial.log and not self.trial.log_keeps and self.broken:
+            found["skipped"] = [f"{self.broken} sessions were broken off, though every message is in a log"]
+        return found
 
     @cached_property
     def lost(self) -> "_Lost":

@@ -11,11 +11,13 @@ numbers is still quicker than one of tuples. An arriving packet is a plain tuple
 
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any, Protocol, TypeAlias
 
 from antecede.core import Message, Outbox, Packet, Process
 from antecede.core.process import Change
+from antecede.sim.log import DeliveryLog
 from antecede.sim.network import Network
 
 #: Stands in the place of a node number for events that are not packets.
@@ -66,7 +68,12 @@ class Simulation:
         nodes: Iterable[int],
         network: Network,
         observers: Sequence[Observer] = (),
+        *,
+        log_keeps: int | None = None,
+        compacts: bool = False,
     ) -> None:
+        """`log_keeps`: how many messages of each source retention leaves in a node's log; None: all. `compacts`: what a
+        node kept is compacted before it recovers."""
         self.now = 0
         #: Events handled so far.
         self.steps = 0
@@ -90,6 +97,10 @@ class Simulation:
         self.packets = 0
         self._incarnation: dict[int, int] = {}
         self._kept: dict[int, list[object]] = {}
+        #: What processes that look messages up have delivered (`Process.reads_log`). It survives their crashes.
+        self.logs: dict[int, DeliveryLog] = {}
+        self._log_keeps = log_keeps
+        self._compacts = compacts
         self.processes: dict[int, Process] = {}
         for node in nodes:
             self._bring_up(node)
@@ -186,9 +197,8 @@ class Simulation:
         `size` is the size of the packet `weighed`, which the process got and often passes on as it is.
         """
         out = process.out
-        if out.kept:
-            self._kept.setdefault(node, []).extend(out.kept)
-            out.kept.clear()
+        if out.kept or process.reads_log:
+            self._keep(node, process)
         if out.sends:
             self._send(node, process, weighed, size)
         if out.changes or out.out_of_order:
@@ -209,6 +219,22 @@ class Simulation:
             out.timers.clear()
         if out.acknowledgements:
             out.acknowledgements.clear()
+
+    def _keep(self, node: int, process: Process) -> None:
+        """Keep records. A log gets what was delivered, and answers what is looked up, a moment later."""
+        out = process.out
+        if out.kept:
+            self._kept.setdefault(node, []).extend(out.kept)
+            out.kept.clear()
+        if not process.reads_log:
+            return
+        log = self.logs.get(node)
+        if log is None:
+            log = self.logs[node] = DeliveryLog(self._log_keeps)
+        log.add(out.deliveries)
+        for look_up in out.look_ups:
+            self._later(node, 1, partial(log.answer, look_up))
+        out.look_ups.clear()
 
     def _send(self, node: int, process: Process, weighed: Packet | None, size: int) -> None:
         due, now, tell_sent = self._due, self.now, self._tell_sent
@@ -268,6 +294,8 @@ class Simulation:
         self._incarnation[node] = self._incarnation.get(node, 0) + 1
         process = self._make_process(node)
         if node in self._kept:
+            if self._compacts:
+                self._kept[node] = self._make_process(node).compact(self._kept[node])
             process.restore(self._kept[node])
         self.processes[node] = process
         process.start()
@@ -292,10 +320,14 @@ class Simulation:
             observer.changed(self.now, node, what, topic)
 
     def _arm(self, node: int, delay: int, timer: Hashable) -> None:
+        self._later(node, delay, lambda process: process.wake(timer))
+
+    def _later(self, node: int, delay: int, say: Callable[[Process], None]) -> None:
+        """An input after `delay`, unless the node crashes before."""
         incarnation = self._incarnation[node]
 
         def fire() -> None:
             if self._incarnation[node] == incarnation:
-                self._tell(node, lambda process: process.wake(timer))
+                self._tell(node, say)
 
         self.at(self.now + delay, fire)

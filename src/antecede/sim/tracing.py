@@ -1,7 +1,9 @@
 """Writes what the engine observes into a trace. Attached only when a trace is wanted; costs nothing otherwise."""
 
+from functools import lru_cache
+
 from antecede.core import Message, Packet, TopicMessageId
-from antecede.trace import Event, Recorder
+from antecede.trace import Event, Recorder, payload_digest
 
 _CHANGES = {
     "subscribe": Event.SUBSCRIBE,
@@ -9,6 +11,10 @@ _CHANGES = {
     "crash": Event.CRASH,
     "recover": Event.RECOVER,
 }
+
+
+#: Simulated applications send few different payloads, over and over.
+_digest = lru_cache(maxsize=256)(payload_digest)
 
 
 class Tracer:
@@ -30,6 +36,7 @@ class Tracer:
             source=message.source,
             seq=message.seq,
             deps=(*[(topic, source, seq) for source, seq in message.deps], *message.across),
+            digest=_digest(message.payload),
         )
 
     def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
@@ -53,6 +60,7 @@ class Tracer:
             hops=hops,
             held_us=now - since,
             note="out_of_order" if out_of_order else "",
+            digest=_digest(message.payload),
         )
 
     def changed(self, now: int, node: int, what: str, topic: str) -> None:

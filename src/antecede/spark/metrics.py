@@ -323,8 +323,9 @@ def _changes_by_topic(trace: DataFrame, topics: DataFrame) -> DataFrame:
 
 
 def _pattern(topic_filter: Column) -> Column:
-    """A topic filter as a regular expression: `+` is one level, a final `#` all that follow, none included."""
+    """A topic filter as a regular expression, by the rules of `audit.filters`."""
     quoted = F.regexp_replace(topic_filter, r"([.^$*?()\[\]{}|\\])", r"\\$1")
     one_level = F.regexp_replace(quoted, r"\+", "[^/]*")
-    rest = F.regexp_replace(one_level, r"/#$", "(/.*)?")
-    return F.concat(F.lit("^"), F.regexp_replace(rest, r"^#$", ".*"), F.lit("$"))
+    rest = F.regexp_replace(F.regexp_replace(one_level, r"/#$", "(/.*)?"), r"^#$", ".*")
+    front = F.when(topic_filter.rlike("^[+#]"), F.lit(r"^(?!\$)")).otherwise(F.lit("^"))
+    return F.concat(front, rest, F.lit("$"))

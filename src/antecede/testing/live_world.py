@@ -27,7 +27,7 @@ from antecede.node.driver import Driver
 from antecede.node.fault_injection import FaultyTransport, LinkFaults
 from antecede.sim.network import Network
 from antecede.testing.world import TOPIC, ConformanceError, Subject, World
-from antecede.trace import Event, Recorder, Row
+from antecede.trace import Event, Recorder, Row, payload_digest
 from antecede.wire.codec import PacketCodec
 from antecede.wire.memory import MemoryNetwork
 from antecede.wire.tcp import TcpLimits, TcpTransport
@@ -162,7 +162,15 @@ class LiveWorld(World):
                 self._recorder.add(_MEMBERSHIP[what.what], batch.time_us, node, topic=what.topic)
 
     def _add(self, event: Event, node: int, time_us: int, message: Message) -> None:
-        self._recorder.add(event, time_us, node, topic=message.topic, source=message.source, seq=message.seq)
+        self._recorder.add(
+            event,
+            time_us,
+            node,
+            topic=message.topic,
+            source=message.source,
+            seq=message.seq,
+            digest=payload_digest(message.payload),
+        )
 
     def _path(self, node: int) -> Path:
         assert self._directory is not None

@@ -23,7 +23,7 @@ from antecede.testing.world import TOPIC, ConformanceError, Subject, World
 #: Makes the world of a scenario: (protocol, number of nodes, network).
 MakeWorld: TypeAlias = Callable[[Subject, int, Network], World]
 
-_RULES: Final = ("causal", "fifo", "exactly-once", "no-invention", "complete", "agreement")
+_RULES: Final = ("causal", "fifo", "exactly-once", "no-invention", "same-content", "complete", "agreement")
 
 
 def _vcube_ps(nodes: int) -> MakeProcess:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from antecede.loading import lazy_names
 from antecede.trace.recorder import Recorder
-from antecede.trace.schema import SCHEMA_VERSION, Event, Row
+from antecede.trace.schema import SCHEMA_VERSION, Event, Row, payload_digest
 
 if TYPE_CHECKING:
     from antecede.trace.arrow import SCHEMA
 
-__all__ = ["SCHEMA", "SCHEMA_VERSION", "Event", "Recorder", "Row"]
+__all__ = ["SCHEMA", "SCHEMA_VERSION", "Event", "Recorder", "Row", "payload_digest"]
 
 __getattr__, __dir__ = lazy_names(__name__, {"arrow": ("SCHEMA",)}, extra="lab")

@@ -30,6 +30,7 @@ SCHEMA = pa.schema(
         pa.field("deps", pa.list_(DEPENDENCY)),
         pa.field("held_us", pa.int64()),
         pa.field("note", pa.dictionary(pa.int32(), pa.string())),
+        pa.field("digest", pa.int64()),
     ],
     metadata={"antecede.trace": str(SCHEMA_VERSION)},
 )

@@ -209,8 +209,11 @@ def read_directory(path: Path) -> pa.Table:
     """The whole trace in `SCHEMA`, rows in the order in which things happened: as if it were one file."""
     found = open_directory(path)
     table = pa.concat_tables([read_part(file) for file in found.files()]).unify_dictionaries()
+    for field in SCHEMA:
+        if field.name not in table.column_names:  # a trace of an earlier version
+            table = table.append_column(field, pa.nulls(len(table), field.type))
     order = np.argsort(table["row"].to_numpy())
-    return table.take(pa.array(order)).drop_columns([ROW.name]).cast(SCHEMA).replace_schema_metadata(SCHEMA.metadata)
+    return table.take(pa.array(order)).select(SCHEMA.names).cast(SCHEMA).replace_schema_metadata(SCHEMA.metadata)
 
 
 def _about(file: Path) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from antecede.core import UsageError
 from antecede.trace.arrow import SCHEMA
-from antecede.trace.schema import SCHEMA_VERSION, Event, Row
+from antecede.trace.schema import ADDED_IN_2, SCHEMA_VERSION, Event, Row
 
 V = TypeVar("V")
 
@@ -50,13 +50,15 @@ def check_trace(path: Path, columns: pa.Schema = SCHEMA) -> None:
     version = (schema.metadata or {}).get(b"antecede.trace")
     if version is None:
         raise UsageError("trace", str(path), "is Parquet, but not an antecede trace", "name a file antecede wrote")
-    if version != str(SCHEMA_VERSION).encode():
+    if version not in (b"1", str(SCHEMA_VERSION).encode()):
         raise UsageError(
             "trace",
             str(path),
-            f"has trace schema version {version.decode(errors='replace')}, this antecede reads {SCHEMA_VERSION}",
+            f"has trace schema version {version.decode(errors='replace')}, this antecede reads 1 to {SCHEMA_VERSION}",
             "write it again with this version, or read it with the one that wrote it",
         )
+    if version == b"1":
+        columns = pa.schema([field for field in columns if field.name not in ADDED_IN_2])
     # Arrow would fill a missing column with nulls and cast another type.
     wrong = [field.name for field in columns if field.name not in schema.names or schema.field(field.name) != field]
     wrong += sorted(set(schema.names) - set(columns.names))
@@ -96,6 +98,7 @@ def table_rows(table: pa.Table) -> Iterator[Row]:
                 deps=tuple((d["topic"], d["source"], d["seq"]) for d in row["deps"] or ()),
                 held_us=_or(row["held_us"], -1),
                 note=_or(row["note"], ""),
+                digest=_or(row["digest"], -1),
             )
 
 

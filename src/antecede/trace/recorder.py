@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: The columns of a `Row` that hold integers.
-INTEGERS: Final = ("time_us", "node", "peer", "source", "seq", "packet", "bundle", "bytes", "hops", "held_us")
+INTEGERS: Final = ("time_us", "node", "peer", "source", "seq", "packet", "bundle", "bytes", "hops", "held_us", "digest")
 
 
 class Recorder:
@@ -49,6 +49,7 @@ class Recorder:
         deps: tuple[tuple[str, int, int], ...] = (),
         held_us: int = -1,
         note: str = "",
+        digest: int = -1,
     ) -> None:
         if deps:
             self.deps[len(self.events)] = deps
@@ -66,6 +67,7 @@ class Recorder:
         columns["bytes"].append(size)
         columns["hops"].append(hops)
         columns["held_us"].append(held_us)
+        columns["digest"].append(digest)
 
     def rows(self) -> Iterator[Row]:
         names = list(self.names)
@@ -86,6 +88,7 @@ class Recorder:
                 deps=self.deps.get(index, ()),
                 held_us=columns["held_us"][index],
                 note=names[self.notes[index]],
+                digest=columns["digest"][index],
             )
 
     def table(self, run: str) -> "pa.Table":

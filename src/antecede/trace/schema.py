@@ -9,14 +9,17 @@ a control packet has one of each with source −1 and its kind in `note`.
 """
 
 import enum
-from typing import NamedTuple
+from hashlib import blake2b
+from typing import Final, NamedTuple
 
-#: Written into every file; a reader refuses what it does not know.
-SCHEMA_VERSION = 1
+#: Written into every file. Version 2 added the event `stop` and the column `digest`; files of version 1 are still read.
+SCHEMA_VERSION = 2
+#: The columns that files of version 1 do not have.
+ADDED_IN_2 = frozenset(("digest",))
 
 
 class Event(enum.IntEnum):
-    """What a row says. Stored by name."""
+    """What a row says. Stored by name, in lower case; `EVENTS` has the meanings."""
 
     PUBLISH = 0
     SEND = 1
@@ -27,33 +30,66 @@ class Event(enum.IntEnum):
     UNSUBSCRIBE = 6
     CRASH = 7
     RECOVER = 8
-    #: A clean stop; after it, as after a crash, the node is down until it recovers.
     STOP = 9
 
 
+EVENTS: Final[dict[Event, str]] = {
+    Event.PUBLISH: "the node publishes a message",
+    Event.SEND: "a packet leaves the node for `peer`: one row for each message in it, one row for a control packet",
+    Event.RECEIVE: "a packet from `peer` reaches the node; rows as for send",
+    Event.DELIVER: "the node gives a message to the application",
+    Event.DROP: "a packet from `peer` is lost at the node, which is down",
+    Event.SUBSCRIBE: "the node subscribes to the topic or filter in `topic`",
+    Event.UNSUBSCRIBE: "the node ends that subscription",
+    Event.CRASH: "the node fails; it is down until it recovers",
+    Event.RECOVER: "the node is up again",
+    Event.STOP: "the node stops cleanly; it is down until it recovers",
+}
+
+
 class Row(NamedTuple):
-    """One row as Python values. What does not apply is −1, '' or ()."""
+    """One row as Python values; `COLUMNS` has the meanings. A value that does not apply is −1, '' or ()."""
 
     time_us: int
     event: Event
-    #: Where it happened.
     node: int
-    #: The other end of a send (to) or a receive (from).
     peer: int = -1
     topic: str = ""
-    #: The message: (topic, source, seq).
     source: int = -1
     seq: int = -1
-    #: Number of the packet in its run; equal on the send row and the receive row.
     packet: int = -1
-    #: Messages in that packet.
     bundle: int = -1
-    #: Bytes of that packet by the protocol's byte model.
     bytes: int = -1
-    #: Links the message has crossed (receive, deliver).
     hops: int = -1
-    #: On publish rows: the message's dependencies as it carries them, (topic, source, seq) each.
     deps: tuple[tuple[str, int, int], ...] = ()
-    #: On deliver rows: how long the message waited here after it was received.
     held_us: int = -1
     note: str = ""
+    digest: int = -1
+
+
+#: The meaning of each column, and of the column `run` that only tables have. A value that does not apply is null there.
+COLUMNS: Final[dict[str, str]] = {
+    "run": "name of the run; the rows of one run make one trace",
+    "time_us": "time in microseconds: since 1970 by the node's clock, or since the start of a simulation, in which "
+    "1,000,000 is one unit of time; it never decreases at a node",
+    "event": "what happened",
+    "node": "number of the node where it happened, from 0",
+    "peer": "the other end of a packet: the receiver of a send, the sender of a receive or drop",
+    "topic": "topic of the message; of subscribe and unsubscribe rows the topic or filter",
+    "source": "the node that published the message",
+    "seq": "sequence number of the message at its source, from 1; (topic, source, seq) names a message",
+    "packet": "number of the packet in its run, equal on its send and receive rows",
+    "bundle": "number of messages in the packet; 0 in a control packet",
+    "bytes": "size of the packet in bytes, by the byte model of the protocol",
+    "hops": "number of links the message has crossed (receive, deliver)",
+    "deps": "dependencies of the message as it carries them (publish)",
+    "held_us": "how long the message waited at the node after it was received, in microseconds (deliver)",
+    "note": "`out_of_order`: the protocol could not deliver in order (deliver); the kind of a control packet (send, "
+    "receive); in exported journals the topic the application named",
+    "digest": "hash of the payload, 63 bits (publish, deliver); null: unknown",
+}
+
+
+def payload_digest(payload: bytes) -> int:
+    """A 63-bit hash of the payload, by which the audit sees one sequence number with two contents."""
+    return int.from_bytes(blake2b(payload, digest_size=8).digest(), "big") >> 1

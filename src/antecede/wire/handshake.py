@@ -52,7 +52,7 @@ def disagreement(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | No
     """The first setting of which both ends give different values, in words; None: they agree."""
     for name in sorted(ours.keys() & theirs.keys()):
         if ours[name] != theirs[name]:
-            return f"{name} is {ours[name]!r} here and {theirs[name]!r} there"
+            return f"{name} is {ours[name]!r} at the node that answered and {theirs[name]!r} at the one that called"
     return None
 
 

@@ -33,6 +33,9 @@ SPEAKS: Final = "edge/3"
 FILTERS_MAX: Final = 64
 CREDIT_MAX: Final = 1 << 20
 
+#: The longest a publication may wait: a day.
+TIMEOUT_MS_MAX: Final = 24 * 3600 * 1000
+
 Order: TypeAlias = Literal["causal", "total", "fifo", "none"]
 Policy: TypeAlias = Literal["block", "drop_oldest", "disconnect"]
 
@@ -61,6 +64,10 @@ class Publish(Record, frozen=True, gc=False, tag="p"):
     payloads: Annotated[tuple[bytes, ...], Meta(min_length=1)]
     after: Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
     level: Annotated[int, Meta(ge=-1, le=1 << 16)] = -1
+    #: The node fails the publications that are not acknowledged within this time; 0: after a time of its own.
+    timeout_ms: Annotated[int, Meta(ge=0, le=TIMEOUT_MS_MAX)] = 0
+    #: `after` is what the client has read, so its later publications follow it, too. False: the application chose it.
+    past: bool = False
 
 
 class Subscribe(Record, frozen=True, gc=False, tag="s"):
@@ -76,6 +83,8 @@ class Subscribe(Record, frozen=True, gc=False, tag="s"):
     seen: Seen = ()
     #: Messages that may be unread at the client in total; 0: as many as `credit`. A resumed feed has some already.
     window: Annotated[int, Meta(ge=0, le=CREDIT_MAX)] = 0
+    #: Read on behind messages that the node never delivers, instead of ending there.
+    over_gaps: bool = False
 
 
 class Credit(Record, frozen=True, gc=False, tag="c"):

@@ -90,6 +90,11 @@ class Relief:
     def congested(self) -> bool:
         return bool(self._behind)
 
+    @property
+    def slow(self) -> frozenset[int]:
+        """The peers that are behind."""
+        return frozenset(self._behind)
+
     def set(self, node: int, behind: bool) -> None:
         if behind:
             self._behind.add(node)

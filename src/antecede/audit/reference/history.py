@@ -1,6 +1,6 @@
 """Reads a trace once, row by row, into what the rules need. It judges nothing.
 
-A node *takes* a message when it publishes or delivers it. All takes are kept in columns, about 34 bytes each, without
+A node *takes* a message when it publishes or delivers it. All takes are kept in columns, about 42 bytes each, without
 an object per row. Messages are numbered in the order in which the trace first mentions them, normally that of
 publication.
 """
@@ -32,6 +32,8 @@ class Take(NamedTuple):
     message: int
     published: bool
     tagged: bool
+    #: Of the payload; −1: unknown.
+    digest: int
 
     @property
     def moment(self) -> Moment:
@@ -78,7 +80,7 @@ class History:
         self._messages_max = messages_max
         self._numbers: dict[MessageKey, int] = {}
         self._well_formed = WellFormed()
-        self._takes = (array("q"), array("q"), array("q"), array("q"), array("b"), array("b"))
+        self._takes = (array("q"), array("q"), array("q"), array("q"), array("b"), array("b"), array("q"))
         self._sends = (array("q"), array("q"), array("q"), array("q"), array("q"))
 
     def add(self, row: Row) -> None:
@@ -122,7 +124,7 @@ class History:
         message = self._number((row.topic, row.source, row.seq))
         published = row.event is Event.PUBLISH
         tagged = not published and row.note == OUT_OF_ORDER
-        take = Take(self.rows, row.time_us, row.node, message, published, tagged)
+        take = Take(self.rows, row.time_us, row.node, message, published, tagged, row.digest)
         _append(self._takes, take)
         self.deliveries += not published
         self.tagged += tagged

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from antecede.audit.reference.causal import judge_causal
+from antecede.audit.reference.content import judge_same_content
 from antecede.audit.reference.edges import judge_tree_edges_once
 from antecede.audit.reference.history import History, read_history
 from antecede.audit.reference.invention import judge_no_invention
@@ -19,6 +20,7 @@ _JUDGES: Final[dict[str, Callable[[History, Question], RuleResult]]] = {
     "fifo": lambda history, asked: judge_fifo(history),
     "exactly-once": lambda history, asked: judge_exactly_once(history),
     "no-invention": lambda history, asked: judge_no_invention(history),
+    "same-content": lambda history, asked: judge_same_content(history),
     "complete": lambda history, asked: judge_complete(history, broadcast_to=asked.broadcast_to),
     "agreement": lambda history, asked: judge_agreement(history, broadcast_to=asked.broadcast_to),
     "tree-edges-once": lambda history, asked: judge_tree_edges_once(history),

@@ -18,8 +18,8 @@ Bools: TypeAlias = npt.NDArray[Any]
 
 #: The columns that the judge reads of each part. Reading few columns is most of its speed.
 READ: Final[dict[str, list[str]]] = {
-    "events": ["row", "time_us", "node", "event", "topic", "source", "seq", "deps"],
-    "deliveries": ["row", "time_us", "node", "topic", "source", "seq", "note"],
+    "events": ["row", "time_us", "node", "event", "topic", "source", "seq", "deps", "digest"],
+    "deliveries": ["row", "time_us", "node", "topic", "source", "seq", "note", "digest"],
     "packets": ["row", "time_us", "node", "event", "peer", "topic", "source", "seq"],
 }
 
@@ -57,6 +57,7 @@ class Columns(NamedTuple):
     source: Ints
     seq: Ints
     tagged: Bools
+    digest: Ints
 
     @property
     def size(self) -> int:
@@ -101,6 +102,7 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
         source=integers("source"),
         seq=integers("seq"),
         tagged=tagged,
+        digest=integers("digest"),
     )
 
 

@@ -16,21 +16,24 @@ from antecede.audit.rules import GOES_DOWN
 from antecede.audit.vectorised.columns import Dependencies, Ints, Topics, columns, dependencies
 from antecede.audit.vectorised.messages import Messages, distinct
 from antecede.audit.vectorised.refusals import first_refusal
-from antecede.audit.wording import Moment
+from antecede.audit.wording import At, Moment
 from antecede.trace import Event
 
 #: A row that does not exist, and a row after all others.
 NEVER: Final = -1
+#: The digest of an unknown content.
+UNKNOWN: Final = -1
 LATE: Final = np.iinfo(np.int64).max
 
 
 class Publications(NamedTuple):
-    """Publish rows in order: row, time, node and message."""
+    """Publish rows in order: row, time, node, message and digest of the payload."""
 
     row: Ints
     time: Ints
     node: Ints
     message: Ints
+    digest: Ints
 
     def moment(self, index: int) -> Moment:
         return Moment(int(self.row[index]), int(self.time[index]))
@@ -96,6 +99,12 @@ class Ledger:
         row, message = self.published_by(node)
         return np.asarray(message[self.first.row[message] == row])
 
+    def content_at(self, message: int) -> At:
+        """The publish row that decides the content of a message."""
+        index = int(self._content_row[message])
+        key = self.messages.key(message, self.topics)
+        return At(int(self.publications.node[index]), key, self.publications.moment(index), True)
+
     def add_strangers(self, keys: Sequence[tuple[str, int, int]]) -> None:
         """Number messages that only deliver rows name, after all others."""
         topic, source, seq = ([self.topics.code(key[0]) for key in keys], [k[1] for k in keys], [k[2] for k in keys])
@@ -132,8 +141,16 @@ class Ledger:
         messages = Messages(rows.topic[firsts], rows.source[firsts], rows.seq[firsts])
         number = messages.find(rows.topic, rows.source, rows.seq)
         #: Every publish row, and the first of each message.
-        self.publications = Publications(rows.row, rows.time, rows.node, number)
-        self.first = Publications(rows.row[firsts], rows.time[firsts], rows.node[firsts], np.arange(len(firsts)))
+        self.publications = Publications(rows.row, rows.time, rows.node, number, rows.digest)
+        self.first = Publications(
+            rows.row[firsts], rows.time[firsts], rows.node[firsts], np.arange(len(firsts)), rows.digest[firsts]
+        )
+        # Of several publish rows, the first with a digest decides the content.
+        known = np.flatnonzero(rows.digest != UNKNOWN)[::-1]
+        self._content_row = np.full(len(firsts), -1, np.int64)
+        self._content_row[number[known]] = known
+        #: By published message: the digest of its content, or UNKNOWN.
+        self.content: Ints = np.where(self._content_row < 0, UNKNOWN, rows.digest[self._content_row])
 
         self._by_publisher = np.argsort(rows.node, kind="stable")
         self._publishers = rows.node[self._by_publisher]

@@ -15,6 +15,7 @@ from antecede.audit import wording
 from antecede.audit.report import MessageKey
 from antecede.audit.vectorised.causal import CausalJudge
 from antecede.audit.vectorised.columns import Columns, Ints, Topics
+from antecede.audit.vectorised.content import Contents, judge_deliveries
 from antecede.audit.vectorised.edges import judge_edges, names_a_message_sent
 from antecede.audit.vectorised.ledger import LATE, NEVER, Ledger, steady_since
 from antecede.audit.vectorised.messages import Messages, distinct
@@ -43,6 +44,8 @@ class Survey(msgspec.Struct, kw_only=True):
     strangers: list[MessageKey] = []
     #: Nodes with an edge of the recorded graph out of order.
     doubtful: set[int] = set()
+    #: Deliver rows of messages whose publish row has no digest, by digest.
+    contents: Contents = {}
     #: By name: the lowest row of this bucket that names a message before it was published.
     mentions: dict[MessageKey, int] = {}
 
@@ -156,6 +159,8 @@ def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: fr
         found.tallies["causal"] = causal.result()
         found.extra, found.strangers = causal.extra(bucket)
         found.doubtful = causal.doubtful
+    if "same-content" in rules:
+        found.contents = judge_deliveries(found.tallies["same-content"], bucket, ledger)
     judge_edges(found.tallies.get("tree-edges-once"), found.mentions, bucket, published_at)
     return found
 

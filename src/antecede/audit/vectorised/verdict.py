@@ -16,6 +16,7 @@ import numpy as np
 
 from antecede.audit.report import MessageKey, Report, RuleResult
 from antecede.audit.rules import ALL_RULES, NO_SUBSCRIPTIONS, NOTHING_TO_CHECK, Question
+from antecede.audit.vectorised import content
 from antecede.audit.vectorised.causal import CausalJudge, Changed
 from antecede.audit.vectorised.columns import Columns, Ints, Topics, columns, is_among, run_values
 from antecede.audit.vectorised.explain import explain_causal, explain_loss
@@ -164,6 +165,8 @@ def conclude(
             tallies[rule].add(tally)
     if "no-invention" in tallies:
         judge_publications(tallies["no-invention"], ledger)
+    if "same-content" in tallies:
+        content.judge_publications(tallies["same-content"], ledger, [found.contents for found in surveys])
     losses: Losses = judge_losses(ledger, surveys)
     for rule, its in (("complete", losses.complete), ("agreement", losses.agreement)):
         if rule in tallies:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from antecede.core import Message, Packet, Process, TopicMessageId
+from antecede.core.process import Missing
 from antecede.protocols.diagnosis.packets import Probe, Reply
 from antecede.protocols.diagnosis.process import TIMERS, Diagnosis, Tell
 from antecede.protocols.diagnosis.records import Life
@@ -16,6 +17,7 @@ class Diagnosed(Process):
     def __init__(self, process: Process, make_diagnosis: Callable[[Tell], Diagnosis]) -> None:
         super().__init__(process.node)
         self.inner = process
+        self.reads_log = process.reads_log
         self.diagnosis = make_diagnosis(self._changed)
         # Both share the protocol's outbox, which its parts may hold, so outputs keep the order they were written in.
         self.out = self.diagnosis.out = process.out
@@ -45,6 +47,9 @@ class Diagnosed(Process):
 
     def wake(self, timer: Hashable) -> None:
         (self.diagnosis if isinstance(timer, TIMERS) else self.inner).wake(timer)
+
+    def found(self, topic: str, source: int, first: int, last: int, messages: Sequence[Message]) -> None:
+        self.inner.found(topic, source, first, last, messages)
 
     def size(self, packet: Packet) -> int:
         return (self.diagnosis if isinstance(packet, Probe | Reply) else self.inner).size(packet)
@@ -118,6 +123,16 @@ class Diagnosed(Process):
     @property
     def down(self) -> frozenset[int]:
         return self.inner.down
+
+    def lagging(self, topic: str) -> dict[int, int]:
+        return self.inner.lagging(topic)
+
+    def missing(self) -> list[Missing]:
+        return self.inner.missing()
+
+    @property
+    def held_bytes(self) -> int:
+        return self.inner.held_bytes
 
     def unfinished(self) -> list[str]:
         return self.inner.unfinished()

@@ -35,7 +35,9 @@ class LiveTotal(TotalOrder):
     """A node that delivers in one order with all others, and compacts what it kept."""
 
     def __init__(self, node: int, settings: LiveSettings) -> None:
-        super().__init__(OrderingModule(node, _module_settings(settings)), LiveVCubePs(node, settings))
+        # The journal has what this process delivers, which is not what the service delivers.
+        service = LiveVCubePs(node, settings._replace(logged=False))
+        super().__init__(OrderingModule(node, _module_settings(settings)), service)
         self._domain = settings.domain
 
     def restore(self, records: Iterable[object]) -> None:

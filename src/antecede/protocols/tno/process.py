@@ -7,8 +7,8 @@ and what the layer notifies is delivered to the application. An event has one na
 from collections.abc import Hashable, Iterable
 from typing import ClassVar
 
-from antecede.core import Message, Packet, Process
-from antecede.core.process import Change
+from antecede.core import Message, Packet, Process, TopicMessageId
+from antecede.core.process import Change, Missing
 from antecede.protocols.tno.module import TIMERS, OrderingModule
 from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.packets import PACKETS
@@ -118,6 +118,20 @@ class TotalOrder(Process):
     @property
     def down(self) -> frozenset[int]:
         return self.inner.down
+
+    def lagging(self, topic: str) -> dict[int, int]:
+        return self.inner.lagging(topic)
+
+    def missing(self) -> list[Missing]:
+        return self.inner.missing()
+
+    @property
+    def held_bytes(self) -> int:
+        """What the service holds. What the layer holds has a bound of its own (`Settings.buffer`)."""
+        return self.inner.held_bytes
+
+    def holding(self) -> list[TopicMessageId]:
+        return [*(message.id for message in self.module.waiting()), *self.inner.holding()]
 
     @property
     def epoch(self) -> int:

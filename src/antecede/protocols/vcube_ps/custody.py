@@ -18,13 +18,17 @@ those who report has heard of.
 What has *arrived* at all members that are up opens the window of a publisher, and lets it leave.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable
 
 from antecede.core import Message
+from antecede.core.process import Missing
 from antecede.protocols.bundling import in_packets
+from antecede.protocols.vcube_ps.catching_up import CatchingUp
 from antecede.protocols.vcube_ps.packets import (
+    AGAIN,
     DIRECT,
     NUMBERS_MAX,
+    Ahead,
     Gone,
     Have,
     Probe,
@@ -36,16 +40,13 @@ from antecede.protocols.vcube_ps.records import Stable
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Position, Stream
 
-#: Timers: look after a stream; acknowledge; ask for what is missing; see what a tree that lost a node left undone.
+#: Timers: look after a stream; acknowledge; ask for what is missing.
 RESEND = "resend"
 ACK = "ack"
 REQUEST = "request"
-REPAIR = "repair"
 
 #: A receiver knows that something is missing; a custodian only supposes. So the one asks sooner than the other sends.
 SEEK_SOONER = 4
-#: What a suspicion leaves undone is brought after half the usual pause, which crosses a tree and back.
-REPAIR_SOONER = 2
 
 #: Messages sent again in one packet.
 _BUNDLE = 16
@@ -61,20 +62,22 @@ class Custody:
     def __init__(
         self,
         state: State,
+        catching_up: CatchingUp,
         differs: Callable[[Group, int], None],
         progress: Callable[[Group], None],
         overdue: Callable[[], None],
     ) -> None:
         self._state = state
+        self._catching_up = catching_up
         self._differs = differs
         self._progress = progress
         self._overdue = overdue
         self._dirty: set[tuple[str, int]] = set()
-        # By topic whose tree lost a node, by source: up to where messages were under way then.
-        self._under_way: dict[str, dict[int, int]] = {}
         self._seeking = False
         self._sought = 0
         self._lacked: set[tuple[str, int]] = set()
+        # Nodes asked for what is missing since something was.
+        self._asked: dict[tuple[str, int], set[int]] = {}
 
     # -- acknowledging ------------------------------------------------------------------------------------------
 
@@ -104,15 +107,14 @@ class Custody:
         stream.unacknowledged = 0
         to = self._state.custodian(group, stream.source)
         if to == self._state.node:
-            self._settle(group, stream)
-            if stream.source != to:  # a packet can outlive its sender: others may lack what it brought
-                self._arm(stream, group)
+            self.settle(group, stream)
         elif to >= 0 and not group.joining:
             self._state.out.send(to, self._have(group, stream))
 
     def _have(self, group: Group, stream: Stream, *, asked: bool = False) -> Have:
         done = group.order.reached(group.name, stream.source)
-        beyond = tuple(sorted(stream.ahead)[:NUMBERS_MAX])
+        # Who is far behind fetches ranges; to name what lies beyond the hole would not help.
+        beyond = () if stream.fetching is not None else tuple(sorted(stream.ahead)[:NUMBERS_MAX])
         return Have(group.name, stream.source, stream.got, done, group.view.digest, beyond, asked)
 
     # -- looking after ------------------------------------------------------------------------------------------
@@ -123,19 +125,16 @@ class Custody:
             self._recount(group, stream)
         self._arm(stream, group)
 
-    def review(self, group: Group, moved: Container[int] | None = None) -> None:
-        """Members or suspicions changed: see what this node looks after, and report to custodians.
-
-        `moved`: the sources whose custodians changed. None: the view changed, so earlier reports count no more.
-        """
+    def review(self, group: Group) -> None:
+        """Members or suspicions changed: who looks after what, and what is owed to whom?"""
         state = self._state
         for stream in list(group.streams.values()):
             if state.looks_after(group, stream.source):
                 stream.attempts = 0
-                self._settle(group, stream)
+                self.settle(group, stream)
                 if stream.got or stream.source in state.down:
                     self._arm(stream, group)
-            elif stream.log and (group.takes or group.joining) and (moved is None or stream.source in moved):
+            elif (stream.log or (state.logged and stream.got)) and (group.takes or group.joining):
                 self.owes(group, stream)
 
     def take_over(self, group: Group, source: int) -> None:
@@ -148,30 +147,19 @@ class Custody:
                     self._state.out.send(node, Probe(group.name, source))
             self._arm(stream, group)
 
-    def repair_later(self, group: Group) -> None:
-        """A tree lost a node: after a pause, bring what was under way to the members that did not get it.
-
-        Most of it arrives by itself, since the suspected node may be up, or was not in its way.
-        """
-        if group.name not in self._under_way:
-            self._under_way[group.name] = {}
-            self._state.out.wake_after(self._state.timing.retry_us // REPAIR_SOONER, (REPAIR, group.name))
-        under_way = self._under_way[group.name]
-        for stream in group.streams.values():
-            if stream.log and self._state.looks_after(group, stream.source):
-                under_way.setdefault(stream.source, stream.got)
-
     def repair(self, group: Group) -> None:
-        """The pause is over."""
+        """The tree has changed: send down the new one what not everybody is known to have."""
         state = self._state
-        for source, until in self._under_way.pop(group.name).items():
-            stream = group.stream(source)
-            if state.looks_after(group, source):
-                unheard = Position(stream.stable, (), stream.stable)
-                for node in state.others(group):
-                    position = stream.positions.get(node, unheard)
-                    if position.got < until and node not in state.down:
-                        self._bring(group, stream, node, position, until)
+        up = [node for node in state.others(group) if node not in state.down]
+        for stream in group.streams.values():
+            if stream.log and state.looks_after(group, stream.source):
+                reached = [position.got if (position := stream.positions.get(node)) else 0 for node in up]
+                # A window at most: a node that lacks more fetches it.
+                first = max(min(reached, default=stream.got), stream.got - state.window) + 1
+                for message in stream.held(range(first, stream.got + 1)):
+                    packet = Pub((message,), AGAIN, stream.stable)
+                    for hop in group.view.near[state.dimension]:
+                        state.out.send(hop, packet)
 
     def greet(self, group: Group, node: int) -> None:
         """`node` is back, and may have forgotten what it had not delivered: ask how far it is."""
@@ -199,7 +187,7 @@ class Custody:
         if not state.looks_after(group, stream.source):
             return
         aged, stream.aged = min(stream.aged, stream.got), stream.got
-        if stream.attempts > timing.attempts_max:
+        if not timing.goes_on(stream.attempts):
             return
         spoke = False
         for node, position in stream.positions.items():
@@ -245,24 +233,32 @@ class Custody:
         return stream.held(wanted)[: self._state.timing.burst]
 
     def _bring(self, group: Group, stream: Stream, node: int, position: Position, until: int) -> bool:
-        """Send `node` what it lacks, or tell it that this is gone. False when there is nothing to send."""
-        if position.got + 1 < stream.low:
+        """Send `node` what it lacks, or tell it to fetch that, or that it is gone. False: there is nothing to send."""
+        if position.got + 1 < stream.low and not self._state.logged:
             self._state.out.send(node, Gone(group.name, stream.source, stream.low - 1))
+            return True
+        read = self._state.logged and position.got < until and position.got + 1 not in stream.log
+        if read or until - position.got > self._state.timing.burst:
+            self._state.out.send(node, Ahead(group.name, stream.source, stream.got))
             return True
         lacked = self._lacked_by(stream, position, until)
         self._send(node, stream, lacked)
         return bool(lacked)
 
     def _lacks(self, group: Group, stream: Stream, position: Position) -> list[int]:
-        """What somebody at `position` has and this node has not."""
+        """What a node at `position` has and this node has not; not all of it if it is much."""
         if not group.takes or (position.got <= stream.got and not position.beyond):
             return []
-        lacking = [seq for seq in stream.lacking(position.got) if seq > stream.stable]
+        lacking = [seq for seq in stream.lacking(position.got, NUMBERS_MAX + 1) if seq > stream.stable]
         return lacking + [seq for seq in position.beyond if seq > stream.got and seq not in stream.log]
 
     def _fetch(self, group: Group, stream: Stream, node: int, position: Position) -> bool:
+        if stream.fetching is not None:
+            return False
         lacking = self._lacks(group, stream, position)
-        if lacking:
+        if position.got - stream.got > NUMBERS_MAX:
+            self._catching_up.begin(group, stream, position.got, node)
+        elif lacking:
             self._state.out.send(node, Pull(group.name, stream.source, tuple(lacking[:NUMBERS_MAX])))
         return bool(lacking)
 
@@ -270,14 +266,17 @@ class Custody:
         for part in in_packets(messages, _BUNDLE):
             self._state.out.send(node, Pub(part, DIRECT, stream.stable))
 
-    def _settle(self, group: Group, stream: Stream) -> None:
+    def settle(self, group: Group, stream: Stream) -> None:
+        """See how far all members are, and what that makes possible."""
         self._recount(group, stream)
         self._progress(group)
 
     def _recount(self, group: Group, stream: Stream) -> None:
         state = self._state
         before = stream.stable
-        stream.settle(group.order.reached(group.name, stream.source), state.others(group), state.down)
+        others = state.others(group)
+        stream.sort_out(others, state.down, state.window)
+        stream.settle(group.order.reached(group.name, stream.source), others, state.down)
         if stream.stable > before:
             stream.forget(stream.stable)
             state.out.keep(Stable(group.name, stream.source, stream.stable))
@@ -304,6 +303,10 @@ class Custody:
             stream.attempts = 0
         position = Position(max(packet.got, done), packet.beyond, done)  # an older word may come later
         complete = stream.place(sender, position, counts=sender in group.view and sender not in state.down)
+        if sender in stream.behind and stream.got - position.got <= state.window // 2:
+            complete = True  # it has caught up, and counts again
+        elif stream.pace is not None:
+            self._progress(group)
         stream.heard.add(sender)
         if not agrees:
             self._differs(group, sender)
@@ -313,7 +316,7 @@ class Custody:
         if packet.asked and packet.got < stream.got and sender in group.view:
             self._bring(group, stream, sender, position, stream.got)
         if complete:
-            self._settle(group, stream)
+            self.settle(group, stream)
         self._arm(stream, group)
 
     def on_probe(self, sender: int, packet: Probe) -> None:
@@ -324,9 +327,22 @@ class Custody:
     def on_pull(self, sender: int, packet: Pull) -> None:
         stream = self._state.group(packet.topic).stream(packet.source)
         self._send(sender, stream, stream.held(packet.numbers)[: self._state.timing.burst])
-        gone = [seq for seq in packet.numbers if seq < stream.low and seq not in stream.log]
-        if gone:
-            self._state.out.send(sender, Gone(packet.topic, packet.source, max(gone)))
+        if self._state.logged:
+            old = [seq for seq in packet.numbers if seq <= stream.got and seq not in stream.log]
+            if old:
+                self._catching_up.send_old(sender, self._state.group(packet.topic), stream, old[0], old[-1])
+            return
+        old = [seq for seq in packet.numbers if seq < stream.low and seq not in stream.log]
+        if old:
+            self._state.out.send(sender, Gone(packet.topic, packet.source, max(old)))
+
+    def on_ahead(self, sender: int, packet: Ahead) -> None:
+        group = self._state.group(packet.topic)
+        stream = group.stream(packet.source)
+        if packet.got > stream.got:
+            self._catching_up.begin(group, stream, packet.got, sender)
+        else:  # the sender takes this node for slower than it is
+            self.owes(group, stream)
 
     def on_settled(self, sender: int, packet: Settled) -> None:
         group = self._state.group(packet.topic)
@@ -352,7 +368,7 @@ class Custody:
             self._seek_later()
 
     def _seek_later(self) -> None:
-        if self._sought <= self._state.timing.attempts_max:
+        if self._state.timing.goes_on(self._sought):
             self._seeking = True
             pause_us = self._state.timing.pause_us(self._sought) // SEEK_SOONER
             self._state.out.wake_after(pause_us, (REQUEST,))
@@ -366,6 +382,7 @@ class Custody:
                 self._overdue()
                 self._ask(self._state.group(topic), source, numbers)
         self._lacked = set(missing)
+        self._asked = {key: asked for key, asked in self._asked.items() if key in missing}
         if missing:
             self._sought += 1
             self._seek_later()
@@ -377,13 +394,22 @@ class Custody:
             if group.takes and id(group.order) not in seen:
                 seen.add(id(group.order))
                 for (topic, source), awaited in group.order.missing(group.name).items():
-                    numbers = self._state.group(topic).stream(source).lacking(awaited)
+                    stream = self._state.group(topic).stream(source)
+                    numbers = stream.lacking(awaited, NUMBERS_MAX + 1) if stream.fetching is None else []
                     if numbers:
                         found[topic, source] = numbers
         return found
 
-    def _ask(self, group: Group, source: int, numbers: Iterable[int]) -> None:
-        """Ask the custodian; if that does not help, one member after the other."""
+    def missing(self) -> list[Missing]:
+        """What this node waits for and has asked for in vain."""
+        return [
+            Missing(topic, source, numbers[0], numbers[-1], tuple(sorted(self._asked[topic, source])), self._sought)
+            for (topic, source), numbers in self._missing().items()
+            if (topic, source) in self._asked
+        ]
+
+    def _ask(self, group: Group, source: int, numbers: list[int]) -> None:
+        """Ask the custodian; if that does not help, one member after the other. Fetch in bulk what is much."""
         state = self._state
         to = state.custodian(group, source)
         if self._sought % 2 or to in (-1, state.node):
@@ -391,4 +417,8 @@ class Custody:
             if not others:
                 return
             to = others[self._sought // 2 % len(others)]
-        state.out.send(to, Pull(group.name, source, tuple(numbers)[:NUMBERS_MAX]))
+        self._asked.setdefault((group.name, source), set()).add(to)
+        if len(numbers) > NUMBERS_MAX:
+            self._catching_up.begin(group, group.stream(source), numbers[-1], to)
+        else:
+            state.out.send(to, Pull(group.name, source, tuple(numbers)))

@@ -12,7 +12,7 @@ joiner that has not begun asks everybody again.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from antecede.protocols.vcube_ps.packets import NUMBERS_MAX, Pull
+from antecede.protocols.vcube_ps.packets import NUMBERS_MAX, Fetch, Fetched, Pull
 from antecede.protocols.vcube_ps.state import Group, JoinReplies, State
 
 #: Timer: ask again those who have not answered.
@@ -31,7 +31,7 @@ class RollCall:
 
     def begin(self, group: Group, register: int) -> JoinReplies:
         state = self._state
-        roll = group.roll = JoinReplies(register, self._up())
+        roll = group.roll = JoinReplies(register, self._state.up())
         # A wave takes its time to go down the tree of all nodes and come back.
         self._arm(group, roll, state.timing.retry_us * max(1, state.dimension // 4))
         return roll
@@ -50,7 +50,7 @@ class RollCall:
             return
         roll.armed = False
         roll.attempts += 1
-        if roll.attempts <= self._state.timing.attempts_max:
+        if self._state.timing.goes_on(roll.attempts):
             self.ask_again(group, roll)
             self._arm(group, roll, self._state.timing.pause_us(roll.attempts))
 
@@ -71,6 +71,21 @@ class RollCall:
             if not roll.lacking:
                 self.look(group)
 
+    def on_fetched(self, sender: int, packet: Fetched) -> None:
+        """A node has sent a joiner what it has of a range: ask for the next, or take down that it has nothing."""
+        group = self._state.group(packet.topic)
+        roll = group.roll
+        if roll is None:
+            return
+        if packet.upto >= packet.first:
+            roll.attempts = 0
+            self._fetch(group, roll, packet.source, to=sender)
+        elif packet.gone:
+            without = roll.without.setdefault((packet.source, packet.first), set())
+            without.add(sender)
+            if without >= self._state.up():
+                self.gone(group, packet.source, packet.gone)
+
     def gone(self, group: Group, source: int, upto: int) -> None:
         """What a joiner asked for is history."""
         roll = group.roll
@@ -90,7 +105,7 @@ class RollCall:
         roll.asked += 1
         roll.counts.clear()
         roll.lacking.clear()
-        roll.waits_for = self._up()
+        roll.waits_for = self._state.up()
         self._again(group, roll)
 
     def up(self, group: Group, node: int) -> None:
@@ -122,9 +137,6 @@ class RollCall:
         self._arm(group, roll, self._state.timing.retry_us)
         self.look(group)
 
-    def _up(self) -> set[int]:
-        return set(range(self._state.nodes)) - self._state.down - {self._state.node}
-
     def _arm(self, group: Group, roll: JoinReplies, pause_us: int) -> None:
         if not roll.armed:
             roll.armed = True
@@ -142,28 +154,41 @@ class RollCall:
                 raise_to(roll.counts, message.deps)
 
     def _lacking(self, group: Group, roll: JoinReplies) -> set[tuple[int, int]]:
-        """What a joiner must hold for others before it begins, and does not."""
+        """What a joiner must hold for others before it begins, and does not.
+
+        Messages beyond what nodes hold in memory are left to the logs of those who delivered them: a member that is
+        dead for good would otherwise make joins longer and longer.
+        """
         found = set()
         for source, count in roll.counts.items():
             stream = group.stream(source)
-            first = max(roll.stable.get(source, 0) + 1, stream.low)
+            first = max(roll.stable.get(source, 0) + 1, stream.low, count - self._state.timing.retain + 1)
+            if self._state.logged:  # it delivered these in an earlier session: they are in its log
+                first = max(first, group.order.reached(group.name, source) + 1)
             for seq in range(first, count + 1):
                 if seq not in stream.log and (source, seq) not in group.early:
                     found.add((source, seq))
         return found
 
-    def _fetch(self, group: Group, roll: JoinReplies) -> None:
+    def _fetch(self, group: Group, roll: JoinReplies, only: int | None = None, to: int | None = None) -> None:
+        """Ask for what is lacking, of all sources or `only` one: the custodian, later one node after the other."""
         state = self._state
-        up = sorted(self._up())
+        up = sorted(state.up())
         wanted: dict[int, list[int]] = {}
         for source, seq in sorted(roll.lacking):
-            wanted.setdefault(source, []).append(seq)
+            if only is None or source == only:
+                wanted.setdefault(source, []).append(seq)
         for source, numbers in wanted.items():
-            to = state.custodian(group, source)
-            if up and (roll.attempts or to in (-1, state.node)):
-                to = up[roll.attempts % len(up)]
-            if to not in (-1, state.node):
-                state.out.send(to, Pull(group.name, source, tuple(numbers[:NUMBERS_MAX])))
+            server = state.custodian(group, source) if to is None else to
+            if to is None and up and (roll.attempts or server in (-1, state.node)):
+                server = up[roll.attempts % len(up)]
+            if server in (-1, state.node):
+                continue
+            if len(numbers) > NUMBERS_MAX:
+                last = min(numbers[-1], numbers[0] + state.timing.chunk - 1)
+                state.out.send(server, Fetch(group.name, source, numbers[0], last))
+            else:
+                state.out.send(server, Pull(group.name, source, tuple(numbers)))
 
 
 def raise_to(counts: dict[int, int], news: Iterable[tuple[int, int]]) -> None:

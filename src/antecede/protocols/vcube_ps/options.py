@@ -28,6 +28,16 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
     ack: Annotated[float, Meta(gt=0)] = 50.0
     #: Pipelined: after how long something is sent again or asked for. More than a way down a tree and back.
     retry: Annotated[float, Meta(gt=0)] = 2000.0
+    #: Pipelined: nodes have a log of what they delivered, which survives crashes, and serve others from it.
+    log: bool = False
+    #: Pipelined: messages of one source in memory, pushed at once, and asked for at once by a node that is behind.
+    retain: Annotated[int, Meta(ge=1)] = 100_000
+    burst: Annotated[int, Meta(ge=1)] = 64
+    chunk: Annotated[int, Meta(ge=1)] = 1024
+    #: Pipelined: bytes of messages that wait for others, beyond which more are refused and fetched later.
+    held_bytes: Annotated[int, Meta(ge=1)] = 64 * 1024 * 1024
+    #: Pipelined: how long a member may hold a publisher up, in units of time; 0: as long as it is up.
+    patience: Annotated[float, Meta(ge=0)] = 0.0
     #: Rounds of VCube's own diagnosis to run beneath, `round` u.t. apart; 0: nobody notices who is down.
     diagnosis: Annotated[int, Meta(ge=0)] = 0
     #: A round of diagnosis; a test waits up to 0.4 of it for its answer.
@@ -48,7 +58,14 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
             raise UsageError("prune", False, "across topics barriers are always pruned", "set domain=topic")
 
         timing = Timing(
-            ack_us=round(self.ack * TICKS), ack_every=max(1, self.window // 4), retry_us=round(self.retry * TICKS)
+            ack_us=round(self.ack * TICKS),
+            ack_every=max(1, self.window // 4),
+            retry_us=round(self.retry * TICKS),
+            retain=self.retain,
+            burst=self.burst,
+            chunk=self.chunk,
+            held_bytes_max=self.held_bytes,
+            patience_us=round(self.patience * TICKS),
         )
 
         def make(node: int) -> Process:
@@ -59,7 +76,16 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
 
             if self.mode == "faithful":
                 return FaithfulVCubePs(node, nodes, make_order, members)
-            return VCubePs(node, nodes, make_order, members, timing, window=self.window, aggregate=self.aggregate)
+            return VCubePs(
+                node,
+                nodes,
+                make_order,
+                members,
+                timing,
+                window=self.window,
+                aggregate=self.aggregate,
+                logged=self.log,
+            )
 
         if self.diagnosis and self.mode == "faithful":
             raise UsageError("diagnosis", self.diagnosis, "the faithful mode knows no failures", "set mode=pipelined")

@@ -51,18 +51,35 @@ class Order(Protocol):
 
     def enter(self, topic: str) -> None: ...
     def leave(self, topic: str) -> Sequence[Message]: ...
+    def deliverable(self, message: Message) -> bool:
+        """Would `offer` deliver `message` at once?"""
+        ...
+
+    def checkpoint(self, topic: str) -> tuple[Dependency, ...]:
+        """What the next message on `topic` published here would depend on, of that topic."""
+        ...
+
+    def resume(self, topic: str, reached: Iterable[tuple[int, int]], frontier: Iterable[Dependency]) -> None:
+        """Go on from there. `reached`: by source, how far this node had come."""
+        ...
+
     @property
     def held(self) -> int: ...
+    @property
+    def held_bytes(self) -> int:
+        """About what the held messages take."""
+        ...
 
 
 class TopicOrder:
     """The order of one topic."""
 
-    __slots__ = ("_frontier", "_gate", "_node")
+    __slots__ = ("_frontier", "_gate", "_held_bytes", "_node")
 
     def __init__(self, node: int, *, prune: bool = True) -> None:
         self._node = node
         self._gate: Gate[Message] = Gate()
+        self._held_bytes = 0
         self._frontier = Frontier() if prune else UnprunedFrontier()
 
     def stamp(self, topic: str, seq: int, payload: bytes) -> Message:
@@ -85,11 +102,17 @@ class TopicOrder:
             self._frontier.observe(message)
             return (message,)
         verdict = self._gate.offer(message, ((message.source, message.seq),), message.deps)
-        if verdict is Verdict.READY:
-            return self._drain()
         if verdict is Verdict.FULL:
             raise _full(self._gate.held, message)
-        return _NONE
+        if verdict is Verdict.WAITING or verdict is Verdict.READY:
+            self._held_bytes += weight(message)
+        return self._drain() if verdict is Verdict.READY else _NONE
+
+    def deliverable(self, message: Message) -> bool:
+        reached = self._gate.reached
+        return reached(message.source) == message.seq - 1 and all(
+            reached(source) >= seq for source, seq in message.deps
+        )
 
     def offer_run(self, messages: Sequence[Message]) -> Sequence[Message]:
         first, last = messages[0], messages[-1]
@@ -125,14 +148,28 @@ class TopicOrder:
 
     def leave(self, topic: str) -> Sequence[Message]:
         self._gate = self._gate.emptied()
+        self._held_bytes = 0
         return _NONE
+
+    def checkpoint(self, topic: str) -> tuple[Dependency, ...]:
+        return self._frontier.entries()
+
+    def resume(self, topic: str, reached: Iterable[tuple[int, int]], frontier: Iterable[Dependency]) -> None:
+        for source, seq in reached:
+            self._gate.floor(source, seq)
+        self._frontier.put_back(frontier)
 
     @property
     def held(self) -> int:
         return self._gate.held
 
+    @property
+    def held_bytes(self) -> int:
+        return self._held_bytes
+
     def _drain(self) -> Sequence[Message]:
         ready = self._gate.drain()
+        self._held_bytes = self._held_bytes - sum(map(weight, ready)) if self._gate.held else 0
         observe = self._frontier.observe
         for message in ready:
             observe(message)
@@ -148,6 +185,7 @@ class Domain(DomainOrder[Message]):
         frontier = DomainFrontier(node)
         super().__init__(self._taken.__contains__, frontier)
         self._node = node
+        self._held_bytes = 0
         self._frontier: DomainFrontier = frontier
 
     @staticmethod
@@ -192,17 +230,48 @@ class Domain(DomainOrder[Message]):
         self._refill()
         return self._drain()
 
+    def deliverable(self, message: Message) -> bool:
+        reached = self._gate.reached
+        return reached((message.topic, message.source)) == message.seq - 1 and all(
+            reached(stream) >= seq for stream, seq in self._needs(message)
+        )
+
+    def checkpoint(self, topic: str) -> tuple[Dependency, ...]:
+        return self._frontier.ahead(topic)
+
+    def resume(self, topic: str, reached: Iterable[tuple[int, int]], frontier: Iterable[Dependency]) -> None:
+        for source, seq in reached:
+            self._gate.floor((topic, source), seq)
+        self._frontier.merge([(topic, source, seq) for source, seq in frontier])
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held_bytes
+
     def _put(self, message: Message) -> bool:
         verdict = self._offer(message)
         if verdict is Verdict.FULL:
             raise _full(self.held, message)
+        if verdict is Verdict.WAITING or verdict is Verdict.READY:
+            self._held_bytes += weight(message)
         return verdict is Verdict.READY
+
+    def _drain(self) -> list[Message]:
+        ready = super()._drain()
+        self._held_bytes = self._held_bytes - sum(map(weight, ready)) if self.held else 0
+        return ready
 
     def _refill(self) -> None:
         """Offer again what is held: it waits for other entries now that a topic came or went."""
+        self._held_bytes = 0
         for message in self._empty():
             if message.topic in self._taken:
                 self._put(message)
+
+
+def weight(message: Message) -> int:
+    """About what a message takes in memory, in bytes."""
+    return len(message.payload) + 256
 
 
 def _full(held: int, message: Message) -> LimitError:

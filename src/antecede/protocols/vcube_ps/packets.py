@@ -31,7 +31,7 @@ class Pub(Packet, frozen=True, gc=False, tag="vps.pub"):
     """A message on its way down its publisher's tree; several of one publisher where they are sent again."""
 
     messages: Annotated[tuple[Message, ...], Meta(min_length=1)]  # a field, in the place of the base's empty property
-    #: DIRECT: never forward. ONCE: forward if new here. AGAIN: always forward (nodes of the version before send it).
+    #: Whether to pass it on: not at all, unless it is known already, in any case (a tree was rebuilt).
     spread: Literal[0, 1, 2] = ONCE
     #: Every member has delivered the source's messages up to here.
     stable: Count = 0
@@ -158,6 +158,36 @@ class Pull(Packet, frozen=True, gc=False, tag="vps.pull"):
     numbers: Numbers
 
 
+class Ahead(Packet, frozen=True, gc=False, tag="vps.ahead"):
+    """The sender has the source's messages up to `got`, far beyond where you are: fetch them."""
+
+    topic: Topic
+    source: Source
+    got: Seq
+
+
+class Fetch(Packet, frozen=True, gc=False, tag="vps.fetch"):
+    """Send me the source's messages `first` to `last`, from the first on, as many as fit an answer."""
+
+    topic: Topic
+    source: Source
+    first: Seq
+    last: Seq
+
+
+class Fetched(Packet, frozen=True, gc=False, tag="vps.fetched"):
+    """The end of the answer to a `Fetch`: everything from `first` to `upto` was sent. `upto` below `first`: nothing."""
+
+    topic: Topic
+    source: Source
+    first: Seq
+    upto: Count
+    #: How far the sender has received the source.
+    got: Count
+    #: The sender delivered the messages from `first` to here and has them no more; 0: there are none of that kind.
+    gone: Count = 0
+
+
 class Gone(Packet, frozen=True, gc=False, tag="vps.gone"):
     """What was asked for is not kept any more: everything up to `upto` was delivered by all members known here."""
 
@@ -198,6 +228,9 @@ PACKETS: Final = (
     Have,
     Probe,
     Pull,
+    Ahead,
+    Fetch,
+    Fetched,
     Gone,
     Settled,
     Views,

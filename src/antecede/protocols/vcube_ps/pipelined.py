@@ -15,11 +15,13 @@ breath (`records`): a node that recovers has its numbers, its memberships and fl
 delivered that is not stable, and no idea how far others are: it asks.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
-from typing import ClassVar, Final
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
-from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
-from antecede.overlay.members import nodes_of
+from antecede.core import Message, Packet, ProtocolError, UsageError
+from antecede.core.process import Missing
+from antecede.protocols.vcube_ps.catching_up import CatchingUp
+from antecede.protocols.vcube_ps.compaction import compact
 from antecede.protocols.vcube_ps.custody import Custody
 from antecede.protocols.vcube_ps.edges import Edges, apart
 from antecede.protocols.vcube_ps.membership import Membership
@@ -28,7 +30,10 @@ from antecede.protocols.vcube_ps.packets import (
     AGAIN,
     DIRECT,
     ONCE,
+    Ahead,
     Bundle,
+    Fetch,
+    Fetched,
     Gone,
     Have,
     Probe,
@@ -40,16 +45,20 @@ from antecede.protocols.vcube_ps.packets import (
     Uns,
     Views,
 )
-from antecede.protocols.vcube_ps.records import Began, Delivered, Held, OfMessages, Published, Registered, Stable
-from antecede.protocols.vcube_ps.runs import Runs
+from antecede.protocols.vcube_ps.questions import Questions
+from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Logged, Published
+from antecede.protocols.vcube_ps.restoring import begin_after, checkpoint, restore
+from antecede.protocols.vcube_ps.runs import Runs, bare, records_of
 from antecede.protocols.vcube_ps.sizes import Sizes
 from antecede.protocols.vcube_ps.state import Group, JoinReplies, State, Timing
+from antecede.protocols.vcube_ps.streams import Stream
+from antecede.protocols.vcube_ps.window import Window
 
 _SUB: Final = "sub"
 _UNS: Final = "uns"
 
 
-class VCubePs(Process):
+class VCubePs(Questions):
     """A node of VCube-PS."""
 
     reports_membership: ClassVar[bool] = True
@@ -65,20 +74,42 @@ class VCubePs(Process):
         window: int = 64,
         aggregate: bool = False,
         sizes: Sizes | None = None,
+        logged: bool = False,
     ) -> None:
         """`founders`: by topic, members from the beginning as bits. `make_order` is asked once for each topic.
 
-        `aggregate`: keep messages back for those they depend on, and send them on together (`edges`).
+        `aggregate`: keep messages back for those they depend on, and send them on together (`edges`). `logged`: the
+        driver has a log of what is delivered here and reads it when asked (`Outbox.look_up`).
         """
         super().__init__(node)
-        self._window = window
+        self.reads_log = logged
         self._sizes = sizes or Sizes()
         self._restored = False
-        self._state = State(node, nodes, self.out, timing, make_order)
+        self._given_up = 0
+        self._state = State(node, nodes, self.out, timing, make_order, window, logged=logged)
         self._membership = Membership(self._state, self._moved, self._heard_all)
-        self._custody = Custody(self._state, self._membership.compare, self._freed, self._let_go)
-        self._runs = Runs(self._state, self._custody)
+        self._catching_up = CatchingUp(self._state, self._join_anew)
+        self._custody = Custody(self._state, self._catching_up, self._membership.compare, self._freed, self._let_go)
+        self._window = Window(self._state, self._custody.settle, self._freed)
+        self._runs = Runs(self._state, self._custody, self._trim)
         self._edges = Edges(self._state, self._sizes) if aggregate else None
+        custody, membership = self._custody, self._membership
+        self._handlers: dict[type[Packet], Callable[[int, Any], None]] = {
+            Pub: self._take,
+            Bundle: self._take_apart,
+            Have: custody.on_have,
+            Probe: custody.on_probe,
+            Pull: custody.on_pull,
+            Settled: custody.on_settled,
+            Ahead: custody.on_ahead,
+            Fetch: self._catching_up.on_fetch,
+            Fetched: self._fetched,
+            Gone: self._gone,
+            Views: membership.on_views,
+            Sub: membership.on_sub,
+            SubAck: membership.on_sub_ack,
+            Uns: membership.on_uns,
+        }
         #: Groups whose queue may go on when the present input is dealt with. Never in the middle of it: what is
         #: published then must come after all that it delivers.
         self._to_advance: list[Group] = []
@@ -91,8 +122,9 @@ class VCubePs(Process):
         group = self._state.group(topic)
         if not group.wants:
             raise UsageError("topic", topic, f"node {self.node} does not subscribe to it", "subscribe first")
-        if group.queue or not self._may_publish(group):
+        if group.queue or self._window.room(group) <= 0:
             group.queue.append(payload)
+            self._window.closed(group)
             return None
         return self._broadcast(group, payload, late=False)
 
@@ -100,7 +132,9 @@ class VCubePs(Process):
         group = self._state.group(topic)
         if not group.wants:
             raise UsageError("topic", topic, f"node {self.node} does not subscribe to it", "subscribe first")
-        room = 0 if group.queue or self._edges is not None else max(0, self._room(group))
+        room = 0 if group.queue or self._edges is not None else max(0, self._window.room(group))
+        if room < len(payloads):
+            self._window.closed(group)
         return self._runs.publish(group, payloads[:room]) if room and payloads else []
 
     def subscribe(self, topic: str) -> None:
@@ -124,31 +158,10 @@ class VCubePs(Process):
     # -- packets, timers, suspicions ----------------------------------------------------------------------------
 
     def receive(self, sender: int, packet: Packet) -> None:
-        match packet:
-            case Pub():
-                self._take(sender, packet)
-            case Bundle():
-                self._take_apart(sender, packet)
-            case Have():
-                self._custody.on_have(sender, packet)
-            case Probe():
-                self._custody.on_probe(sender, packet)
-            case Pull():
-                self._custody.on_pull(sender, packet)
-            case Settled():
-                self._custody.on_settled(sender, packet)
-            case Gone():
-                self._gone(packet)
-            case Views():
-                self._membership.on_views(sender, packet)
-            case Sub():
-                self._membership.on_sub(sender, packet)
-            case SubAck():
-                self._membership.on_sub_ack(sender, packet)
-            case Uns():
-                self._membership.on_uns(sender, packet)
-            case _:
-                raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}: not for this mode")
+        handle = self._handlers.get(type(packet))
+        if handle is None:
+            raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}: not for this mode")
+        handle(sender, packet)
         self._finish()
 
     def wake(self, timer: Hashable) -> None:
@@ -157,13 +170,22 @@ class VCubePs(Process):
                 self._custody.acknowledge()
             case ("request",):
                 self._custody.request_missing()
-            case ("repair", str(topic)):
-                self._custody.repair(self._state.group(topic))
             case ("resend", str(topic), int(source)):
                 group = self._state.group(topic)
                 self._custody.resend_behind(group, group.stream(source))
             case ("roll", str(topic), int(register)):
                 self._membership.roll_call.tick(self._state.group(topic), register)
+            case ("fetch", str(topic), int(source)):
+                group = self._state.group(topic)
+                self._catching_up.tick(group, group.stream(source))
+            case ("pace", str(topic)):
+                self._window.set_pace(self._state.group(topic))
+            case ("hold-up", str(topic), int(seq)):
+                self._window.end_hold_up(self._state.group(topic), seq)
+        self._finish()
+
+    def found(self, topic: str, source: int, first: int, last: int, messages: Sequence[Message]) -> None:
+        self._catching_up.found(topic, source, first, last, messages)
         self._finish()
 
     def peer_down(self, node: int) -> None:
@@ -173,14 +195,13 @@ class VCubePs(Process):
         state.down.add(node)
         state.everyone.hide(node)
         for group in list(state.groups.values()):
-            fallen = self._looked_after_by(group, node)
             group.view.hide(node)
             self._let_go()
             self._membership.down(group, node)
-            self._custody.review(group, fallen)
+            self._custody.review(group)
             if group.takes:
-                self._custody.repair_later(group)
-                self._take_over(group, fallen)
+                self._custody.repair(group)
+                self._take_over(group)
         self._finish()
 
     def peer_up(self, node: int) -> None:
@@ -194,59 +215,22 @@ class VCubePs(Process):
             self._let_go()
             self._membership.up(group, node)
             self._custody.greet(group, node)
-            self._custody.review(group, self._looked_after_by(group, node))
+            self._custody.review(group)
         self._finish()
-
-    def _looked_after_by(self, group: Group, node: int) -> set[int]:
-        """`node`, and the sources that are down and whose custodian is `node` while it is up."""
-        return {node, *[down for down in self._state.down if self._state.custodian(group, down) == node]}
 
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet)
 
-    @property
-    def held(self) -> int:
-        groups = self._state.groups.values()
-        orders = {id(group.order): group.order for group in groups}
-        return sum(order.held for order in orders.values()) + sum(len(group.early) for group in groups)
-
-    def holding(self) -> list[TopicMessageId]:
-        return [
-            message.id
-            for group in self._state.groups.values()
-            if group.takes
-            for stream in group.streams.values()
-            for seq, message in stream.log.items()
-            if seq > group.order.reached(group.name, stream.source)
-        ]
-
-    def wants(self, topic: str) -> bool:
-        """After a crash: had the subscription begun to take effect?"""
-        return self._state.group(topic).wants
-
-    def delivered(self, topic: str) -> dict[int, int]:
-        group = self._state.group(topic)
-        return {source: done for source in group.streams if (done := group.order.reached(topic, source))}
-
-    def takes(self, topic: str) -> bool:
-        return self._state.group(topic).takes
-
-    def last_published(self, topic: str) -> int:
-        return self._state.group(topic).order.reached(topic, self.node)
-
     def stamps_now(self, topic: str) -> bool:
         group = self._state.group(topic)
-        return not group.queue and self._may_publish(group)
-
-    def children(self, topic: str) -> tuple[int, ...]:
-        return self._state.group(topic).view.near[self._state.dimension]
-
-    def members(self, topic: str) -> frozenset[int]:
-        return frozenset(nodes_of(self._state.group(topic).view.members))
+        return not group.queue and self._window.room(group) > 0
 
     @property
-    def down(self) -> frozenset[int]:
-        return frozenset(self._state.down)
+    def given_up(self) -> int:
+        return self._given_up
+
+    def missing(self) -> list[Missing]:
+        return [*self._catching_up.missing(), *self._custody.missing()]
 
     def unfinished(self) -> list[str]:
         found = []
@@ -260,27 +244,16 @@ class VCubePs(Process):
 
     # -- messages -----------------------------------------------------------------------------------------------
 
-    def _may_publish(self, group: Group) -> bool:
-        return self._room(group) > 0
-
-    def _room(self, group: Group) -> int:
-        """How many messages may be published now."""
-        if not group.takes or group.roll is not None:
-            return 0
-        own = group.streams.get(self.node)
-        return self._window if own is None else self._window - (group.seq - own.arrived)
-
     def _broadcast(self, group: Group, payload: bytes, *, late: bool) -> Message:
         group.seq += 1
         message = group.order.stamp(group.name, group.seq, payload)
-        self.out.keep(Published(message))
+        self.out.keep(Logged(bare(message), message.seq) if self._state.logged else Published(message))
         if late:
             self.out.published(message)
         self.out.deliver(message)
         stream = group.stream(self.node)
         stream.take(message)
-        if len(stream.log) > self._state.timing.retain:
-            stream.forget(group.seq - self._state.timing.retain)
+        self._trim(group, stream)
         packet = Pub((message,), ONCE, stream.stable)
         for hop in group.view.near[self._state.dimension]:
             self.out.send(hop, packet)
@@ -300,12 +273,14 @@ class VCubePs(Process):
                 self._deliver(ready)
             else:
                 for message in packet.messages:
-                    if stream.take(message):
+                    if self._refuses(group, stream, message):
+                        fresh = True  # others may want it, and this node fetches it when there is room
+                        self._catching_up.begin(group, stream, message.seq)
+                    elif stream.take(message):
                         fresh = True
                         self._deliver(group.order.offer(message))
                     self._custody.received(group, stream)
-            if len(stream.log) > self._state.timing.retain:
-                stream.forget(stream.got - self._state.timing.retain)
+            self._trim(group, stream)
             self._custody.stable(group, stream, packet.stable)
             if fresh and group.order.held:
                 self._custody.watch()
@@ -319,6 +294,25 @@ class VCubePs(Process):
         else:  # the sender takes this node for a member: it relays, and says that it is none
             self._membership.compare(group, sender)
         self._pass_on(group, sender, packet, fresh=fresh)
+
+    def _refuses(self, group: Group, stream: Stream, message: Message) -> bool:
+        """Is there no room to hold a message that is not deliverable yet?"""
+        timing = self._state.timing
+        if message.seq <= stream.got or message.seq in stream.log:
+            return False
+        if message.seq - stream.got > timing.retain:
+            return True
+        return group.order.held_bytes >= timing.held_bytes_max and not group.order.deliverable(message)
+
+    def _trim(self, group: Group, stream: Stream) -> None:
+        """Keep what is in memory within its bounds."""
+        timing = self._state.timing
+        if len(stream.log) <= timing.retain and stream.log_bytes <= timing.retain_bytes:
+            return
+        if self._state.logged:
+            stream.trim(group.order.reached(group.name, stream.source), timing.retain, timing.retain_bytes)
+        elif len(stream.log) > timing.retain:
+            stream.forget(stream.got - timing.retain)
 
     def _take_apart(self, sender: int, bundle: Bundle) -> None:
         for packet in apart(bundle):
@@ -335,23 +329,34 @@ class VCubePs(Process):
                 self.out.send(hop, packet)
 
     def _deliver(self, messages: Sequence[Message]) -> None:
-        for message in messages:
-            self.out.keep(Delivered(message))
-            self.out.deliver(message)
+        if self._state.logged:
+            self.out.kept += records_of(messages)
+        else:
+            self.out.kept += map(Delivered, messages)
+        self.out.deliveries += messages
         for message in messages:  # only now: what this frees to be published comes after all of them
             group = self._state.group(message.topic)
             self._custody.received(group, group.stream(message.source))
 
-    def _gone(self, packet: Gone) -> None:
-        """What we miss is not kept any more. We leave, visibly, and join again from where the others are."""
+    def _fetched(self, sender: int, packet: Fetched) -> None:
+        joining = self._state.group(packet.topic).joining
+        (self._membership.roll_call if joining else self._catching_up).on_fetched(sender, packet)
+
+    def _gone(self, sender: int, packet: Gone) -> None:
+        """What this node misses is not kept any more."""
         group = self._state.group(packet.topic)
         if group.joining:
             self._membership.roll_call.gone(group, packet.source, packet.upto)
         elif group.takes and group.order.reached(packet.topic, packet.source) < packet.upto:
-            self._leave(group)
-            self._membership.join(group, group.view.register(self.node) + 2)
+            self._join_anew(group)
         else:  # the sender takes us for slower than we are
             self._custody.owes(group, group.stream(packet.source))
+
+    def _join_anew(self, group: Group) -> None:
+        """A message is gone for good: leave, visibly, and join again from where the others are."""
+        self._given_up += 1
+        self._leave(group)
+        self._membership.join(group, group.view.register(self.node) + 2)
 
     # -- comings and goings -------------------------------------------------------------------------------------
 
@@ -362,6 +367,7 @@ class VCubePs(Process):
 
     def _finish(self) -> None:
         """The present input is dealt with."""
+        self._catching_up.go_on()
         if self._edges is not None:
             self._edges.depart()
         while self._to_advance:
@@ -374,7 +380,8 @@ class VCubePs(Process):
         queue = group.queue
         while queue and not group.joining:
             if isinstance(queue[0], bytes):
-                if not self._may_publish(group):
+                if self._window.room(group) <= 0:
+                    self._window.closed(group)
                     return
                 payload = queue.popleft()
                 assert isinstance(payload, bytes)
@@ -383,9 +390,8 @@ class VCubePs(Process):
                 queue.popleft()
                 self._membership.join(group, group.view.register(self.node) + 1)
             else:
-                own = group.streams.get(self.node)
-                if group.roll is not None or (own is not None and own.arrived < group.seq):
-                    return  # what this node published reaches everybody before it leaves
+                if group.roll is not None or not self._window.handed_over(group):
+                    return
                 queue.popleft()
                 self._leave(group)
                 self._membership.leave(group)
@@ -410,7 +416,7 @@ class VCubePs(Process):
             group.joining = False
             group.takes = True
             self.out.joined(group.name)
-            self._begin(group, floors)
+            begin_after(group, floors)
             self._deliver(group.order.floors(group.name, floors))
             for source, stable in roll.stable.items():
                 self._custody.stable(group, group.stream(source), stable)
@@ -427,20 +433,16 @@ class VCubePs(Process):
             if group.order.held:
                 self._custody.watch()
         self._custody.review(group)
-        self._take_over(group, self._state.down)
+        self._take_over(group)
         self._freed(group)
-
-    def _begin(self, group: Group, floors: Iterable[tuple[int, int]]) -> None:
-        for source, count in floors:
-            group.stream(source).begin_after(count)
 
     def _moved(self, group: Group) -> None:
         self._let_go()
         self._custody.review(group)
 
-    def _take_over(self, group: Group, sources: Set[int]) -> None:
+    def _take_over(self, group: Group) -> None:
         """Streams of sources that are down may fall to this node."""
-        for source in sorted(sources & self._state.down):
+        for source in sorted(self._state.down):
             if group.view.register(source) or source in group.streams:
                 self._custody.take_over(group, source)
 
@@ -448,40 +450,13 @@ class VCubePs(Process):
 
     def restore(self, records: Iterable[object]) -> None:
         self._restored = True
-        for record in records:
-            match record:
-                case OfMessages():
-                    for message in record.messages:
-                        group = self._state.group(message.topic)
-                        group.order.replay(message)
-                        stream = group.stream(message.source)
-                        stream.take(message)
-                        stream.begin_after(message.seq)
-                        if message.source == self.node:
-                            group.seq = message.seq
-                case Held(message):
-                    self._state.group(message.topic).stream(message.source).hold(message)
-                case Registered(topic, node, register):
-                    group = self._state.group(topic)
-                    group.view.learn(node, register)
-                    if node == self.node:
-                        group.wants = group.joining = bool(register & 1)
-                        if group.takes:
-                            group.order.leave(topic)
-                            group.takes = False
-                        if group.joining:
-                            group.order.enter(topic)
-                case Began(topic, _, floors):
-                    group = self._state.group(topic)
-                    group.joining, group.takes = False, True
-                    self._begin(group, floors)
-                    group.order.floors(topic, floors)
-                case Stable(topic, source, seq):
-                    stream = self._state.group(topic).stream(source)
-                    stream.stable = stream.announced = seq
-                    stream.forget(seq)
-                case _:
-                    raise UsageError("record", type(record).__name__, "is not one of VCube-PS's", "restore its own")
+        restore(self._state, records)
+
+    def compact(self, records: Sequence[object]) -> list[object]:
+        if not self._state.logged:
+            return compact(records, self.node)
+        self.restore(records)
+        return checkpoint(self._state)
 
     def start(self) -> None:
         if not self._restored:

@@ -1,7 +1,10 @@
 """What a node keeps across a crash: small records, one an event, each written before anything it promises is sent.
 
 Read back in order they give again the node's numbers, its memberships, what it delivered and what it still owes others.
-Only messages are ever large. What is stable everywhere need not be read back as messages: `Stable` says up to where.
+
+Where the driver has a log of what was delivered (`Outbox.look_up`), records refer to it (`Logged`), and any number of
+them come down to one `Checkpoint` a topic. So what is kept does not grow with what an absent member lacks. Without a
+log, records hold the messages themselves until these are stable.
 """
 
 from typing import Annotated, TypeAlias
@@ -10,7 +13,7 @@ from msgspec import Meta
 
 from antecede.core import Message, Record
 from antecede.core.message import Seq, Source, Topic
-from antecede.protocols.vcube_ps.packets import Counts, Register
+from antecede.protocols.vcube_ps.packets import Count, Counts, Register
 
 
 class OfMessages(Record, frozen=True, gc=False):
@@ -61,6 +64,26 @@ class DeliveredRun(OfMessages, frozen=True, gc=False, tag="vps.delivered_run"):
     messages: Annotated[tuple[Message, ...], Meta(min_length=1)]
 
 
+class Logged(Record, frozen=True, gc=False, tag="vps.logged"):
+    """Messages of one source, published or delivered here, that stand in the driver's log: `first` up to number `last`.
+
+    `first` is without its payload. Those behind it depend on nothing but the one before.
+    """
+
+    first: Message
+    last: Seq
+
+
+class Checkpoint(Record, frozen=True, gc=False, tag="vps.checkpoint"):
+    """What records of messages came to: by source, how far this node had come; and what its next message depends on."""
+
+    topic: Topic
+    #: The number of the last message this node published.
+    seq: Count
+    reached: Counts
+    frontier: Counts
+
+
 class Held(Record, frozen=True, gc=False, tag="vps.held"):
     """A message from before this node's time, held for others."""
 
@@ -91,4 +114,6 @@ class Stable(Record, frozen=True, gc=False, tag="vps.stable"):
     seq: Seq
 
 
-Kept: TypeAlias = Published | Delivered | PublishedRun | DeliveredRun | Held | Registered | Began | Stable
+Kept: TypeAlias = (
+    Published | Delivered | PublishedRun | DeliveredRun | Logged | Checkpoint | Held | Registered | Began | Stable
+)

@@ -5,14 +5,14 @@ receiving them one by one gives (`tests/protocols/vcube_ps/test_runs.py` holds i
 carries several, and that acknowledging, settling and looking for who waits happens once for all of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from antecede.core import Message
 from antecede.protocols.bundling import in_packets
 from antecede.protocols.vcube_ps.custody import Custody
-from antecede.protocols.vcube_ps.packets import ONCE, Pub
-from antecede.protocols.vcube_ps.records import DeliveredRun, PublishedRun
+from antecede.protocols.vcube_ps.packets import AGAIN, DIRECT, ONCE, Pub
+from antecede.protocols.vcube_ps.records import DeliveredRun, Logged, PublishedRun
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Stream
 
@@ -23,24 +23,27 @@ _PACKET_BYTES: Final = 32 * 1024
 class Runs:
     """The part of a node that publishes and takes runs."""
 
-    def __init__(self, state: State, custody: Custody) -> None:
+    def __init__(self, state: State, custody: Custody, trim: Callable[[Group, Stream], None]) -> None:
         self._state = state
         self._custody = custody
+        self._trim = trim
 
     def publish(self, group: Group, payloads: Sequence[bytes]) -> list[Message]:
         """All of them; the window has room."""
         state = self._state
-        out, retain = state.out, state.timing.retain
+        out = state.out
         messages = group.order.stamp_run(group.name, group.seq + 1, payloads)
         group.seq += len(messages)
-        out.keep(PublishedRun(tuple(messages)))
+        if state.logged:
+            out.kept += records_of(messages)
+        else:
+            out.keep(PublishedRun(tuple(messages)))
         out.deliveries += messages
         stream = group.stream(state.node)
         if not stream.take_run(messages):
             for message in messages:
                 stream.take(message)
-        if len(stream.log) > retain:
-            stream.forget(group.seq - retain)
+        self._trim(group, stream)
         hops = group.view.near[state.dimension]
         if hops:
             for part in in_packets(messages, _PACKET_BYTES, _payload_bytes):
@@ -56,14 +59,20 @@ class Runs:
         None: it is not; take its messages one by one.
         """
         messages = packet.messages
-        if packet.spread != ONCE or len(messages) == 1 or not stream.take_run(messages):
+        state = self._state
+        if packet.spread == AGAIN or (packet.spread == DIRECT and not state.logged) or len(messages) == 1:
+            return None
+        if group.order.held_bytes >= state.timing.held_bytes_max or not stream.take_run(messages):
             return None
         ready = group.order.offer_run(messages)
         if ready is not messages:
             self._custody.received(group, stream, len(messages))
             return ready
         # Nothing was in their way, and nothing waited for them.
-        self._state.out.keep(DeliveredRun(messages))
+        if state.logged:
+            state.out.kept += records_of(messages)
+        else:
+            state.out.keep(DeliveredRun(messages))
         self._state.out.deliveries += messages
         self._custody.received(group, stream, 2 * len(messages))  # they came, and were delivered
         return ()
@@ -71,3 +80,25 @@ class Runs:
 
 def _payload_bytes(message: Message) -> int:
     return len(message.payload)
+
+
+def bare(message: Message) -> Message:
+    """The message without its payload."""
+    return Message(message.topic, message.source, message.seq, message.deps, b"", message.across)
+
+
+def records_of(messages: Iterable[Message]) -> list[Logged]:
+    """What to keep of messages that the driver's log has: one record for those that only follow each other."""
+    found: list[Logged] = []
+    first: Message | None = None
+    last = 0
+    for message in messages:
+        follows = first is not None and message.seq == last + 1 and message.source == first.source
+        if first is None or not follows or message.deps or message.across or message.topic != first.topic:
+            if first is not None:
+                found.append(Logged(bare(first), last))
+            first = message
+        last = message.seq
+    if first is not None:
+        found.append(Logged(bare(first), last))
+    return found

@@ -7,7 +7,7 @@ A topic is a number of 2 bytes, a register or counter alone takes 2, an entry (n
 import msgspec
 
 from antecede.core import Message, Packet
-from antecede.protocols.vcube_ps.packets import Ack, ActAck, Have, Pull, SubAck, Views
+from antecede.protocols.vcube_ps.packets import Ack, ActAck, Fetch, Fetched, Have, Pull, SubAck, Views
 
 
 class Sizes(msgspec.Struct, frozen=True):
@@ -45,6 +45,10 @@ class Sizes(msgspec.Struct, frozen=True):
                 size = self.counter + self.digest + self.counter * len(packet.beyond)
             case Pull():
                 size = self.counter * len(packet.numbers)
+            case Fetch():
+                size = self.counter
+            case Fetched():
+                size = 3 * self.counter
             case Views():
                 size = self.digest + self.entry * len(packet.entries)
             case _:

@@ -26,19 +26,36 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     #: After so many tries without a sign of life we stop asking until something happens (a packet, the failure
     #: detector): a node that crashed unnoticed must not keep others awake for ever.
     attempts_max: int = 40
-    #: Messages sent again at once to one node.
+    #: After `attempts_max` tries go on asking this seldom, for ever; 0: stop, as above.
+    slow_us: int = 0
+    #: Messages sent again at once to one node. A node that lacks more fetches by itself (`catching_up`).
     burst: int = 64
-    #: Messages of one source held for members that are down. One that stayed away for longer joins anew.
+    #: Messages of one source in memory, and their payload bytes, for members that are behind or down. With a log
+    #: (`State.logged`) older ones are read from there. Without one, a member away for longer joins anew.
     retain: int = 100_000
+    retain_bytes: int = 64 * 1024 * 1024
+    #: A node that is behind asks for so many messages at a time.
+    chunk: int = 1024
+    #: Messages that cannot be delivered yet are held up to so many bytes; beyond it they are refused and fetched later.
+    held_bytes_max: int = 64 * 1024 * 1024
+    #: A member that takes longer than this for the messages of a full window holds publishers up no more; 0: it may
+    #: hold them up for as long as it is up.
+    patience_us: int = 0
 
     def pause_us(self, attempts: int) -> int:
+        if self.slow_us and attempts > self.attempts_max:
+            return self.slow_us
         return self.retry_us * min(self.backoff_max, 1 << min(attempts, 10))
+
+    def goes_on(self, attempts: int) -> bool:
+        """Ask again after so many tries in vain?"""
+        return attempts <= self.attempts_max or self.slow_us > 0
 
 
 class JoinReplies:
     """Nodes that must be heard before a node may go on: a joiner asks all, and so does one that comes back."""
 
-    __slots__ = ("armed", "asked", "attempts", "counts", "lacking", "register", "stable", "waits_for")
+    __slots__ = ("armed", "asked", "attempts", "counts", "lacking", "register", "stable", "waits_for", "without")
 
     def __init__(self, register: int, waits_for: set[int]) -> None:
         self.register = register
@@ -50,6 +67,8 @@ class JoinReplies:
         self.stable: dict[int, int] = {}
         #: What a joiner has still to fetch: (source, seq) each.
         self.lacking: set[tuple[int, int]] = set()
+        #: By (source, seq): nodes whose log has it no more.
+        self.without: dict[tuple[int, int], set[int]] = {}
         self.attempts = 0
         self.armed = False
 
@@ -118,9 +137,23 @@ class Group:
 class State:
     """One node."""
 
-    def __init__(self, node: int, nodes: int, out: Outbox, timing: Timing, make_order: Callable[[], Order]) -> None:
+    def __init__(
+        self,
+        node: int,
+        nodes: int,
+        out: Outbox,
+        timing: Timing,
+        make_order: Callable[[], Order],
+        window: int,
+        *,
+        logged: bool,
+    ) -> None:
         self.node = node
         self.nodes = nodes
+        #: Messages of a publisher that may be under way.
+        self.window = window
+        #: Can the driver read messages back that this node delivered (`Outbox.look_up`)?
+        self.logged = logged
         self.dimension = (nodes - 1).bit_length()
         self.out = out
         self.timing = timing
@@ -150,6 +183,10 @@ class State:
         if source not in self.down:
             return source == self.node
         return group.takes and self.custodian(group, source) == self.node
+
+    def up(self) -> set[int]:
+        """The other nodes that are not suspected."""
+        return set(range(self.nodes)) - self.down - {self.node}
 
     def others(self, group: Group) -> list[int]:
         """Members but this node, those that are down included."""

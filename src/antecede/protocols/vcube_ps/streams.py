@@ -4,7 +4,8 @@ Rules of this file: bookkeeping only, no packets and no decisions. What is asked
 look at every member happens once a round of acknowledgements (`settle`), not once an acknowledgement.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from antecede.core import Message
@@ -38,6 +39,26 @@ class _Round:
         return False
 
 
+class Fetching:
+    """What a node that is far behind has asked for, in bulk (`catching_up`)."""
+
+    __slots__ = ("asked", "attempts", "lacking", "refused", "seen", "server", "target")
+
+    def __init__(self, server: int) -> None:
+        #: The node that is asked, and up to which sequence number there is something to ask for.
+        self.server = server
+        self.target = 0
+        #: Requests without an answer: first sequence number to last.
+        self.asked: dict[int, int] = {}
+        #: Nodes that do not have the next message; True: it had it once.
+        self.lacking: dict[int, bool] = {}
+        #: Did this node refuse the last answer for want of room?
+        self.refused = False
+        #: Pauses without progress, and how far this node was at the last look.
+        self.attempts = 0
+        self.seen = 0
+
+
 class Stream:
     """One source on one topic."""
 
@@ -51,10 +72,16 @@ class Stream:
         "armed",
         "arrived",
         "attempts",
+        "behind",
+        "fetching",
+        "floor",
         "got",
         "heard",
+        "holding_up",
         "log",
+        "log_bytes",
         "low",
+        "pace",
         "positions",
         "source",
         "stable",
@@ -63,16 +90,21 @@ class Stream:
 
     def __init__(self, source: int) -> None:
         self.source = source
-        #: What is held, by number: received and not known to be delivered everywhere.
+        #: Messages in memory, by number: received and not known to be delivered everywhere. And their payload bytes.
         self.log: dict[int, Message] = {}
+        self.log_bytes = 0
         #: Received without a hole, or before our time.
         self.got = 0
         #: Numbers held behind a hole.
         self.ahead: set[int] = set()
         #: Every member has delivered up to here, those that are down included.
         self.stable = 0
-        #: The lowest number that may be here. What is below is stable, or was too much to hold.
+        #: The lowest number that may be in memory. What is below is stable, or was too much to hold.
         self.low = 1
+        #: What is at or below this predates the node's present session on the topic.
+        self.floor = 0
+        #: Set while this node is far behind and fetches in bulk.
+        self.fetching: Fetching | None = None
         #: Received since the last acknowledgement.
         self.unacknowledged = 0
 
@@ -81,8 +113,14 @@ class Stream:
         self.positions: dict[int, Position] = {}
         #: Nodes that have answered since we took the stream over.
         self.heard: set[int] = set()
-        #: Every member that is up and known to follow has received up to here.
+        #: Every member that is up, known to follow and not behind has received up to here.
         self.arrived = 0
+        #: Members too far behind for the window to wait for them. They catch up by themselves (`catching_up`).
+        self.behind: set[int] = set()
+        #: Is a timer armed that ends the wait for members that hold the window up?
+        self.holding_up = False
+        #: While members are behind: what was published when the present period began, and how far each of them was.
+        self.pace: tuple[int, dict[int, int]] | None = None
         self._arrival = _Round()
         self._delivery = _Round()
         self._unknown = 0
@@ -98,6 +136,7 @@ class Stream:
         if seq <= self.got or seq in log:
             return False
         log[seq] = message
+        self.log_bytes += len(message.payload)
         if seq == self.got + 1:
             self.got = absorb(seq, self.ahead)
         else:
@@ -114,22 +153,22 @@ class Stream:
             if message.seq != seq or message.source != source or message.topic != topic:
                 return False
         self.log.update(zip(numbers, messages, strict=True))
+        self.log_bytes += sum([len(message.payload) for message in messages])
         self.got = numbers[-1]
         return True
 
     def hold(self, message: Message) -> None:
         """Hold a message from before our time, for others."""
-        if message.seq >= self.low:
+        if message.seq >= self.low and message.seq not in self.log:
             self.log[message.seq] = message
+            self.log_bytes += len(message.payload)
 
     def rewind(self, done: int) -> None:
         """What was received and not delivered counts as never received: this node leaves."""
-        for seq in range(done + 1, self.got + 1):
-            self.log.pop(seq, None)
-        for seq in self.ahead:
-            self.log.pop(seq, None)
+        self._drop([seq for seq in self.log if seq > done])
         self.ahead.clear()
         self.got = done
+        self.fetching = None
 
     def begin_after(self, floor: int) -> None:
         """What is at or below `floor` was before our time, or is done."""
@@ -137,20 +176,49 @@ class Stream:
             self.ahead = {seq for seq in self.ahead if seq > floor}
             self.got = absorb(floor, self.ahead)
 
-    def lacking(self, until: int) -> list[int]:
-        """Numbers up to `until` that are not here."""
-        return [seq for seq in range(self.got + 1, until + 1) if seq not in self.log]
+    def lacking(self, until: int, limit: int) -> list[int]:
+        """The first `limit` numbers up to `until` that are not here."""
+        log = self.log
+        return list(islice((seq for seq in range(self.got + 1, until + 1) if seq not in log), limit))
 
     def held(self, numbers: Iterable[int]) -> list[Message]:
         """Those of `numbers` that are here."""
         log = self.log
         return [log[seq] for seq in numbers if seq in log]
 
+    def run_from(self, first: int, last: int, bytes_max: int) -> list[Message]:
+        """Messages in memory from `first` on without a hole, at least one if it is here, about `bytes_max` at most."""
+        found: list[Message] = []
+        size = 0
+        for seq in range(first, last + 1):
+            message = self.log.get(seq)
+            if message is None or size >= bytes_max:
+                break
+            found.append(message)
+            size += len(message.payload)
+        return found
+
     def forget(self, until: int) -> None:
-        """Nobody will ask for what is at or below `until`."""
-        for seq in range(self.low, until + 1):
-            self.log.pop(seq, None)
-        self.low = max(self.low, until + 1)
+        """Hold nothing at or below `until` any more."""
+        if until >= self.low:
+            numbers: Iterable[int] = range(self.low, until + 1)
+            if len(self.log) < until - self.low:
+                numbers = [seq for seq in self.log if seq <= until]
+            self._drop(numbers)
+            self.low = until + 1
+
+    def trim(self, done: int, count_max: int, bytes_max: int) -> None:
+        """Hold no more than that of what was delivered here: older messages can be read from the driver's log."""
+        if len(self.log) > count_max:
+            self.forget(min(done, self.got - count_max))
+        while self.log_bytes > bytes_max and self.low <= done:
+            self.forget(min(done, self.low + len(self.log) // 8))
+
+    def _drop(self, numbers: Iterable[int]) -> None:
+        for seq in numbers:
+            message = self.log.pop(seq, None)
+            if message is not None:
+                self.log_bytes -= len(message.payload)
 
     def place(self, node: int, position: Position, *, counts: bool) -> bool:
         """`node` says how far it is. True when the round may be complete, and `settle` has something to look at.
@@ -159,7 +227,7 @@ class Stream:
         """
         old = self.positions.get(node)
         self.positions[node] = position
-        if not counts:
+        if not counts or node in self.behind:
             return False
         if old is None:
             self._unknown -= 1
@@ -182,7 +250,7 @@ class Stream:
                 continue
             if position.done < stable:
                 stable = position.done
-            if node not in down:
+            if node not in down and node not in self.behind:
                 behind += position.got < self.got
                 late += position.done < done
                 if position.got < arrived:
@@ -192,6 +260,30 @@ class Stream:
         self._delivery.goal, self._delivery.short = done, late
         self._unknown = unknown
         self.stable = max(self.stable, stable)
+
+    def sort_out(self, members: Collection[int], down: Container[int], window: int) -> None:
+        """Tell members that keep up from those behind: more than a window short, until they are within half of one."""
+        if self.behind:
+            self.behind.intersection_update(members)
+        for node in members:
+            position = self.positions.get(node)
+            if position is None or node in down:
+                self.behind.discard(node)
+            elif self.got - position.got > window:
+                self.behind.add(node)
+            elif node in self.behind and self.got - position.got <= window // 2:
+                self.behind.discard(node)
+
+    def paced(self, seq: int, window: int) -> int:
+        """How many messages may be published in this period so that members that are behind catch up.
+
+        A quarter of a window, and one for every two that the slowest of those members has received since it began.
+        """
+        if self.pace is None:
+            return window
+        began, reached = self.pace
+        gains = [self.positions[node].got - got for node, got in reached.items() if node in self.behind]
+        return began + max(1, window // 4) + max(0, min(gains, default=2 * window)) // 2 - seq
 
     @property
     def settled(self) -> bool:

@@ -1,0 +1,89 @@
+"""What callers may ask of a bus, checked before anything is sent."""
+
+import re
+import ssl
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, TypedDict
+
+from antecede.client.message import Message, MessageId
+from antecede.core import LimitError, UsageError
+from antecede.wire.requests import CREDIT_MAX, FILTERS_MAX, TIMEOUT_MS_MAX, Order, Policy
+from antecede.wire.topics import check_filter
+
+#: How long a publication may take, unless the caller says otherwise; and how long at most: a day.
+PUBLISH_TIMEOUT_S: Final = 30.0
+PUBLISH_TIMEOUT_S_MAX: Final = TIMEOUT_MS_MAX / 1000
+
+
+class ConnectOptions(TypedDict, total=False):
+    """Keywords of `connect`."""
+
+    name: str
+    token: str
+    tls: ssl.SSLContext | Path | str | None
+    cluster: str
+    timeout_s: float
+    patience_s: float
+
+
+class PublishOptions(TypedDict, total=False):
+    """Keywords of `Bus.publish`."""
+
+    headers: dict[str, str] | None
+    after: Iterable[MessageId | Message] | None
+    durability: str | None
+    timeout_s: float
+
+
+class SubscribeOptions(TypedDict, total=False):
+    """Keywords of `Bus.subscribe`."""
+
+    since: str | None
+    order: Order
+    policy: Policy
+    queue: int
+
+
+def parse_durability(durability: str | None) -> int:
+    """The level of `records.Publish`."""
+    if durability is None:
+        return -1
+    if durability == "memory":
+        return 0
+    if durability == "disk":
+        return 1
+    found = re.fullmatch(r"replicated\((\d{1,4})\)", durability)
+    if found is None or int(found[1]) < 1:
+        raise UsageError("durability", durability, "is not one", "use memory, disk or replicated(k) with k ≥ 1")
+    return 1 + int(found[1])
+
+
+def checked_timeout(timeout_s: float) -> float:
+    if not 0 < timeout_s <= PUBLISH_TIMEOUT_S_MAX:
+        remedy = f"use up to {PUBLISH_TIMEOUT_S_MAX:g} seconds"
+        raise UsageError("timeout_s", timeout_s, "is not a time to wait", remedy)
+    return timeout_s
+
+
+def named(after: Iterable[MessageId | Message]) -> tuple[tuple[int, int], ...]:
+    named = [one.id if isinstance(one, Message) else one for one in after]
+    for one in named:
+        if not (isinstance(one, tuple) and len(one) == 2):
+            raise UsageError("after", one, "is not a message", 'name messages or their ids: [MessageId.parse("3.17")]')
+    return tuple([(source, seq) for source, seq in named])
+
+
+def check_subscription(filters: tuple[str, ...], order: str, policy: str, queue: int) -> None:
+    if not filters:
+        raise UsageError("filters", filters, "there are none", 'name at least one, or "#" for everything')
+    if len(filters) > FILTERS_MAX:
+        raise LimitError("filters of one feed", len(filters), FILTERS_MAX, "use wildcards, or several feeds")
+    for pattern in filters:
+        check_filter(pattern)
+    if order not in ("causal", "total", "fifo", "none"):
+        raise UsageError("order", order, "is not an order", "use causal, total, fifo or none")
+    if policy not in ("block", "drop_oldest", "disconnect"):
+        raise UsageError("policy", policy, "is not a policy", "use block, drop_oldest or disconnect")
+    if not 1 <= queue <= CREDIT_MAX:
+        raise UsageError("queue", queue, "is out of range", f"use 1 … {CREDIT_MAX}")

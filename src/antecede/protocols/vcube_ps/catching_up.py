@@ -1,0 +1,245 @@
+"""Catching up in bulk: a node that missed many messages fetches them, and other nodes serve it from their logs.
+
+A node that was away for longer than the others hold messages in memory is *behind*. Nobody waits for it
+(`streams.Stream.behind`) and nobody pushes to it. It asks for ranges of sequence numbers (`Fetch`), two requests at a
+time for each source, and asks for the next range as soon as an answer is complete (`Fetched`). So it goes on as fast as
+disks and links carry it, without a timer. It asks the custodian of the stream first, then one node after the other.
+
+A node that serves takes messages from memory, or has its driver read them from the log of what it delivered
+(`Outbox.look_up`). A message is *gone* at a node that delivered it and whose log has it no more (retention). Only when
+it is gone at every node that is up, and members that are down had time to come back, the node gives it up: it leaves
+the topic and joins again, visibly, with floors that the others tell it.
+
+What arrives down the trees meanwhile is far ahead of what was delivered. The node refuses messages that it could only
+hold, once they are too many: it fetches them later.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from antecede.core import Message
+from antecede.core.process import Missing
+from antecede.protocols.bundling import in_packets
+from antecede.protocols.vcube_ps.packets import DIRECT, Fetch, Fetched, Pub
+from antecede.protocols.vcube_ps.state import Group, State
+from antecede.protocols.vcube_ps.streams import Fetching, Stream
+
+#: Timer: see whether a node that fetches has made progress.
+FETCH: Final = "fetch"
+
+#: Requests under way for one source: the server reads the next range while this node works on the last.
+_DEPTH: Final = 2
+
+#: Payload bytes of one answer and of one of its packets.
+ANSWER_BYTES: Final = 1024 * 1024
+PACKET_BYTES: Final = 32 * 1024
+
+#: Look-ups a node has under way for others. A request beyond that is dropped, and its sender asks again.
+_LOOKUPS_MAX: Final = 256
+
+
+class CatchingUp:
+    """The part of a node that fetches and serves old messages.
+
+    `lost(group)` is called when the next message of a stream is gone at every node.
+    """
+
+    def __init__(self, state: State, lost: Callable[[Group], None]) -> None:
+        self._state = state
+        self._lost = lost
+        # By range looked up: the nodes that asked for it.
+        self._asking: dict[tuple[str, int, int, int], list[int]] = {}
+        # Streams that may ask for more once less is held.
+        self._waiting: set[tuple[str, int]] = set()
+
+    # -- fetching -----------------------------------------------------------------------------------------------
+
+    def begin(self, group: Group, stream: Stream, until: int, server: int = -1) -> None:
+        """There are messages up to `until`: fetch what is missing of them."""
+        if until <= stream.got or not group.takes:
+            return
+        fetching = stream.fetching
+        if fetching is None:
+            fetching = stream.fetching = Fetching(server)
+            fetching.seen = stream.got
+            if server < 0 or server in self._state.down:
+                self._choose(group, stream, fetching)
+            self._arm(group, stream, fetching)
+        if until > fetching.target:
+            fetching.target = until
+            self._ask(group, stream, fetching)
+
+    def go_on(self) -> None:
+        """An input is dealt with: streams that had to wait for room ask for more."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, set()
+            for topic, source in sorted(waiting):
+                group = self._state.group(topic)
+                stream = group.stream(source)
+                if stream.fetching is not None:
+                    self._ask(group, stream, stream.fetching)
+
+    def tick(self, group: Group, stream: Stream) -> None:
+        """The timer went off."""
+        fetching = stream.fetching
+        if fetching is None or self._done(stream, fetching):
+            return
+        if stream.got > fetching.seen:
+            fetching.seen = stream.got
+            fetching.attempts = 0
+        else:
+            fetching.attempts += 1
+            fetching.asked.clear()
+            fetching.refused = False
+            if not self._state.timing.goes_on(fetching.attempts):
+                stream.fetching = None
+                return
+            if fetching.attempts > 1 or fetching.server in self._state.down:
+                self._choose(group, stream, fetching, other=True)
+            self._ask(group, stream, fetching)
+        self._arm(group, stream, fetching)
+
+    def on_fetched(self, sender: int, packet: Fetched) -> None:
+        group = self._state.group(packet.topic)
+        stream = group.stream(packet.source)
+        fetching = stream.fetching
+        if fetching is None or packet.first not in fetching.asked:
+            return  # an answer to an earlier question
+        del fetching.asked[packet.first]
+        if packet.got > fetching.target + self._state.timing.burst:
+            fetching.target = packet.got
+        if packet.upto >= packet.first:
+            fetching.lacking.clear()
+            fetching.refused = packet.upto > stream.got and packet.upto not in stream.log
+        elif packet.first == stream.got + 1:
+            fetching.lacking[sender] = bool(packet.gone)
+            if self._state.up() <= fetching.lacking.keys():
+                self._nobody_has_it(group, stream, fetching)
+                return
+            self._choose(group, stream, fetching, other=True)
+        self._ask(group, stream, fetching)
+
+    def missing(self) -> list[Missing]:
+        """What this node fetches and waits for in vain."""
+        return [
+            Missing(
+                group.name,
+                stream.source,
+                stream.got + 1,
+                stream.fetching.target,
+                tuple(sorted(stream.fetching.lacking)),
+                stream.fetching.attempts,
+            )
+            for group in self._state.groups.values()
+            for stream in group.streams.values()
+            if stream.fetching is not None and stream.fetching.attempts
+        ]
+
+    def _ask(self, group: Group, stream: Stream, fetching: Fetching) -> None:
+        """Ask for the next ranges, as far as there is room for the answers."""
+        if self._done(stream, fetching):
+            return
+        state = self._state
+        if fetching.server < 0:
+            return  # nobody is up; the timer asks again
+        while len(fetching.asked) < _DEPTH:
+            first = max(stream.got, *fetching.asked.values(), 0) + 1
+            while first in stream.log:
+                first += 1
+            if first > fetching.target:
+                return
+            # The next message of a stream may be the one that all others wait for: ask for it in any case, but not
+            # again and again.
+            waits = stream.got > group.order.reached(group.name, stream.source) or fetching.asked or fetching.refused
+            if waits and group.order.held_bytes >= state.timing.held_bytes_max // 2:
+                self._waiting.add((group.name, stream.source))
+                return
+            last = min(first + state.timing.chunk - 1, fetching.target)
+            fetching.asked[first] = last
+            state.out.send(fetching.server, Fetch(group.name, stream.source, first, last))
+
+    def _done(self, stream: Stream, fetching: Fetching) -> bool:
+        if stream.got >= fetching.target:
+            stream.fetching = None
+            return True
+        return False
+
+    def _choose(self, group: Group, stream: Stream, fetching: Fetching, *, other: bool = False) -> None:
+        """Ask the custodian; or, if that does not help, the next node that is up and has not said no."""
+        state = self._state
+        fetching.asked.clear()
+        custodian = state.custodian(group, stream.source)
+        if not other and custodian not in (-1, state.node):
+            fetching.server = custodian
+            return
+        up = sorted(state.up() - fetching.lacking.keys())
+        later = [node for node in up if node > fetching.server]
+        fetching.server = (later or up or [-1])[0]
+
+    def _nobody_has_it(self, group: Group, stream: Stream, fetching: Fetching) -> None:
+        """Every node that is up lacks the next message."""
+        gone = any(fetching.lacking.values())
+        absent = any(node in self._state.down for node in self._state.others(group))
+        if gone and (not absent or fetching.attempts > self._state.timing.attempts_max // 2):
+            stream.fetching = None
+            self._lost(group)
+            return
+        fetching.lacking.clear()  # the timer asks them again: a node may come back, or get it
+
+    def _arm(self, group: Group, stream: Stream, fetching: Fetching) -> None:
+        pause_us = self._state.timing.pause_us(fetching.attempts)
+        self._state.out.wake_after(pause_us, (FETCH, group.name, stream.source))
+
+    # -- serving ------------------------------------------------------------------------------------------------
+
+    def on_fetch(self, sender: int, packet: Fetch) -> None:
+        group = self._state.group(packet.topic)
+        stream = group.stream(packet.source)
+        last = min(packet.last, packet.first + self._state.timing.chunk - 1)
+        messages = stream.run_from(packet.first, last, ANSWER_BYTES)
+        if not messages and self._state.logged and packet.first <= group.order.reached(packet.topic, packet.source):
+            self._look_up(sender, packet.topic, packet.source, packet.first, last)
+        else:
+            self._answer(sender, group, stream, packet.first, last, messages)
+
+    def send_old(self, sender: int, group: Group, stream: Stream, first: int, last: int) -> None:
+        """`sender` pulled single messages that are in memory no more."""
+        last = min(last, first + self._state.timing.chunk - 1, group.order.reached(group.name, stream.source))
+        if first <= last:
+            self._look_up(sender, group.name, stream.source, first, last)
+
+    def found(self, topic: str, source: int, first: int, last: int, messages: Sequence[Message]) -> None:
+        """The driver has read the log."""
+        group = self._state.group(topic)
+        stream = group.stream(source)
+        for sender in self._asking.pop((topic, source, first, last), ()):
+            self._answer(sender, group, stream, first, last, messages)
+
+    def _look_up(self, sender: int, topic: str, source: int, first: int, last: int) -> None:
+        key = (topic, source, first, last)
+        asking = self._asking.get(key)
+        if asking is not None:
+            if sender not in asking:
+                asking.append(sender)
+        elif len(self._asking) < _LOOKUPS_MAX:
+            self._asking[key] = [sender]
+            self._state.out.look_up(topic, source, first, last, ANSWER_BYTES)
+
+    def _answer(
+        self, to: int, group: Group, stream: Stream, first: int, last: int, messages: Sequence[Message]
+    ) -> None:
+        out, done = self._state.out, group.order.reached(group.name, stream.source)
+        run: list[Message] = []
+        for message in messages:
+            if message.seq == first + len(run):
+                run.append(message)
+        for part in in_packets(run, PACKET_BYTES, _weight):
+            out.send(to, Pub(part, DIRECT, stream.stable))
+        gone = 0
+        if not run and first <= done and first > stream.floor:
+            gone = min(last, done, *[message.seq - 1 for message in messages[:1]])
+        out.send(to, Fetched(group.name, stream.source, first, first + len(run) - 1, stream.got, gone))
+
+
+def _weight(message: Message) -> int:
+    return len(message.payload) + 64  # with about what its header takes

@@ -1,0 +1,68 @@
+"""What a pipelined node answers about itself: the questions of the contract that only read its state."""
+
+from abc import ABC
+
+from antecede.core import Process, TopicMessageId
+from antecede.overlay.members import nodes_of
+from antecede.protocols.vcube_ps.state import State
+
+
+class Questions(Process, ABC):
+    """The part of `VCubePs` that changes nothing."""
+
+    _state: State
+
+    @property
+    def held(self) -> int:
+        groups = self._state.groups.values()
+        orders = {id(group.order): group.order for group in groups}
+        return sum(order.held for order in orders.values()) + sum(len(group.early) for group in groups)
+
+    def holding(self) -> list[TopicMessageId]:
+        return [
+            message.id
+            for group in self._state.groups.values()
+            if group.takes
+            for stream in group.streams.values()
+            for seq, message in stream.log.items()
+            if seq > group.order.reached(group.name, stream.source)
+        ]
+
+    def wants(self, topic: str) -> bool:
+        """After a crash: had the subscription begun to take effect?"""
+        return self._state.group(topic).wants
+
+    def delivered(self, topic: str) -> dict[int, int]:
+        group = self._state.group(topic)
+        return {source: done for source in group.streams if (done := group.order.reached(topic, source))}
+
+    def takes(self, topic: str) -> bool:
+        return self._state.group(topic).takes
+
+    def last_published(self, topic: str) -> int:
+        return self._state.group(topic).order.reached(topic, self.node)
+
+    def children(self, topic: str) -> tuple[int, ...]:
+        return self._state.group(topic).view.near[self._state.dimension]
+
+    def members(self, topic: str) -> frozenset[int]:
+        return frozenset(nodes_of(self._state.group(topic).view.members))
+
+    @property
+    def down(self) -> frozenset[int]:
+        return frozenset(self._state.down)
+
+    def lagging(self, topic: str) -> dict[int, int]:
+        group = self._state.group(topic)
+        own = group.streams.get(self.node)
+        if own is None:
+            return {}
+        return {
+            node: group.seq - (position.done if (position := own.positions.get(node)) else own.stable)
+            for node in self._state.others(group)
+            if node in own.behind or node in self._state.down
+        }
+
+    @property
+    def held_bytes(self) -> int:
+        return sum({id(group.order): group.order.held_bytes for group in self._state.groups.values()}.values())

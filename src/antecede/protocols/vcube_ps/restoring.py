@@ -1,0 +1,134 @@
+"""From records to what a node knows, and back: restoring a node after a crash, and a checkpoint of it."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from antecede.core import Message, UsageError
+from antecede.protocols.vcube_ps.records import (
+    Began,
+    Checkpoint,
+    Delivered,
+    DeliveredRun,
+    Held,
+    Logged,
+    OfMessages,
+    Published,
+    PublishedRun,
+    Registered,
+    Stable,
+)
+from antecede.protocols.vcube_ps.state import Group, State
+
+
+def restore(state: State, records: Iterable[object]) -> None:
+    """Bring `state`, which is new, to where the records lead, oldest first."""
+    for record in records:
+        read = _READ.get(type(record))
+        if read is None:
+            raise UsageError("record", type(record).__name__, "is not one of VCube-PS's", "restore its own")
+        read(state, record)
+
+
+def checkpoint(state: State) -> list[object]:
+    """Records that restore what the node knows. The driver's log has the messages, but for those held for others."""
+    found: list[object] = []
+    for topic, group in state.groups.items():
+        reached = [(source, done) for source in group.streams if (done := group.order.reached(topic, source))]
+        found.append(Checkpoint(topic, group.seq, tuple(reached), group.order.checkpoint(topic)))
+        # Registers in the order in which a node joins: others' first, its own, and then its session.
+        moved = sorted(group.view.moved(), key=lambda entry: entry[0] == state.node)
+        found += [Registered(topic, node, register) for node, register in moved]
+        if group.takes:
+            floors = [(source, stream.floor) for source, stream in group.streams.items() if stream.floor]
+            found.append(Began(topic, group.view.register(state.node), tuple(floors)))
+        for source, stream in group.streams.items():
+            if stream.stable:
+                found.append(Stable(topic, source, stream.stable))
+            found += [Held(message) for seq, message in stream.log.items() if seq <= stream.floor]
+    return found
+
+
+def begin_after(group: Group, floors: Iterable[tuple[int, int]]) -> None:
+    """A session on the topic begins: what these counts name predates it."""
+    for source, count in floors:
+        stream = group.stream(source)
+        stream.begin_after(count)
+        stream.floor = max(count, stream.floor)
+
+
+def _read_messages(state: State, record: OfMessages) -> None:
+    for message in record.messages:
+        group = state.group(message.topic)
+        group.order.replay(message)
+        stream = group.stream(message.source)
+        stream.take(message)
+        stream.begin_after(message.seq)
+        if message.source == state.node:
+            group.seq = message.seq
+
+
+def _read_logged(state: State, record: Logged) -> None:
+    first, last = record.first, record.last
+    group = state.group(first.topic)
+    group.order.replay(first)
+    if last > first.seq:
+        group.order.replay(Message(first.topic, first.source, last, (), b""))
+    _reach(group, first.source, last)
+    if first.source == state.node:
+        group.seq = last
+
+
+def _read_checkpoint(state: State, record: Checkpoint) -> None:
+    group = state.group(record.topic)
+    group.seq = record.seq
+    group.order.resume(record.topic, record.reached, record.frontier)
+    for source, count in record.reached:
+        _reach(group, source, count)
+
+
+def _reach(group: Group, source: int, seq: int) -> None:
+    """This node had come so far, and its driver's log has the messages."""
+    group.stream(source).begin_after(seq)
+
+
+def _read_held(state: State, record: Held) -> None:
+    state.group(record.message.topic).stream(record.message.source).hold(record.message)
+
+
+def _read_registered(state: State, record: Registered) -> None:
+    group = state.group(record.topic)
+    group.view.learn(record.node, record.register)
+    if record.node == state.node:
+        group.wants = group.joining = bool(record.register & 1)
+        if group.takes:
+            group.order.leave(record.topic)
+            group.takes = False
+        if group.joining:
+            group.order.enter(record.topic)
+
+
+def _read_began(state: State, record: Began) -> None:
+    group = state.group(record.topic)
+    group.joining, group.takes = False, True
+    begin_after(group, record.floors)
+    group.order.floors(record.topic, record.floors)
+
+
+def _read_stable(state: State, record: Stable) -> None:
+    stream = state.group(record.topic).stream(record.source)
+    stream.stable = stream.announced = record.seq
+    stream.forget(record.seq)
+
+
+_READ: Final[dict[type, Callable[[State, Any], None]]] = {
+    Published: _read_messages,
+    Delivered: _read_messages,
+    PublishedRun: _read_messages,
+    DeliveredRun: _read_messages,
+    Logged: _read_logged,
+    Checkpoint: _read_checkpoint,
+    Held: _read_held,
+    Registered: _read_registered,
+    Began: _read_began,
+    Stable: _read_stable,
+}

@@ -1,0 +1,164 @@
+"""Nodes that disagree refuse each other, and a node refuses a directory of other settings: by name, with a remedy."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antecede.core import Record, UsageError
+from antecede.core.errors import JournalError, RefusedError
+from antecede.journal.blocks import KeptCodec
+from antecede.protocols.live_registry import LIVE
+from tests.client.running import awaited
+from tests.node.clusters import make, until_all_have
+
+#: Settings of a founder; of a node that would join it; the setting that differs.
+DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {"protocol": "total"}, "protocol is 'vcube' .* 'total'"),
+    ({}, {"protocol": "gossip"}, "protocol is 'vcube' .* 'gossip'"),
+    ({}, {"protocol": "locamu"}, "protocol is 'vcube' .* 'locamu'"),
+    ({"protocol": "total"}, {}, "protocol is 'total' .* 'vcube'"),
+    ({}, {"slots": 8}, "slots is '4' .* '8'"),
+    ({"protocol": "total", "managers": 1}, {"protocol": "total", "managers": 3}, "managers is '1' .* '3'"),
+    ({"protocol": "locamu"}, {"protocol": "locamu", "graph": "line"}, "graph is '0-1,0-2,1-3' .* '0-1,1-2,2-3'"),
+    ({"protocol": "locamu", "f": 1}, {"protocol": "locamu", "f": 0}, "f is '1' .* '0'"),
+]
+
+
+@pytest.mark.parametrize(("founder", "newcomer", "named"), DIFFERENT, ids=[named for *_, named in DIFFERENT])
+@awaited
+async def test_a_node_with_other_settings_is_refused_and_takes_no_slot(
+    founder: dict[str, Any], newcomer: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    one = make(0, (), tmp_path, **({"slots": 4} | founder))
+    await one.start()
+    try:
+        other = make(1, (one.address,), tmp_path, **({"slots": 4} | newcomer))
+        with pytest.raises(RefusedError, match=named) as told:
+            await other.start()
+        assert told.value.reason == "settings"
+        assert "give both the same value" in str(told.value)
+        assert list(one.roster.members) == [0]
+        another = make(2, (one.address,), tmp_path, **({"slots": 4} | founder))  # and the cluster goes on
+        await another.start()
+        assert another.slot == 1
+        await another.stop()
+    finally:
+        await one.stop()
+
+
+#: Settings under which a directory was written; those it is opened with; the setting that is named.
+DIRECTORIES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    *[
+        ({"protocol": written}, {"protocol": opened}, f"protocol '{opened}': .* written with '{written}'")
+        for written in LIVE
+        for opened in LIVE
+        if written != opened
+    ],
+    ({"protocol": "total", "managers": 1}, {"protocol": "total", "managers": 3}, "managers '3': .* written with '1'"),
+    ({"protocol": "locamu"}, {"protocol": "locamu", "graph": "star", "slots": 3}, "graph '0-1,0-2': .* written with "),
+    ({"protocol": "locamu"}, {"protocol": "locamu", "f": 0}, "f '0': .* written with '1'"),
+]
+
+
+@pytest.mark.parametrize(("written", "opened", "named"), DIRECTORIES, ids=[named for *_, named in DIRECTORIES])
+@awaited
+async def test_a_directory_of_other_settings_is_refused(
+    written: dict[str, Any], opened: dict[str, Any], named: str, tmp_path: Path
+) -> None:
+    await publish_something(tmp_path, **written)
+    with pytest.raises(UsageError, match=named) as told:
+        await make(0, (), tmp_path, **({"slots": 4} | opened)).start()
+    assert str(tmp_path / "n0") in str(told.value)
+    await publish_something(tmp_path, **written)  # it was left as it was
+
+
+@pytest.mark.parametrize("opened", ["gossip", "locamu", "vcube"])
+@awaited
+async def test_a_directory_written_before_settings_were_stored_names_the_record(opened: str, tmp_path: Path) -> None:
+    await publish_something(tmp_path, protocol="total")
+    forget_settings(tmp_path)
+    with pytest.raises(JournalError, match="unknown tag 'tno") as told:
+        await make(0, (), tmp_path, slots=4, protocol=opened).start()
+    assert "run the protocol that wrote it" in str(told.value)
+    await publish_something(tmp_path, protocol="total")
+
+
+@awaited
+async def test_a_directory_without_the_order_is_refused_and_still_opens_without_it(tmp_path: Path) -> None:
+    await publish_something(tmp_path)
+    forget_settings(tmp_path)
+    with pytest.raises(UsageError, match="protocol 'total': the journal was written without it"):
+        await make(0, (), tmp_path, slots=4, protocol="total").start()
+    await publish_something(tmp_path)
+
+
+@awaited
+async def test_a_directory_of_a_slot_that_is_no_more_is_refused(tmp_path: Path) -> None:
+    one = make(0, (), tmp_path, slots=4, slot=3)
+    await one.start()
+    assert one.slot == 3
+    await one.stop()
+    with pytest.raises(UsageError, match=r"slots 2: the node of .* has slot 3; use 4 or more"):
+        await make(0, (), tmp_path, slots=2).start()
+
+
+@awaited
+async def test_more_slots_than_before_are_taken(tmp_path: Path) -> None:
+    await publish_something(tmp_path)
+    node = make(0, (), tmp_path, slots=8)
+    await node.start()
+    await until_all_have([node], 1)
+    await node.stop()
+
+
+@awaited
+async def test_records_that_cannot_be_restored_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that decodes may still make no sense to the protocol: whatever it raises, the journal is named."""
+    await publish_something(tmp_path)
+    for method in ("compact", "restore"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"antecede.protocols.vcube_ps.live.LiveVCubePs.{method}", fail)
+            with pytest.raises(JournalError, match=r"kept records cannot be restored \(KeyError: 5\)") as told:
+                await make(0, (), tmp_path, slots=4).start()
+        assert str(tmp_path / "n0" / "journal.db") in str(told.value)
+        assert "empty one" in str(told.value)
+    await publish_something(tmp_path)
+
+
+def fail(self: object, records: object) -> None:
+    raise KeyError(5)
+
+
+@pytest.mark.parametrize("damage", [b"\x00" * 8, None])
+@awaited
+async def test_a_damaged_kept_record_is_refused(damage: bytes | None, tmp_path: Path) -> None:
+    await publish_something(tmp_path)
+    path = tmp_path / "n0" / "journal.db"
+    with sqlite3.connect(path) as connection:
+        number, block = connection.execute("SELECT max(number), block FROM kept").fetchone()
+        strange = KeptCodec((Strange,)).encode([Strange(1)])  # a whole record, of no protocol there is
+        block = strange if damage is None else damage + block[len(damage) :]
+        connection.execute("UPDATE kept SET block = ? WHERE number = ?", (block, number))
+    connection.close()
+    with pytest.raises(JournalError, match="unknown tag 'strange'" if damage is None else "checksum") as told:
+        await make(0, (), tmp_path, slots=4).start()
+    assert str(path) in str(told.value)
+
+
+class Strange(Record, frozen=True, tag="strange"):
+    """A record of no protocol there is."""
+
+    number: int
+
+
+async def publish_something(directory: Path, **settings: Any) -> None:
+    async with make(0, (), directory, **({"slots": 4} | settings)) as node, node.connect() as bus:
+        await bus.publish("t", b"x")
+
+
+def forget_settings(directory: Path) -> None:
+    with sqlite3.connect(directory / "n0" / "journal.db") as connection:
+        connection.execute("DELETE FROM facts WHERE name = 'settings'")
+    connection.close()

@@ -1,0 +1,41 @@
+"""One table of topic filters, for every implementation of them: the node's, the audit's, the metrics'."""
+
+#: (filter, topic, whether the filter takes the topic)
+EXAMPLES: tuple[tuple[str, str, bool], ...] = (
+    ("a/b", "a/b", True),
+    ("a/b", "a/c", False),
+    ("a", "a/b", False),
+    ("a/b", "a", False),
+    ("+", "a", True),
+    ("+", "a/b", False),
+    ("a/+/c", "a/b/c", True),
+    ("a/+/c", "a/b/b/c", False),
+    ("a/+", "a/", True),
+    ("a/+", "a", False),
+    ("#", "a", True),
+    ("#", "a/b/c", True),
+    ("a/#", "a/b/c", True),
+    ("a/#", "a", True),
+    ("a/#", "ab", False),
+    ("a/b/#", "a", False),
+    ("a/+/#", "a/b/c/d", True),
+    ("a/+/#", "a/b", True),
+    ("b/#", "a/b", False),
+    # A wildcard at the front does not reach names that begin with $: those are a node's own.
+    ("#", "$sys", False),
+    ("#", "$sys/x", False),
+    ("+", "$sys", False),
+    ("+/x", "$sys/x", False),
+    ("+/#", "$sys/x", False),
+    ("$sys/#", "$sys/x", True),
+    ("$sys/#", "$sys", True),
+    ("$sys/+", "$sys/x", True),
+    ("$sys/x", "$sys/x", True),
+    ("a/#", "a/$x", True),
+    ("a/+", "a/$x", True),
+    # Letters of regular expressions are letters.
+    (".*", "a", False),
+    (".*/#", "a/b", False),
+    ("a.b/+", "a.b/c", True),
+    ("a.b/+", "aXb/c", False),
+)
