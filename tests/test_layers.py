@@ -1,8 +1,9 @@
 """Style that matters, as tests: who may import whom, what the pure layers may not touch, and a few habits.
 
 Every package states below what it may import; a package always may import itself. `embedded` is the one module that
-knows client and node both; `loading` is for every package that loads names lazily or needs an extra. The judge
-(`audit`) shares no code with what it judges: it imports the errors and the trace.
+knows client and node both; `loading` is for every package that loads names lazily or needs an extra,
+`private_files` for those that write what other users must not read. The judge (`audit`) shares no code with what it
+judges: it imports the errors and the trace.
 """
 
 import ast
@@ -26,15 +27,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "protocols": {"core", "overlay"},
     "trace": {"core", "loading"},
     "audit": {"core.errors", "trace"},
-    "wire": {"core"},
+    "private_files": set(),
+    "wire": {"core", "private_files"},
     "loading": {"core.errors"},
-    "journal": {"core", "trace", "wire.envelope", "loading"},
+    "journal": {"core", "trace", "wire.envelope", "loading", "private_files"},
     # The client starts a node for memory:// only, inside the function that is asked for one.
     "client": {"core", "wire", "embedded"},
     # Live links can be given the simulator's faults: the functions that decide them, not the engine.
     "node": {
         *_PROTOCOLS,
         "loading",
+        "private_files",
         "wire",
         "journal",
         "sim.network",
@@ -83,7 +86,8 @@ IMPURE = frozenset(
 
 #: What `pip install antecede` runs: modules and packages that import without the libraries of any extra.
 BARE = (
-    *("core", "overlay", "protocols", "wire", "journal", "client", "node", "embedded", "gateway", "loading"),
+    *("core", "overlay", "protocols", "wire", "journal", "client", "node", "embedded", "gateway"),
+    *("loading", "private_files"),
     *("trace.schema", "trace.recorder", "sim.network", "sim.networks", "sim.faults", "sim.fault_choices"),
 )
 #: Modules inside BARE that need an extra. Bare modules import them only inside a function, after `need_extra`.

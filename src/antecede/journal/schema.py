@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from antecede.core.errors import JournalError
 from antecede.journal.migration import TAIL_AND_AGES, VERSION, bring_up
+from antecede.private_files import create_private
 
 #: "antc": tells a journal from any other SQLite file.
 APPLICATION: Final = 0x616E7463
@@ -53,9 +54,14 @@ CREATE TABLE cursors (name TEXT PRIMARY KEY, position INTEGER NOT NULL, time_us 
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection in autocommit mode: transactions are begun and ended by name."""
-    mode = "ro" if read_only else "rwc"
+    """A connection in autocommit mode: transactions are begun and ended by name.
+
+    A new file is readable by its owner only; SQLite gives its log and its index (-wal, -shm) the same permissions.
+    """
+    mode = "ro" if read_only else "rw"
     try:
+        if not read_only:
+            create_private(path)
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode={mode}",
             uri=True,
@@ -64,7 +70,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             timeout=5.0,
         )
         connection.execute("PRAGMA schema_version")  # opens the file; until here nothing was read
-    except sqlite3.OperationalError as error:
+    except (OSError, sqlite3.OperationalError) as error:
         raise JournalError(str(path), f"cannot be opened ({error})", "check the path and its permissions") from None
     except sqlite3.Error as error:
         raise _damaged(path, str(error)) from None

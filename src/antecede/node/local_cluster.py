@@ -18,6 +18,7 @@ import msgspec
 
 from antecede.core import UsageError
 from antecede.core.errors import UnreachableError
+from antecede.private_files import create_private, make_private_directory, write_private
 
 #: Processes on one machine.
 NODES_MAX: Final = 256
@@ -100,7 +101,7 @@ class LocalCluster:
         if self._stopped:
             raise UsageError("cluster", str(self.directory), "was stopped", "make another one")
         home = self.directory / f"n{node}"
-        home.mkdir(parents=True, exist_ok=True)
+        make_private_directory(home)
         config = home / "node.toml"
         settings: dict[str, Any] = {
             "name": f"n{node}",
@@ -112,7 +113,8 @@ class LocalCluster:
             "http_port": self._http_port if node == 0 else None,
             "slots": 1 << max(1, (self.count - 1).bit_length()),
         }
-        config.write_text(_toml(settings | self._settings))
+        write_private(config, _toml(settings | self._settings).encode())
+        create_private(self.log(node))
         with self.log(node).open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -177,8 +179,8 @@ class LocalCluster:
             if remembered.exists():
                 ports = msgspec.json.decode(remembered.read_bytes(), type=list[_Port])[:count]
             ports += _free_ports([first + node if first else 0 for node in range(len(ports), count)])
-            self.directory.mkdir(parents=True, exist_ok=True)
-            remembered.write_text(json.dumps(ports))
+            make_private_directory(self.directory)
+            write_private(remembered, json.dumps(ports).encode())
         except OSError as error:
             problem = f"cannot be written ({error.strerror})"
             raise UsageError("directory", str(self.directory), problem, "choose another directory") from None

@@ -37,6 +37,7 @@ from antecede.node.session import Session
 from antecede.node.status import node_status
 from antecede.node.tasks import SupervisedTasks
 from antecede.node.watch import watch
+from antecede.private_files import make_private_directory
 from antecede.wire.codec import Hello
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.listener import Listener, Tls
@@ -184,7 +185,7 @@ class Node:
             self.roster = Roster(key)
             return int(time.time())
         try:
-            directory.mkdir(parents=True, exist_ok=True)
+            make_private_directory(directory)
         except OSError as error:
             problem = f"cannot be made ({error.strerror})"
             raise UsageError("directory", str(directory), problem, "choose another") from None

@@ -8,7 +8,6 @@ decides alike: the owner with the lower key keeps the slot, and the other must s
 Rosters merge entry by entry, in any order, any number of times. Each node keeps its own beside its journal.
 """
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +17,7 @@ from msgspec import Meta
 
 from antecede.core.errors import JournalError
 from antecede.core.message import Source
+from antecede.private_files import write_private
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,10 +68,7 @@ class Roster:
             return
         beside = self._path.with_suffix(".new")
         data = msgspec.json.encode(_File(key=self.key, members=list(self.members.values())))
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        write_private(beside, data, sync=True)
         beside.replace(self._path)
 
     def merge(self, members: Iterable[Member]) -> list[Member]:

@@ -11,7 +11,6 @@ known to every TLS.
 import contextlib
 import datetime
 import ipaddress
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from antecede.core import UsageError
+from antecede.private_files import make_private_directory, write_private
 
 Role: TypeAlias = Literal["node", "client"]
 
@@ -66,7 +66,7 @@ def init_certificates(
     if len({*nodes, *clients}) < len(nodes) + len(clients):
         raise UsageError("names", [*nodes, *clients], "are not all different", "each holder needs its own")
     with _writing(directory):
-        directory.mkdir(parents=True, exist_ok=True)
+        make_private_directory(directory)
     authority = directory / "authority.pem"
     if authority.exists():
         raise UsageError("directory", str(directory), "has an authority already", "use `issue`, or another directory")
@@ -171,9 +171,8 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> Path:
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    # Created with its permissions, so that no other user can read it in between.
-    with _writing(path), os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(pem)
+    with _writing(path):
+        write_private(path, pem, new=True)
     return path
 
 

@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Meta
 
 from antecede.core import UsageError
+from antecede.private_files import write_private
 from antecede.wire.topics import TopicFilter, check_filter, covers
 
 #: Clients in one file. Every wrong token is compared with all of them.
@@ -110,8 +111,7 @@ def new_token(
     data = msgspec.json.format(msgspec.json.encode(_File((*clients, client))), indent=2)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(data + b"\n")
+        write_private(temporary, data + b"\n")
         temporary.replace(path)  # a node that reads the file sees the old one or the new one
     except OSError as error:
         problem = f"cannot be written ({error.strerror})"
