@@ -24,6 +24,7 @@ from antecede.journal import Journal, Retention
 from antecede.journal.batch import Batch
 from antecede.node.bulk.service import BulkService
 from antecede.node.config import DOMAIN, NodeConfig, make_config
+from antecede.node.credentials import Credentials
 from antecede.node.driving import NodeDriver, Replicas
 from antecede.node.history import Gap, History
 from antecede.node.hub import Hub
@@ -40,10 +41,9 @@ from antecede.node.watch import watch
 from antecede.private_files import make_private_directory
 from antecede.wire.codec import Hello
 from antecede.wire.frames import FrameConnection, Owner
-from antecede.wire.listener import Listener, Tls
+from antecede.wire.listener import Listener
 from antecede.wire.requests import ROLE as CLIENT
 from antecede.wire.requests import SPEAKS as CLIENT_SPEAKS
-from antecede.wire.security.tokens import ANYBODY, Grants, TokenFile
 from antecede.wire.transport import Counts, Reason, Transport
 from antecede.wire.transports import TransportKind
 from antecede.wire.transports import transport_kind as find_transport
@@ -102,8 +102,7 @@ class Node:
         self.tasks = SupervisedTasks()
         self.bulk = BulkService(self)
         self.journal: Journal | None = None
-        self._tls: Tls | None = None
-        self._tokens: TokenFile | None = None
+        self._credentials = Credentials(self.config)
         #: Is it part of its cluster and open to clients?
         self.ready = False
         self._closed = False
@@ -136,22 +135,18 @@ class Node:
     async def _start(self) -> None:
         config = self.config
         incarnation = await self._open_journal()
-        if config.tls is not None:
-            from antecede.wire.security import CertificateSet, node_tls  # noqa: PLC0415 - cryptography is slow to load
-
-            self._tls = node_tls(CertificateSet.of(config.tls, config.certificate))
-        self._tokens = None if config.tokens is None else TokenFile.read(config.tokens)
+        self._credentials.load()
+        tls = self._credentials.tls
         own = config.advertise or f"{config.host}:{config.port}"
         self.name = self.name or own
         if self.transport_kind.by_address:
-            context = None if self._tls is None else self._tls.client
             client = RosterClient(
                 self.roster,
                 cluster=config.cluster,
                 slots=config.slots,
                 name=self.name,
                 wanted=config.slot,
-                tls=context,
+                tls=None if tls is None else tls.client,
                 agreement=self.protocol.agreement,
             )
             me = await client.take_slot(config.seeds, own, incarnation)
@@ -210,7 +205,7 @@ class Node:
         config = self.config
         process = self.protocol.make(self.slot)
         self.listener, self.transport = make_links(
-            self.slot, incarnation, config, self.protocol, self.transport_kind, self._tls
+            self.slot, incarnation, config, self.protocol, self.transport_kind, self._credentials.tls
         )
         history = History(
             self.journal,
@@ -230,8 +225,8 @@ class Node:
         self.process = process
         self.membership.begin()
         self.listener.serve(CLIENT, self._answer)
-        self.bulk.begin(self._grant)
-        self.listener.serve(ROSTER, self.membership.service(self._tls is not None).judge)
+        self.bulk.begin(self._credentials.grant)
+        self.listener.serve(ROSTER, self.membership.service(self._credentials.tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
         if self.journal is not None and not self.journal.settings:
@@ -435,7 +430,7 @@ class Node:
             raise RefusedError(connection.host, Reason.BUSY, "the node is starting or stopping")
         if hello.speaks != CLIENT_SPEAKS:
             raise RefusedError(connection.host, Reason.PACKETS, f"we speak {CLIENT_SPEAKS}")
-        grant = self._grant(connection, hello.token)
+        grant = self._credentials.grant(connection, hello.token)
 
         def begin() -> Owner:
             session = Session(self, connection, hello.name or connection.host, grant)
@@ -443,14 +438,6 @@ class Node:
             return session
 
         return begin
-
-    def _grant(self, connection: FrameConnection, token: str) -> Grants:
-        if self._tokens is None:
-            return ANYBODY
-        found = self._tokens.find(token)
-        if found is None:
-            raise RefusedError(connection.host, Reason.UNTRUSTED, "the token is not known here")
-        return found
 
     def _deliver(self, batch: Batch) -> None:
         for change in batch.changes:
