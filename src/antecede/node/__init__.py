@@ -5,6 +5,7 @@ the outcome (`driver`), the hub hands deliveries to the feeds of clients (`hub`,
 
 node.py             the node: starts, stops, publishes
 config.py           its settings
+credentials.py      its certificates, and the tokens it takes
 run.py              a node as a process
 __main__.py         `python -m antecede.node`
 local_cluster.py    several of them on this machine
