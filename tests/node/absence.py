@@ -214,3 +214,67 @@ def rss_mb(pid: int) -> float:
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
     return 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeadRun:
+    """What came of a member that is dead while others publish."""
+
+    #: By node, of those that were up: bytes of kept records, and what it says of members that lag.
+    kept_bytes: dict[int, int]
+    lagging: dict[int, dict[int, int]]
+    rss_mb: dict[int, float]
+    restart_s: float
+    join_s: float
+    #: What the newcomer published at once.
+    newcomer: tuple[int, int]
+    #: What the journal of the dead one has after it came back, in order.
+    returned: list[tuple[int, int]]
+    acknowledged: set[tuple[int, int]]
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.acknowledged)} acknowledged; kept {self.kept_bytes} bytes; restart {self.restart_s:.1f} s; "
+            f"join of a newcomer {self.join_s:.1f} s; memory {self.rss_mb}"
+        )
+
+
+async def dead_run(directory: Path, *, missed: int, rate: float, within_s: float = 240.0, **settings: Any) -> DeadRun:
+    """Node 2 is killed, node 0 publishes, node 1 restarts, node 3 joins, and only then node 2 comes back."""
+    cluster = LocalCluster(directory, nodes=4, **({"round_s": 1.0, "timeout_s": 0.8} | settings))
+    try:
+        await cluster.start(0)
+        await asyncio.gather(cluster.start(1), cluster.start(2))
+        flood = Flood(cluster.url(0), b"x" * 100, rate=rate)
+        running = asyncio.create_task(flood.run())
+        await _until(lambda: len(flood.acknowledged) > 200, within_s)
+        await cluster.kill(2)
+        await _until(lambda: len(flood.acknowledged) > missed, within_s)
+        await _finish([flood], [running])
+        found = {node: await _status(cluster, node) for node in (0, 1)}
+        rss = {node: rss_mb(cluster.processes[node].pid) for node in (0, 1)}
+        await cluster.kill(1)
+        began = time.monotonic()
+        await cluster.start(1)
+        restarted = time.monotonic()
+        await cluster.start(3)
+        joined = time.monotonic()
+        async with antecede.connect(cluster.url(3)) as bus:
+            identity = await bus.publish("load", b"new")
+        await cluster.start(2)
+        acknowledged = flood.acknowledged | {(identity.source, identity.seq)}
+        await _all_have(cluster, acknowledged, within_s)
+        return DeadRun(
+            kept_bytes={node: status["kept_bytes"] for node, status in found.items()},
+            lagging={
+                node: {int(slot): lag for slot, lag in status["lagging"].items()} for node, status in found.items()
+            },
+            rss_mb=rss,
+            restart_s=restarted - began,
+            join_s=joined - restarted,
+            newcomer=(identity.source, identity.seq),
+            returned=read_journal(cluster.journal(2)),
+            acknowledged=acknowledged,
+        )
+    finally:
+        await cluster.stop()

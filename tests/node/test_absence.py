@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.absence import AbsenceRun, Way, absence_run
+from tests.node.absence import AbsenceRun, DeadRun, Way, absence_run, dead_run
 
 
 def _check(run: AbsenceRun) -> None:
@@ -35,3 +35,24 @@ def test_away_for_150_000_messages(tmp_path: Path, way: Way, publishers: int) ->
 @pytest.mark.slow
 def test_nobody_publishes_when_it_comes_back(tmp_path: Path) -> None:
     _check(asyncio.run(absence_run(tmp_path, way="kill", missed=50_000, rate=20_000, quiet=True, within_s=240)))
+
+
+def _check_dead(run: DeadRun, missed: int) -> None:
+    print(run)
+    assert run.newcomer == (3, 1)
+    assert run.lagging[0][2] >= missed - 300, "a member that is dead is shown"
+    assert run.acknowledged == set(run.returned)
+    assert len(run.returned) == len(set(run.returned))
+
+
+def test_a_dead_member_is_shown_and_holds_up_no_join(tmp_path: Path) -> None:
+    run = asyncio.run(dead_run(tmp_path, missed=3000, rate=4000, window=64, shorten_every=500))
+    _check_dead(run, 3000)
+    assert max(run.kept_bytes.values()) < 600_000, "what is kept does not grow with what a dead member lacks"
+
+
+@pytest.mark.slow
+def test_a_member_is_dead_for_300_000_messages(tmp_path: Path) -> None:
+    run = asyncio.run(dead_run(tmp_path, missed=300_000, rate=20_000))
+    _check_dead(run, 300_000)
+    assert max(run.kept_bytes.values()) < 10_000_000

@@ -411,13 +411,14 @@ class Custody:
     def _ask(self, group: Group, source: int, numbers: list[int]) -> None:
         """Ask the custodian; if that does not help, one member after the other. Fetch in bulk what is much."""
         state = self._state
+        asked = self._asked.setdefault((group.name, source), set())
         to = state.custodian(group, source)
         if self._sought % 2 or to in (-1, state.node):
             others = [node for node in state.others(group) if node not in state.down]
             if not others:
                 return
             to = others[self._sought // 2 % len(others)]
-        self._asked.setdefault((group.name, source), set()).add(to)
+        asked.add(to)
         if len(numbers) > NUMBERS_MAX:
             self._catching_up.begin(group, group.stream(source), numbers[-1], to)
         else:
