@@ -5,8 +5,8 @@ import random
 import pytest
 
 from antecede.audit import audit
-from antecede.audit.online import REMEMBERED_MAX, Finding, Name, OnlineJudge
-from antecede.trace import Event, Row
+from antecede.audit.online import BLOCK, REMEMBERED_MAX, ContentComparison, Finding, Name, OnlineJudge
+from antecede.trace import Event, Row, payload_digest
 
 Message = tuple[int, int, tuple[Name, ...]]
 
@@ -71,6 +71,40 @@ def test_it_finds_a_violation_exactly_where_the_judge_of_whole_traces_does(seed:
     assert any(one.rule in ("causal", "fifo") for one in found) == (report.rule("causal").violations > 0)
     assert sum(one.rule == "exactly-once" for one in found) == report.rule("exactly-once").violations
     assert sum(one.rule == "fifo" for one in found) == report.rule("fifo").violations
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_contents_of_nodes_are_compared_as_the_judge_of_whole_traces_does(seed: int) -> None:
+    """Three nodes deliver three blocks of one source, and perhaps one of them another content under a number."""
+    rng = random.Random(seed)
+    last = rng.choice([3 * BLOCK, 2 * BLOCK + rng.randint(1, BLOCK - 1)])
+    wrong = {(rng.randrange(3), rng.randint(1, last)) for _ in range(rng.choice([0, 0, 1, 2]))}
+    rows: list[Row] = []
+    comparison = ContentComparison()
+    told: set[int] = set()
+    for node in range(3):
+        judge = OnlineJudge(f"n{node}", whole=True)
+        for seq in range(1, last + 1):
+            digest = payload_digest(f"{seq} {node if (node, seq) in wrong else ''}".encode())
+            rows.append(Row(seq, Event.DELIVER, node, topic="t", source=7, seq=seq, digest=digest))
+            judge.take(seq, 7, seq, (), digest)
+        latest = judge.contents(7)
+        assert latest is not None
+        told |= {one.first for one in {*judge.blocks, latest} if comparison.add(f"n{node}", one)}
+    report = audit(rows, rules=["same-content"])
+    assert report.ok == (not wrong) == (not told)
+    assert told == {(seq - 1) // BLOCK * BLOCK + 1 for _, seq in wrong}
+
+
+def test_contents_are_compared_after_a_hole_and_not_across_it() -> None:
+    comparison = ContentComparison()
+    for node, skipped in (("a", None), ("b", 3)):
+        judge = OnlineJudge(node, whole=True)
+        for seq in range(1, 2 * BLOCK + 1):
+            if seq != skipped:
+                judge.take(seq, 7, seq, (), 1000 + seq + (node == "b") * (seq == 2 * BLOCK))
+        said = [comparison.add(node, block) for block in judge.blocks]
+    assert said == [f"b delivered other contents than a among 7.{BLOCK + 1} to 7.{2 * BLOCK}"]
 
 
 @pytest.mark.parametrize("whole", [True, False])

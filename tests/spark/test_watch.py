@@ -28,7 +28,7 @@ from .nodes import Cluster
 Said = tuple[int, int, tuple[tuple[int, int], ...]]
 
 
-def write(directory: Path, node: int, said: list[Said], *, held_us: int = 0) -> None:
+def write(directory: Path, node: int, said: list[Said], *, held_us: int = 0, words: bytes = b"x") -> None:
     """A journal in which `node` has delivered what was `said`, on two topics by turns, each 2 ms after publication."""
 
     async def deliver() -> None:
@@ -36,7 +36,7 @@ def write(directory: Path, node: int, said: list[Said], *, held_us: int = 0) -> 
         journal = await Journal.open(directory / "journal.db", cluster="antecede")
         await journal.set_node(node)
         messages = [
-            Message("main", source, seq, deps, seal(f"t/{at % 2}", b"x", time_us=BEGIN_US))
+            Message("main", source, seq, deps, seal(f"t/{at % 2}", words, time_us=BEGIN_US))
             for at, (source, seq, deps) in enumerate(said)
         ]
         await append(journal, messages, BEGIN_US + 2000, {0: held_us} if held_us else None)
@@ -84,6 +84,21 @@ def test_what_is_wrong_is_told_and_in_the_exit_code(spark: SparkSession, tmp_pat
         "delivered": {"node 0": 4, "node 1": 4},
         "violations": {"causal": 1, "complete": 1, "exactly-once": 1},
     }
+
+
+def test_one_number_with_two_contents_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    """Both nodes are in order by themselves; they deliver different words under the same numbers."""
+    write(tmp_path / "n0", 0, GOOD, words=b"old")
+    write(tmp_path / "n1", 1, GOOD, words=b"new")
+    code, rows = watch("--journal", tmp_path / "n0", "--journal", tmp_path / "n1")
+    assert code == 1
+    violations = [row for row in rows if row["kind"] == "violation"]
+    assert {(row["rule"], row["source"], row["seq"]) for row in violations} == {
+        ("same-content", 1, 2),
+        ("same-content", 2, 2),
+    }
+    assert "delivered other contents than" in violations[0]["words"]
+    assert rows[-1]["violations"] == {"same-content": 2}
 
 
 def test_where_nothing_is_wrong_the_exit_code_is_zero_and_state_is_kept(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,10 +5,13 @@ That finds a causal violation wherever the reference judge finds one, as long as
 between. If m came before m′ and is delivered after it, then somewhere on the chain from m to m′ a message is delivered
 before one that it names. Rules that need several nodes, or the end of the run, are left to other judges.
 
-    causal        a message that an earlier delivery named as its predecessor fifo          a message of a source after
-    a later one of the same source exactly-once  a message for a second time complete      skipped sequence numbers of a
-    source; only if all topics are read (`whole`), since under a topic filter a
-                  hole means nothing. The first message met of a source counts as its beginning
+    causal        a message that an earlier delivery named as its predecessor
+    fifo          a message of a source after a later one of the same source
+    exactly-once  a message for a second time
+    complete      skipped sequence numbers of a source; only if all topics are read (`whole`), since under a topic
+                  filter a hole means nothing. The first message met of a source counts as its beginning
+    same-content  other contents than another node delivered under the same sequence numbers: each judge sums the
+                  contents of a source in blocks of numbers, and `ContentComparison` compares the sums; only `whole`
 
 At most `REMEMBERED_MAX` entries are kept of each of these: messages named and not yet seen, skipped numbers, and recent
 numbers of each source (under a filter they tell a repetition from a message out of turn). The oldest are dropped first.
@@ -16,14 +19,17 @@ numbers of each source (under a filter they tell a repetition from a message out
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 #: A message: (source, seq).
 Name: TypeAlias = tuple[int, int]
 
-RULES: Final = ("causal", "fifo", "exactly-once", "complete")
+RULES: Final = ("causal", "fifo", "exactly-once", "complete", "same-content")
 
 REMEMBERED_MAX: Final = 10_000
+#: Contents are summed over this many sequence numbers of a source: 1 to 64, 65 to 128, and so on.
+BLOCK: Final = 64
+_SUM_MASK: Final = (1 << 63) - 1
 #: Of a wider hole only the last numbers are remembered.
 _RECENT_MAX: Final = 1_000
 
@@ -41,6 +47,18 @@ class Finding:
     count: int = 1
 
 
+class Contents(NamedTuple):
+    """The contents of a source's messages from the first number of a block up to `last`, as one sum."""
+
+    source: int
+    last: int
+    digest: int
+
+    @property
+    def first(self) -> int:
+        return (self.last - 1) // BLOCK * BLOCK + 1
+
+
 @dataclass(slots=True)
 class OnlineState:
     """All that is remembered of a node, as plain values that the caller can store."""
@@ -54,6 +72,8 @@ class OnlineState:
     skipped: dict[Name, int] = field(default_factory=dict)
     #: By source: recent numbers, ascending in the order of delivery (not `whole`).
     recent: dict[int, dict[int, None]] = field(default_factory=dict)
+    #: By source: the last number summed and the sum of its block so far (`whole`).
+    contents: dict[int, tuple[int, int]] = field(default_factory=dict)
     delivered: int = 0
     position: int = 0
 
@@ -64,10 +84,14 @@ class OnlineJudge:
     def __init__(self, node: str, *, whole: bool, state: OnlineState | None = None) -> None:
         self._node, self._whole = node, whole
         self.state = state or OnlineState()
+        #: Blocks that were completed, for `ContentComparison`. The caller takes them out.
+        self.blocks: list[Contents] = []
 
-    def take(self, position: int, source: int, seq: int, deps: Iterable[Name]) -> Sequence[Finding]:
-        """Judge one more delivery. Returns its violations."""
+    def take(self, position: int, source: int, seq: int, deps: Iterable[Name], digest: int = -1) -> Sequence[Finding]:
+        """Judge one more delivery. Returns its violations. `digest`: of its content; −1: unknown."""
         state = self.state
+        if self._whole:
+            self._sum_contents(source, seq, digest)
         state.delivered += 1
         state.position = position
         highest = state.highest.get(source)
@@ -95,6 +119,25 @@ class OnlineJudge:
                 if len(state.awaited) > REMEMBERED_MAX:
                     del state.awaited[next(iter(state.awaited))]
         return found
+
+    def contents(self, source: int) -> Contents | None:
+        """The contents of the source's latest block as far as it goes; None if they are not known."""
+        known = self.state.contents.get(source)
+        return None if known is None else Contents(source, *known)
+
+    def _sum_contents(self, source: int, seq: int, digest: int) -> None:
+        contents = self.state.contents
+        last, total = contents.pop(source, (-1, 0))
+        if (seq - 1) % BLOCK == 0:
+            total = 0
+        elif seq != last + 1:
+            return  # numbers of this block are missing; the next block is summed again
+        if digest < 0:
+            return
+        total = (total + digest * (2 * seq + 1)) & _SUM_MASK
+        contents[source] = (seq, total)
+        if seq % BLOCK == 0:
+            self.blocks.append(Contents(source, seq, total))
 
     def _has(self, source: int, seq: int) -> bool:
         state = self.state
@@ -142,3 +185,24 @@ class OnlineJudge:
         recent[seq] = None
         if len(recent) > _RECENT_MAX:
             del recent[next(iter(recent))]
+
+
+class ContentComparison:
+    """Compares what nodes delivered under the same sequence numbers. It remembers the latest `REMEMBERED_MAX` sums."""
+
+    def __init__(self) -> None:
+        #: By source and last number: the digest met first, and the node it was met at.
+        self._known: dict[Name, tuple[int, str]] = {}
+
+    def add(self, node: str, contents: Contents) -> str:
+        """Compare with other nodes. Returns the violation of `same-content` in words, or ""."""
+        name = contents.source, contents.last
+        digest, other = self._known.setdefault(name, (contents.digest, node))
+        if len(self._known) > REMEMBERED_MAX:
+            del self._known[next(iter(self._known))]
+        if digest == contents.digest:
+            return ""
+        source = contents.source
+        return (
+            f"{node} delivered other contents than {other} among {source}.{contents.first} to {source}.{contents.last}"
+        )

@@ -4,12 +4,13 @@
     live_audit(deliveries.withColumn("node", F.lit("n0")), whole=True).where("kind = 'violation'")
 
 Each node has an online judge (`audit.online`), which takes the node's deliveries in the order of their positions; Spark
-keeps its state. Each batch gives three kinds of rows. `violation`: one each. `topic`: for each node and topic, the
+keeps its state. Each batch gives four kinds of rows. `violation`: one each. `topic`: for each node and topic, the
 number of messages, how long after publication they were delivered and how long they were held. `source`: for each node
-and source, the last sequence number delivered, by which nodes are compared.
+and source, the last sequence number delivered, by which nodes are compared. `content`: for each node, source and block
+of sequence numbers, the sum of their contents, by which nodes are compared too.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, cast
 
@@ -26,11 +27,12 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from antecede.audit.online import Finding, OnlineJudge, OnlineState
 from antecede.core import UsageError
 from antecede.spark.causal.packing import ROWS, opened, packer, packets, unpack
+from antecede.trace import payload_digest
 
 #: The columns of a topic that the judge reads, beside `node`.
 COLUMNS: Final = (
     "topic string, source int, seq bigint, deps array<struct<source: int, seq: bigint>>, published timestamp, "
-    "delivered timestamp, held_us bigint, position bigint"
+    "delivered timestamp, held_us bigint, position bigint, payload binary"
 )
 _NAMES: Final = ("topic", "source", "seq", "deps", "published", "delivered", "held_us", "position")
 
@@ -52,6 +54,8 @@ _OUT: Final = pa.schema(
         ("held", pa.int64()),
         ("hold_ms_mean", pa.float64()),
         ("hold_ms_max", pa.float64()),
+        #: The sum of contents, by which nodes are compared.
+        ("digest", pa.int64()),
     ]
 )
 
@@ -61,8 +65,8 @@ _decode = msgspec.msgpack.Decoder(OnlineState).decode
 def live_audit(deliveries: DataFrame, *, whole: bool, node: str = "node") -> DataFrame:
     """Judge a stream of deliveries as they come.
 
-    `deliveries`: the columns of `format("antecede")` (payload and headers are not needed) and one that names the node.
-    `whole`: the stream has all topics, so a skipped number is a loss.
+    `deliveries`: the columns of `format("antecede")` and one that names the node. Headers are not needed; without the
+    payload, contents are not compared. `whole`: the stream has all topics, so a skipped number is a loss.
     """
     if not isinstance(deliveries, DataFrame) or not deliveries.isStreaming:
         what = type(deliveries).__name__
@@ -73,13 +77,33 @@ def live_audit(deliveries: DataFrame, *, whole: bool, node: str = "node") -> Dat
             raise UsageError(
                 "deliveries", name, f"is not among the columns ({there})", "add it, for example with lit()"
             )
-    packed = deliveries.select(node, *_NAMES).mapInArrow(
-        packer((node,)), StructType([StructField(node, StringType()), StructField(ROWS, BinaryType())])
+    payload = ["payload"] if "payload" in deliveries.columns else []
+    packed = deliveries.select(node, *_NAMES, *payload).mapInArrow(
+        _packing(node), StructType([StructField(node, StringType()), StructField(ROWS, BinaryType())])
     )
     judged = packed.groupBy(node).applyInPandasWithState(
         cast(Any, _judging(whole)), f"{ROWS} binary", "state binary", "append", GroupStateTimeout.NoTimeout
     )
     return judged.mapInArrow(unpack, from_arrow_schema(_OUT))
+
+
+def _packing(node: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Pack rows by node, with a digest of their content in place of the payload: less to shuffle."""
+    pack = packer((node,))
+    return lambda batches: pack(_digested(batch) for batch in batches)
+
+
+def _digested(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if "payload" not in batch.schema.names:
+        return batch.append_column("digest", pa.array([-1] * batch.num_rows, pa.int64()))
+    # Two messages may say the same; then the time of publication tells them apart.
+    published = pc.cast(batch.column("published"), pa.int64()).to_pylist()
+    payloads = batch.column("payload").to_pylist()
+    digests = [
+        -1 if payload is None else payload_digest(f"{time_us} ".encode() + payload)
+        for time_us, payload in zip(published, payloads, strict=True)
+    ]
+    return batch.drop_columns(["payload"]).append_column("digest", pa.array(digests, pa.int64()))
 
 
 def _judging(whole: bool) -> Callable[..., Iterator[pd.DataFrame]]:
@@ -114,14 +138,19 @@ def judge_rows(
     rows = rows.take(pc.sort_indices(rows, sort_keys=[("position", "ascending")])).combine_chunks()
     judge = OnlineJudge(node, whole=whole, state=state)
     found: list[dict[str, Any]] = []
-    columns = [rows.column(name).to_pylist() for name in ("position", "source", "seq")]
-    for at, (position, source, seq, deps) in enumerate(zip(*columns, _deps(rows), strict=True)):
-        for finding in judge.take(position, source, seq, deps):
+    columns = [rows.column(name).to_pylist() for name in ("position", "source", "seq", "digest")]
+    for at, (position, source, seq, digest, deps) in enumerate(zip(*columns, _deps(rows), strict=True)):
+        for finding in judge.take(position, source, seq, deps, digest):
             found.append(_violation(node, rows.column("topic")[at].as_py(), finding))
     found += _topics(node, rows)
     state = judge.state
     met = sorted(set(columns[1]))
     found += [{"kind": "source", "node": node, "source": one, "seq": state.highest[one]} for one in met]
+    latest = [contents for one in met if (contents := judge.contents(one)) is not None]
+    found += [
+        {"kind": "content", "node": node, "source": one.source, "seq": one.last, "digest": one.digest}
+        for one in dict.fromkeys([*judge.blocks, *latest])
+    ]
     return found, state
 
 

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from antecede.audit.online import ContentComparison, Contents
 from antecede.core.caches import BoundedCache
 
+#: The number of topics, and of reported blocks, that are remembered.
 _TOPICS_MAX: Final = 1_000
 #: How often, within the patience, the highest number of a source is noted. Lateness is known this exactly.
 _NOTES: Final = 16
@@ -52,6 +54,9 @@ class View:
         self._fronts: dict[int, _Front] = {}
         self._began_s = float("inf")
         self._told: set[tuple[str, int]] = set()
+        self._contents = ContentComparison()
+        #: Blocks of sequence numbers, by node and source, whose contents were reported to differ; the latest ones.
+        self._told_contents: dict[tuple[str, int, int], None] = {}
 
     @property
     def ok(self) -> bool:
@@ -66,6 +71,8 @@ class View:
                 told.append(row)
             elif row["kind"] == "topic":
                 self._topic(row)
+            elif row["kind"] == "content":
+                told += self._compare(row)
             else:
                 self._source(row["node"], row["source"], row["seq"])
         return told + self.look(now_s)
@@ -87,6 +94,19 @@ class View:
                     told.append(self._behind(node, source, here, front.due))
         return told
 
+    def _compare(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Compare the contents that a node delivered with those of other nodes; report a block once."""
+        contents = Contents(row["source"], row["seq"], row["digest"])
+        words = self._contents.add(row["node"], contents)
+        block = row["node"], contents.source, contents.first
+        if not words or block in self._told_contents:
+            return []
+        self._told_contents[block] = None
+        while len(self._told_contents) > _TOPICS_MAX:
+            del self._told_contents[next(iter(self._told_contents))]
+        self.violations["same-content"] = self.violations.get("same-content", 0) + 1
+        return [self._violation(row["node"], "same-content", contents.source, contents.last, words)]
+
     def _note(self, front: _Front, now_s: float) -> None:
         notes = front.notes
         noted_s, noted = notes[-1] if notes else (float("-inf"), front.due)
@@ -107,7 +127,11 @@ class View:
             f"{node} has delivered nothing of source {source} after {source}.{here}, {ahead} delivered "
             f"{source}.{due} more than {self.patience_s:g} s ago"
         )
-        return {"kind": "violation", "node": node, "rule": "agreement", "source": source, "seq": due, "words": words}
+        return self._violation(node, "agreement", source, due, words)
+
+    @staticmethod
+    def _violation(node: str, rule: str, source: int, seq: int, words: str) -> dict[str, Any]:
+        return {"kind": "violation", "node": node, "rule": rule, "source": source, "seq": seq, "words": words}
 
     def _topic(self, row: dict[str, Any]) -> None:
         view = self.topics.get((row["node"], row["topic"])) or TopicView()
