@@ -52,9 +52,11 @@ def causal_order(
     `source`, `seq`: the publisher of a row and its number, without holes from `first` on for each source of a key.
     `deps`: the dependencies beside the source's previous row, see `naming`. None: only each source's own order.
     `late`: what to do about rows that never come. "wait": others wait for them for ever. "tag" and "drop": they are
-    given up once a row has waited `patience_s`. If such a row comes after all, it is marked ("tag") or left out ("drop").
+    given up once a row has waited `patience_s`. If one of them comes after all, it is marked ("tag") or left out
+    ("drop").
     `max_held`: the number of rows of a key that may wait from one batch to the next. If more would, "wait" fails the
-    query, which can continue from its checkpoint with a higher bound; "tag" and "drop" give up what the oldest wait for.
+    query, which can continue from its checkpoint with a higher bound; "tag" and "drop" give up what the oldest rows
+    wait for.
 
     Adds two columns. `order_column`: the row is in order ("causal"), a dependency of it was given up ("incomplete"), or
     it came after it had been given up ("late"). `held_column`: how long the row waited, in ms.
