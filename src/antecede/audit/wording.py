@@ -204,11 +204,9 @@ def no_peer(event: Event) -> tuple[str, str]:
     return f"{row_of(event)} without a peer", "record the node the packet goes to"
 
 
-def incomplete_name(event: Event, key: tuple[bool, int, int], *, dependency: bool = False) -> tuple[str, str] | None:
-    """None if the name is whole. `key`: whether there is a topic, the source and the seq."""
+def incomplete_name(event: Event, key: tuple[bool, int, int], *, dependency: bool = False) -> tuple[str, str]:
+    """What an incomplete name lacks. `key`: whether there is a topic, the source and the seq."""
     has_topic, source, seq = key
-    if has_topic and source >= 0 and seq >= 1:
-        return None
     lack = "topic" if not has_topic else f"source (it says {source})" if source < 0 else f"seq (it says {seq})"
     where = "a dependency on " if dependency else ""
     return f"{where}{row_of(event)} without a {lack}", "a message is named by topic, source and seq (from 1)"

@@ -18,10 +18,11 @@ def judge_same_content(history: History) -> RuleResult:
     """Checked: publish and deliver rows with a digest. Violations: those with another content than the message's."""
     tally = Tally("same-content")
     content: dict[int, Take] = {}
-    for published in (True, False):
-        for take in history.takes():
-            if take.published == published and take.digest >= 0:
-                content.setdefault(take.message, take)
+    for take in history.takes():
+        if take.digest >= 0:
+            known = content.get(take.message)
+            if known is None or (take.published and not known.published):
+                content[take.message] = take
     for take in history.takes():
         if take.digest < 0:
             continue

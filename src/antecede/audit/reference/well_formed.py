@@ -4,6 +4,8 @@ A row is refused if it contradicts the schema or the rows before it: no topic, t
 act of a node that is down. A row that shows a fault of the protocol is judged by the rules and never refused here.
 """
 
+from typing import NoReturn
+
 from antecede.audit import wording
 from antecede.audit.report import MessageKey
 from antecede.audit.rules import GOES_DOWN
@@ -22,14 +24,16 @@ class WellFormed:
 
     def __init__(self) -> None:
         self._row = -1
-        #: By node: its latest row.
-        self._latest: dict[int, Moment] = {}
+        #: By node: its latest row and time.
+        self._latest: dict[int, tuple[int, int]] = {}
         #: Nodes that are down, and the row since which they are.
         self._down: dict[int, int] = {}
 
     def check(self, row: Row) -> None:
         self._row += 1
-        self._refuse(self._wrong_node(row))
+        wrong = self._wrong_node(row)
+        if wrong is not None:
+            self._refuse(wrong)
         if row.event in _NAMES_A_TOPIC and not row.topic:
             self._refuse(wording.no_topic(row.event))
         if row.event in _NAMES_A_MESSAGE or names_a_message_sent(row):
@@ -44,9 +48,9 @@ class WellFormed:
         if node < 0:
             return wording.wrong_node(row.event, node)
         latest = self._latest.get(node)
-        if latest is not None and row.time_us < latest.time_us:
-            return wording.time_backwards(node, latest, row.time_us)
-        self._latest[node] = Moment(self._row, row.time_us)
+        if latest is not None and row.time_us < latest[1]:
+            return wording.time_backwards(node, Moment(*latest), row.time_us)
+        self._latest[node] = (self._row, row.time_us)
         if node in self._down and row.event not in _WHILE_DOWN:
             return wording.acts_while_down(row.event, node, self._down[node])
         if row.event in GOES_DOWN:
@@ -57,12 +61,12 @@ class WellFormed:
 
     def _check_name(self, row: Row, key: MessageKey, *, dependency: bool = False) -> None:
         topic, source, seq = key
-        self._refuse(wording.incomplete_name(row.event, (bool(topic), source, seq), dependency=dependency))
+        if not topic or source < 0 or seq < 1:
+            self._refuse(wording.incomplete_name(row.event, (bool(topic), source, seq), dependency=dependency))
 
-    def _refuse(self, wrong: tuple[str, str] | None) -> None:
-        """Raise an error for `wrong`, a problem and its remedy, if there is one."""
-        if wrong is not None:
-            raise UsageError("trace row", self._row, *wrong)
+    def _refuse(self, wrong: tuple[str, str]) -> NoReturn:
+        """Raise an error for `wrong`: a problem and its remedy."""
+        raise UsageError("trace row", self._row, *wrong)
 
 
 def names_a_message_sent(row: Row) -> bool:

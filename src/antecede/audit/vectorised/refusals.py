@@ -128,20 +128,21 @@ def _why(rows: Columns, at: int, before: int, down_row: int, named: Dependencies
 
 
 def _wrong_name(rows: Columns, at: int, event: Event, named: Dependencies | None) -> tuple[str, str]:
-    topic, source, seq = int(rows.topic[at]), int(rows.source[at]), int(rows.seq[at])
-    if event in (Event.SUBSCRIBE, Event.UNSUBSCRIBE) and topic < 0:
+    key = bool(rows.topic[at] >= 0), int(rows.source[at]), int(rows.seq[at])
+    if event in (Event.SUBSCRIBE, Event.UNSUBSCRIBE) and not key[0]:
         return wording.no_topic(event)
-    is_sent = event is Event.SEND and source != -1
-    if event in (Event.PUBLISH, Event.DELIVER) or is_sent:
-        wrong = wording.incomplete_name(event, (topic >= 0, source, seq))
-        if wrong:
-            return wrong
+    is_sent = event is Event.SEND and key[1] != -1
+    if (event in (Event.PUBLISH, Event.DELIVER) or is_sent) and not _is_whole(key):
+        return wording.incomplete_name(event, key)
     if is_sent and rows.peer[at] < 0:
         return wording.no_peer(event)
     assert named is not None  # nothing else is left to be wrong
     for index in np.flatnonzero(named.at == at).tolist():
         key = bool(named.topic[index] >= 0), int(named.source[index]), int(named.seq[index])
-        wrong = wording.incomplete_name(event, key, dependency=True)
-        if wrong:
-            return wrong
+        if not _is_whole(key):
+            return wording.incomplete_name(event, key, dependency=True)
     raise AssertionError(f"row {rows.row[at]} was refused for no reason")
+
+
+def _is_whole(key: tuple[bool, int, int]) -> bool:
+    return key[0] and key[1] >= 0 and key[2] >= 1
