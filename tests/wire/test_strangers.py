@@ -156,7 +156,7 @@ def test_bytes_one_by_one_and_signs_of_life() -> None:
     asyncio.run(test())
 
 
-def test_a_host_that_talks_nonsense_is_not_listened_to_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
+def test_nonsense_beyond_the_rate_of_a_host_is_only_counted(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         limits = replace(QUICK, admission=AdmissionLimits(malformed_burst=5, malformed_per_s=20.0))
         node = tcp(0, limits=limits)
@@ -167,7 +167,7 @@ def test_a_host_that_talks_nonsense_is_not_listened_to_for_a_while(caplog: pytes
         assert refused["malformed"] >= 5
         assert refused["rate"] > 0
         assert refused["malformed"] + refused["rate"] == 40
-        await works(node, told)  # tokens come back, and nodes dial again
+        await works(node, told)
         await node.close()
 
     asyncio.run(test())
@@ -181,17 +181,22 @@ def test_too_many_connections_and_too_many_in_their_handshake() -> None:
         await node.start(Recorded())
         silent = [await asyncio.open_connection(*node.address) for _ in range(4)]
         await until(lambda: node.counts.refused["busy"] == 2)
-        for number, (_, writer) in enumerate(silent[:2]):
+        for number, (_, writer) in enumerate(silent[2:]):  # the oldest made way
             writer.write(HANDSHAKE.frame(structs.replace(HELLO, node=10 + number)))
         await until(lambda: node.counts.links_up == 2)
         third = await asyncio.open_connection(*node.address)
         await until(lambda: node.listener.admission.inside == 3)
-        await say(node, b"")
+        fourth = await asyncio.open_connection(*node.address)
+        assert await asyncio.wait_for(third[0].read(), 20) == b""  # silent, it makes way for the fourth
         assert node.counts.refused["busy"] == 3
-        for _, writer in [*silent, third]:
+        fourth[1].write(HANDSHAKE.frame(structs.replace(HELLO, node=12)))
+        await until(lambda: node.counts.links_up == 3)
+        await say(node, b"")  # all three are inside: none makes way
+        assert node.counts.refused["busy"] == 4
+        for _, writer in [*silent, third, fourth]:
             writer.close()
         await until(lambda: node.listener.admission.inside == 0)
-        assert node.listener.admission.greeting == 0
+        assert node.listener.greeting == 0
         await node.close()
 
     asyncio.run(test())
@@ -322,12 +327,14 @@ def test_dialling_something_else() -> None:
 
 def test_admission_control_forgets_the_oldest_not_the_newest() -> None:
     counts = Counts()
-    admission = AdmissionControl(AdmissionLimits(malformed_burst=1), counts)
+    admission = AdmissionControl(AdmissionLimits(malformed_burst=2), counts)
     for number in range(3000):
         host = f"10.0.{number // 256}.{number % 256}"
-        admission.record_malformed(host, 0.0)
+        assert admission.record_malformed(host, 0.0) == "malformed"
+        assert admission.record_malformed(host, 0.0) == "malformed"
         admission.refused(host, "malformed", "")
-    assert admission.admit("10.0.0.1", 0.0) is None
-    assert admission.admit("10.0.11.183", 0.0) == "rate"
-    assert admission.admit("10.0.11.183", 2.0) is None
+    assert not admission.penalised("10.0.0.1", 0.0)
+    assert admission.penalised("10.0.11.183", 0.0)
+    assert admission.record_malformed("10.0.11.183", 0.0) == "rate"
+    assert not admission.penalised("10.0.11.183", 2.0)
     assert counts.refused["malformed"] == 3000

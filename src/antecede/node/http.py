@@ -9,7 +9,6 @@ without a request: idle sockets cannot keep a monitor from its answer.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
@@ -21,6 +20,7 @@ import msgspec
 from antecede.core import UsageError
 from antecede.node.metrics import CONTENT_TYPE, metrics
 from antecede.node.status import problems
+from antecede.wire.accepting import Acceptor, connections_within_limit
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
@@ -62,34 +62,33 @@ class HttpServer:
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self._server: asyncio.Server | None = None
+        self._acceptor = Acceptor(lambda host: _Connection(self))
+        self._connections_max = _CONNECTIONS_MAX
         #: Those without a complete request, the one open longest first; and those that are being answered.
         self._idle: dict[_Connection, None] = {}
         self._answering: set[_Connection] = set()
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            self._server = await loop.create_server(lambda: _Connection(self), host, port)
+            self.port = await self._acceptor.start(host, port)
         except OSError as error:
             problem = f"cannot be listened on at {host} ({error})"
             raise UsageError("http_port", port, problem, "choose another, or 0 for any that is free") from None
-        self.port = self._server.sockets[0].getsockname()[1]
+        # Most of the descriptors that the process may open are for clients and links.
+        self._connections_max = max(1, min(_CONNECTIONS_MAX, connections_within_limit(1 << 16) // 8))
 
     async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            for connection in [*self._idle, *self._answering]:
-                connection.abort()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._server.wait_closed(), 2.0)
+        self._acceptor.close()
+        for connection in [*self._idle, *self._answering]:
+            connection.abort()
+        await asyncio.sleep(0)  # the event loop closes them
 
     # -- what connections tell -----------------------------------------------------------------------------------------
 
     def opened(self, connection: "_Connection") -> bool:
         """True: there is room for it."""
-        if len(self._idle) + len(self._answering) >= _CONNECTIONS_MAX:
+        if len(self._idle) + len(self._answering) >= self._connections_max:
             oldest = next(iter(self._idle), None)
             if oldest is None:
                 return False

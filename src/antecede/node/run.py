@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from antecede.node.config import NodeConfig
 from antecede.node.node import Node
+from antecede.wire.accepting import raise_descriptor_limit
 
 
 async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: bool = False) -> None:
@@ -15,6 +16,7 @@ async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: 
 
     Raises the error if the node stops by itself.
     """
+    raise_descriptor_limit()
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

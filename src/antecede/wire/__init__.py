@@ -4,7 +4,8 @@
     shapes.py      describes records so that two versions can compare them
     frames.py      one connection that carries frames
     handshake.py   hello, welcome, refusal: dialling (`greet`) and answering (`Greeter`)
-    admission.py   admission control: limits on connections, handshakes and malformed input
+    accepting.py   accepts connections within the limit of file descriptors
+    admission.py   admission control: shares connections and handshakes between hosts; malformed input
     listener.py    the port: admits, secures, greets, and hands connections on by role
     backoff.py     redialling with exponential back-off
     address.py     host:port as text

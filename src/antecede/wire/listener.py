@@ -7,21 +7,25 @@ Further checks belong to the service of the role.
 
 import asyncio
 import contextlib
+import logging
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import msgspec
 
 from antecede.core import ProtocolError, UsageError
 from antecede.core.errors import RefusedError
-from antecede.wire.address import is_loopback
-from antecede.wire.admission import AdmissionControl, AdmissionLimits
+from antecede.wire.accepting import Acceptor, connections_within_limit
+from antecede.wire.address import is_loopback, join_address
+from antecede.wire.admission import AdmissionControl, AdmissionLimits, HandshakeQueue, origin
 from antecede.wire.codec import FRAME_BYTES_MAX, HELLO_BYTES_MAX, Hello, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import VERSIONS, Greeter, VersionRange, common_version, disagreement
 from antecede.wire.transport import Counts, Reason
+
+log = logging.getLogger("antecede.wire")
 
 #: Judges a peer by its hello or welcome and its verified certificate: why it is not trusted, or None.
 Trust: TypeAlias = Callable[[Hello | Welcome, Mapping[str, Any] | None], str | None]
@@ -72,10 +76,19 @@ class Listener:
         self._versions = versions
         self._agreement = dict(agreement or {})
         self._roles: dict[str, Serve] = {}
-        self._server: asyncio.Server | None = None
-        self._inside: set[FrameConnection] = set()
-        self._greeting: set[asyncio.Task[None]] = set()
+        self._acceptor: Acceptor | None = None
+        #: Connections that were admitted, each with the origin it counts for.
+        self._inside: dict[FrameConnection, str] = {}
+        self._handshakes = HandshakeQueue[FrameConnection](self.admission.limits.handshakes_max)
+        self._greeting: dict[FrameConnection, asyncio.Task[None]] = {}
+        self._trimming: asyncio.TimerHandle | None = None
+        self._empty: asyncio.Future[None] | None = None
         self._closing = False
+
+    @property
+    def greeting(self) -> int:
+        """Handshakes under way."""
+        return len(self._handshakes)
 
     def serve(self, role: str, judge: Serve) -> None:
         """Let `judge` decide on connections whose hello names `role`."""
@@ -83,25 +96,33 @@ class Listener:
 
     async def start(self) -> None:
         """Listen, unless it does already."""
-        if self._server is not None:
+        if self._acceptor is not None:
             return
         host, port = self.address
         if self._tls is None and not is_loopback(host):
             raise UsageError("host", host, "would be open to the network without TLS", "give `tls`, or use 127.0.0.1")
-        loop = asyncio.get_running_loop()
+        limits = self.admission.limits
+        most = connections_within_limit(limits.connections_max)
+        if most < limits.connections_max:
+            text = "at most %d connections at a time, not %d: the process may open too few files (ulimit -n)"
+            log.info(text, most, limits.connections_max)
+            self.admission.limits = replace(limits, connections_max=most)
+        acceptor = Acceptor(self._admit)
         try:
-            self._server = await loop.create_server(lambda: _Incoming(self), host, port, backlog=1024)
+            self.address = (host, await acceptor.start(host, port))
         except OSError as error:
             problem = f"cannot be listened on ({error})"
-            raise UsageError("address", f"{host}:{port}", problem, "choose another") from None
-        self.address = (host, self._server.sockets[0].getsockname()[1])
+            raise UsageError("address", join_address(host, port), problem, "choose another") from None
+        self._acceptor = acceptor
 
     def stop(self) -> None:
         """Accept no more connections. Those that are open stay."""
         self._closing = True
-        if self._server is not None:
-            self._server.close()
-        for task in self._greeting:
+        if self._acceptor is not None:
+            self._acceptor.close()
+        if self._trimming is not None:
+            self._trimming.cancel()
+        for task in self._greeting.values():
             task.cancel()
 
     def abort(self) -> None:
@@ -113,47 +134,85 @@ class Listener:
     async def closed(self, within_s: float) -> None:
         """After `abort`: return when the event loop has let go of every connection."""
         await asyncio.sleep(0)
-        if self._server is not None:
+        if self._inside:
+            self._empty = asyncio.get_running_loop().create_future()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._server.wait_closed(), within_s)
+                await asyncio.wait_for(self._empty, within_s)
 
     def refused(self, connection: FrameConnection, reason: str, detail: str) -> None:
         """Count a refusal. A malformed frame also costs the host that sent it a token."""
         if reason == Reason.MALFORMED:
-            self.admission.record_malformed(connection.host, asyncio.get_running_loop().time())
+            reason = self.admission.record_malformed(origin(connection.host), asyncio.get_running_loop().time())
         self.admission.refused(connection.host, reason, detail)
 
     def incoming(self) -> FrameConnection:
         """A connection for a client within the process, to be connected by other means than the port."""
-        return _Incoming(self)
+        return self._admit("?") or _Incoming(self)  # one that was not admitted is closed when it arrives
+
+    # -- admission ---------------------------------------------------------------------------------------------------
+
+    def _admit(self, host: str) -> "_Incoming | None":
+        """Admit a new connection from `host`; None: it must be closed, unread."""
+        if self._closing:
+            return None
+        counted = origin(host)
+        reason = self.admission.admit(counted)
+        if reason is not None:
+            # A handshake under way has shown nothing yet: it makes way for a newcomer.
+            self._make_way(self._handshakes.make_room(None if self.admission.full else counted))
+            reason = self.admission.admit(counted)
+        if reason is not None:
+            self.admission.refused(host, reason, "before the handshake")
+            return None
+        connection = _Incoming(self)
+        self._inside[connection] = counted
+        self._handshakes.enter(connection, counted)
+        loop = asyncio.get_running_loop()
+        if self.admission.penalised(counted, loop.time()):
+            self._make_way(self._handshakes.excess_of(counted, self.admission.limits.penalised_handshakes))
+        if self._handshakes.over and self._trimming is None:
+            self._trimming = loop.call_later(self.admission.limits.excess_s, self._trim)
+        return connection
+
+    def _trim(self) -> None:
+        self._trimming = None
+        self._make_way(self._handshakes.excess())
+
+    def _make_way(self, connections: list[tuple[FrameConnection, str]]) -> None:
+        for connection, counted in connections:
+            self.admission.refused(counted, Reason.BUSY, "its handshake made way for a newer one")
+            task = self._greeting.get(connection)
+            if task is not None:
+                task.cancel()
+            connection.abort()
+            self.departed(connection)
 
     # -- what connections report -------------------------------------------------------------------------------------
 
     def arrived(self, connection: FrameConnection) -> None:
-        """Admit a new connection, or close it. Nothing is read before that."""
-        if self._closing:
+        """Greet a connection that was admitted. Nothing was read before that."""
+        if self._closing or connection not in self._inside:
             connection.abort()
             return
-        reason = self.admission.admit(connection.host, asyncio.get_running_loop().time())
-        if reason is not None:
-            self.admission.refused(connection.host, reason, "before the handshake")
-            connection.abort()
-            return
-        self._inside.add(connection)
         task = asyncio.get_running_loop().create_task(self._greet(connection))
-        self._greeting.add(task)
-        task.add_done_callback(self._greeting.discard)
+        self._greeting[connection] = task
+        task.add_done_callback(lambda _: self._greeting.pop(connection, None))
 
     def departed(self, connection: FrameConnection) -> None:
-        if connection in self._inside:
-            self._inside.discard(connection)
-            self.admission.left()
+        counted = self._inside.pop(connection, None)
+        if counted is not None:
+            self._handshakes.leave(connection, counted)
+            self.admission.left(counted)
+            if not self._inside and self._empty is not None and not self._empty.done():
+                self._empty.set_result(None)
 
     async def _greet(self, connection: FrameConnection) -> None:
         """TLS first, then the hello, both within one timeout."""
         greeted = asyncio.get_running_loop().create_future()
+        counted = self._inside[connection]
 
         def ended(_: FrameConnection) -> None:
+            self._handshakes.leave(connection, counted)
             if not greeted.done():
                 greeted.set_result(None)
 
@@ -172,7 +231,7 @@ class Listener:
             self.refused(connection, Reason.TLS, str(error) or type(error).__name__)
             connection.abort()
         finally:
-            self.admission.greeted()
+            self._handshakes.leave(connection, counted)
             if not connection.open:  # asyncio does not report the end of a connection whose TLS never began
                 self.departed(connection)
 
@@ -192,7 +251,9 @@ class Listener:
         if self._tls is not None:
             self._tls.check(connection, hello)
         welcome = msgspec.structs.replace(self._welcome(), version=version)
-        return welcome, judge(connection, hello), self._bytes_max
+        take_over = judge(connection, hello)
+        self._handshakes.welcomed(self._inside.get(connection, connection.host))
+        return welcome, take_over, self._bytes_max
 
 
 class _Incoming(FrameConnection):
