@@ -1,6 +1,7 @@
 """The gateway over a broker that fails or whose managers are not there: an error that says so, never silence."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -59,3 +60,32 @@ async def test_without_a_manager_publications_fail_in_time() -> None:
         async with OrderedBus(BrokerService(broker), number=0, beat_s=0.02):
             await until(lambda: not bus._module.backlog)
             await bus.publish("t", b"z", timeout_s=0.2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"managers": 3}, "managers is '1' .* '3'"),
+        ({"managers": 2, "replicas": 2}, "managers is '1' .* '2'"),
+        ({"order": ("a", "b")}, "order is '' .* 'a b'"),
+    ],
+)
+@awaited
+async def test_a_participant_with_other_settings_ends_and_leaves_the_others_alone(
+    settings: dict[str, Any], named: str
+) -> None:
+    """Before, it asked managers that are none, or took another order, and nobody was told."""
+    broker = Broker()
+    async with (
+        OrderedBus(BrokerService(broker), number=0, beat_s=0.02) as manager,
+        OrderedBus(BrokerService(broker), number=1, beat_s=0.02) as bus,
+    ):
+        await bus.subscribe("t")
+        await until(lambda: bus._agreed and manager._agreed)
+        async with OrderedBus(BrokerService(broker), number=2, beat_s=0.02, **settings) as other:
+            with pytest.raises(ProtocolError, match=named):
+                await anext(other)
+            with pytest.raises(ProtocolError, match="give both the same value"):
+                await other.publish("t", b"lost")
+        await bus.publish("t", b"x")
+        assert (await anext(bus)).payload == b"x"

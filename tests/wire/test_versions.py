@@ -86,7 +86,7 @@ def test_common_version(ours: tuple[int, int], theirs: tuple[int, int], version:
 def test_disagreement_names_the_setting() -> None:
     assert disagreement({"slots": "8", "ours": "x"}, {"slots": "8", "theirs": "y"}) is None
     assert disagreement({"slots": "8"}, {"slots": "16"}) == (
-        "slots is '8' at the node that answered and '16' at the one that called"
+        "slots is '8' at the one that answered and '16' at the one that called"
     )
 
 

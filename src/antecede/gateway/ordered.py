@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+import msgspec
+
 from antecede.core import AntecedeError, LimitError, Message, Packet, ProtocolError, UsageError
 from antecede.core.errors import PublishError
 from antecede.gateway.memory import Durability, Memory
@@ -28,6 +30,7 @@ from antecede.gateway.service import EventService, ServiceError
 from antecede.protocols.tno import PACKETS, EnsCall, OrderingModule, Rules, Settings
 from antecede.protocols.tno.options import managers_of
 from antecede.wire.codec import RecordCodec
+from antecede.wire.handshake import brief, disagreement
 
 #: Notifications that wait to be read, at most.
 UNREAD_MAX: Final = 100_000
@@ -114,6 +117,9 @@ class OrderedBus:
         self._timers: set[asyncio.TimerHandle] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._heard: dict[int, float] = {}
+        #: What all participants must agree on, and whether a manager has said the same.
+        self._agreement = {"managers": str(managers), "replicas": str(replicas), "order": brief(" ".join(order))}
+        self._agreed = False
         #: Own events without a number, and when managers last gave one.
         self._backlog = 0
         self._answered = 0.0
@@ -140,6 +146,7 @@ class OrderedBus:
             self._carry_out()
         await self._service.subscribe(f"{self._prefix}.to.{self.number}", self._control)
         await self._service.subscribe(f"{self._prefix}.beat", self._beat)
+        await self._service.subscribe(f"{self._prefix}.settings", self._compare)
         now = asyncio.get_running_loop().time()
         self._heard = {manager: now for manager in range(self._managers) if manager != self.number}
         self._tasks = [asyncio.create_task(self._carry_calls()), asyncio.create_task(self._watch())]
@@ -269,6 +276,26 @@ class OrderedBus:
         if manager in self._heard:
             self._heard[manager] = asyncio.get_running_loop().time()
 
+    def _compare(self, data: bytes) -> None:
+        """A manager says what all must agree on. A newcomer that disagrees ends; the others go on.
+
+        A participant is new until a manager has said the same. A manager that is alone is new for four heartbeats.
+        """
+        try:
+            (manager,) = _NUMBER.unpack_from(data)
+            problem = disagreement(msgspec.json.decode(data[_NUMBER.size :], type=dict[str, str]), self._agreement)
+        except (msgspec.DecodeError, struct.error):
+            self.refused += 1
+            return
+        if manager == self.number:
+            return  # our own words
+        if problem is None:
+            self._agreed = True
+        elif self._agreed:
+            self.refused += 1
+        else:
+            self._fail(ProtocolError(f"participants disagree: {problem}; give both the same value"))
+
     async def _watch(self) -> None:
         """Send heartbeats, and suspect managers that send none. A broker that fails ends the bus, not only this."""
         try:
@@ -280,9 +307,14 @@ class OrderedBus:
 
     async def _send_and_watch_beats(self) -> None:
         loop = asyncio.get_running_loop()
+        beats = 0
         while not self._closed:
             if self.number < self._managers and self._trouble is None:
+                beats += 1
+                self._agreed = self._agreed or beats > 4
                 await self._service.publish(f"{self._prefix}.beat", _NUMBER.pack(self.number))
+                said = _NUMBER.pack(self.number) + msgspec.json.encode(self._agreement)
+                await self._service.publish(f"{self._prefix}.settings", said)
             await asyncio.sleep(self._beat_s * random.uniform(0.8, 1.2))
             for manager, heard in self._heard.items():
                 silent = loop.time() - heard > 4 * self._beat_s

@@ -1,6 +1,5 @@
 """The protocol a node runs, with VCube's diagnosis below it as its failure detector."""
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from antecede.protocols.diagnosis import Diagnosed, Diagnosis, Life, Probe, Repl
 from antecede.protocols.live import LiveProtocol
 from antecede.protocols.live_registry import live_protocol
 from antecede.wire.codec import PacketCodec
+from antecede.wire.handshake import brief
 
 
 class NodeProtocol:
@@ -27,7 +27,7 @@ class NodeProtocol:
         #: Settings that what the journal keeps depends on: a journal of other ones is refused.
         self.kept_settings = {
             "protocol": config.protocol,
-            **{name: _brief(str(value)) for name, value in agreed.items()},
+            **{name: brief(str(value)) for name, value in agreed.items()},
         }
         #: Settings on which all nodes must agree: nodes refuse each other where they differ.
         self.agreement = {"transport": config.transport, "slots": str(config.slots), **self.kept_settings}
@@ -81,11 +81,6 @@ def restoring(path: Path | None) -> Iterator[None]:
     except Exception as error:
         problem = f"its kept records cannot be restored ({type(error).__name__}: {error})"
         raise JournalError(str(path), problem, REPLACE_NODE) from error
-
-
-def _brief(value: str) -> str:
-    """A value that fits a hello: a long one is cut, and told from others by its hash."""
-    return value if len(value) <= 200 else f"{value[:160]}… sha256:{hashlib.sha256(value.encode()).hexdigest()[:16]}"
 
 
 def node_codec(protocol: LiveProtocol) -> PacketCodec:

@@ -9,6 +9,7 @@ packet shapes that their hello names (`disagreement`). The answering end judges;
 """
 
 import asyncio
+import hashlib
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
@@ -48,11 +49,16 @@ def common_version(ours: VersionRange, theirs: VersionRange) -> int | None:
     return version if version >= max(ours.oldest, theirs.oldest) else None
 
 
+def brief(value: str) -> str:
+    """The value of a setting as a hello can carry it: a long one is cut, and told from others by its hash."""
+    return value if len(value) <= 200 else f"{value[:160]}… sha256:{hashlib.sha256(value.encode()).hexdigest()[:16]}"
+
+
 def disagreement(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None:
     """The first setting of which both ends give different values, in words; None: they agree."""
     for name in sorted(ours.keys() & theirs.keys()):
         if ours[name] != theirs[name]:
-            return f"{name} is {ours[name]!r} at the node that answered and {theirs[name]!r} at the one that called"
+            return f"{name} is {ours[name]!r} at the one that answered and {theirs[name]!r} at the one that called"
     return None
 
 
