@@ -18,10 +18,12 @@ from antecede.node.joining import CODEC as ROSTER_CODEC
 from antecede.node.joining import SPEAKS as ROSTER_SPEAKS
 from antecede.node.joining import RosterTable, SlotRequest
 from antecede.node.protocol import node_codec
+from antecede.node.session import FEEDS_MAX
 from antecede.protocols.vcube_ps.live import VCUBE
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.wire.codec import FRAME_BYTES_MAX, HANDSHAKE, Hello
-from antecede.wire.requests import SPEAKS, TO_NODE, Publish, Subscribe
+from antecede.wire.envelope import seal
+from antecede.wire.requests import SPEAKS, TO_CLIENT, TO_NODE, Answer, Ask, Ended, Failed, Publish, Subscribe
 from antecede.wire.security import CertificateSet, client_tls, init_certificates, issue, new_token
 from tests.client.running import awaited, take, until
 from tests.node.clusters import QUICK, cluster
@@ -75,13 +77,63 @@ async def test_records_that_break_the_rules() -> None:
     async with Node(port=0) as node:
         bad = [
             TO_NODE.frame(Publish(1, (b"not an envelope",))),
-            TO_NODE.frame(Subscribe(1, ("a/#/b",), 1)),
             TO_NODE.frame(Subscribe(1, ("a",), 1), Subscribe(1, ("a",), 1)),
         ]
         for frame in bad:
             await send_raw(node, hello(), frame)
         assert node.transport.counts.refused["malformed"] == len(bad)
         await still_well(node)
+
+
+class Conversation:
+    """A raw connection as a client: says records, reads answers."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self.writer = reader, writer
+
+    async def frame(self) -> bytes:
+        size = int.from_bytes(await self._reader.readexactly(4), "big")
+        return await self._reader.readexactly(size)
+
+    async def answers(self, count: int) -> list[object]:
+        found: list[object] = []
+        while len(found) < count:
+            found += [one for one in TO_CLIENT.decode(await self.frame()) if isinstance(one, Ended | Failed | Answer)]
+        return found
+
+
+@awaited
+async def test_mistakes_of_a_client_are_answered() -> None:
+    """They neither end the connection nor count as malformed input: a client that tries again is not locked out."""
+    async with Node(port=0) as node:
+        talk = Conversation(*await asyncio.open_connection(*node.listener.address))
+        talk.writer.write(hello())
+        await talk.frame()
+        talk.writer.write(TO_NODE.frame(*[Subscribe(number, ("a",), 1) for number in range(1, FEEDS_MAX + 1)]))
+        for number in range(50):  # more often than a host may send malformed greetings
+            talk.writer.write(TO_NODE.frame(Subscribe(FEEDS_MAX + 1 + number, ("a",), 1)))
+        assert {(type(one), one.kind) for one in await talk.answers(50) if isinstance(one, Ended)} == {(Ended, "limit")}
+        payload = seal("a", b"x", time_us=0).replace(b"\xa1a", b"\xa1#", 1)  # a topic that no topic may be called
+        talk.writer.write(TO_NODE.frame(Subscribe(5000, ("a/#/b",), 1), Publish(1, (payload,)), Ask(2, "status")))
+        ended, failed, answer = await talk.answers(3)
+        assert isinstance(ended, Ended)
+        assert ended.kind == "filter"
+        assert isinstance(failed, Failed)
+        assert isinstance(answer, Answer)
+        talk.writer.close()
+        assert node.transport.counts.refused == {}
+        await still_well(node)
+
+
+@awaited
+async def test_a_feed_too_many_is_an_error_of_that_feed() -> None:
+    async with Node(port=0) as node, node.connect() as bus, contextlib.AsyncExitStack() as feeds:
+        for _ in range(FEEDS_MAX):
+            await feeds.enter_async_context(bus.subscribe("a"))
+        with pytest.raises(antecede.UsageError, match="1024 open feeds"):
+            async with bus.subscribe("a"):
+                pass
+        await bus.publish("a", b"x")
 
 
 @awaited

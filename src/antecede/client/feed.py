@@ -210,6 +210,10 @@ class Feed:
             error = DeniedError(record.text)
         elif record.kind == "order":
             error = UsageError("order", self._order, record.text, 'set overlay = "total" on all nodes of the cluster')
+        elif record.kind == "filter":
+            error = UsageError("filters", self._filters, record.text, "write filters as in a/+/b or a/#")
+        elif record.kind == "limit":
+            error = UsageError("feed", self._number, record.text, "close some, or use wildcards")
         elif record.kind == "usage":
             error = UsageError("since", self._since, record.text, "use a cursor of this node")
         else:

@@ -145,7 +145,8 @@ class Publications:
             grant = self._session.grant
             refused = {topic for topic in set(topics) if not grant.may_publish(check_topic(topic))}
         except UsageError as error:
-            raise ProtocolError(str(error)) from None
+            self._refuse(record.number, len(payloads), error)
+            return True
         at = 0 if refused else self._publish_run(one, payloads, topics)
         for index in range(at, len(payloads)):
             number = record.number + index

@@ -19,6 +19,7 @@ from antecede.wire.requests import (
     Answer,
     Ask,
     Credit,
+    Ended,
     Failed,
     FromNode,
     Info,
@@ -143,26 +144,30 @@ class Session:
     def _subscribe(self, record: Subscribe) -> None:
         if record.feed in self.feeds:
             raise ProtocolError(f"feed {record.feed} is open already")
-        feed = None
+        refusal = self._refusal(record)
+        if refusal is not None:
+            self.send(Ended(record.feed, *refusal))
+            return
+        feed = Feed(self, self.hub, record)
+        self.feeds[record.feed] = feed
+        self.hub.open(feed)
+
+    def _refusal(self, record: Subscribe) -> tuple[str, str] | None:
+        """Why this feed cannot be opened: the kind and the text of the answer. None: it can."""
         try:
             for pattern in record.filters:
                 check_filter(pattern)
-            feed = Feed(self, self.hub, record)
-            for pattern in record.filters:
-                if not self.grant.may_subscribe(pattern):
-                    self.hub.counts.refused["subscribe"] += 1
-                    feed.end("denied", f"may not subscribe to {pattern!r}")
-                    return
-            if len(self.feeds) >= FEEDS_MAX:
-                feed.end("limit", f"this client has {FEEDS_MAX} open feeds, the most there may be; close some")
-                return
-            if record.order == "total" and not self.hub.total:
-                feed.end("order", f"node {self.node.slot} gives every reader an order of its own")
-                return
         except UsageError as error:
-            raise ProtocolError(str(error)) from None  # clients check their filters before they send them
-        self.feeds[record.feed] = feed
-        self.hub.open(feed)
+            return "filter", str(error)[:2000]
+        denied = next((pattern for pattern in record.filters if not self.grant.may_subscribe(pattern)), None)
+        if denied is not None:
+            self.hub.counts.refused["subscribe"] += 1
+            return "denied", f"may not subscribe to {denied!r}"
+        if len(self.feeds) >= FEEDS_MAX:
+            return "limit", f"this client has {FEEDS_MAX} open feeds, the most there may be"
+        if record.order == "total" and not self.hub.total:
+            return "order", f"node {self.node.slot} gives every reader an order of its own"
+        return None
 
     def _fail(self, number: int, kind: str, text: str) -> None:
         self.send(Failed(number, kind, text[:2000]))

@@ -9,8 +9,9 @@ the oldest handshake of the host that has the most of them. So silent sockets ma
 few handshakes loses none to a host with many. A part of the queue is kept for known hosts, those from which a member or
 a client with a valid token has come before.
 
-Malformed input. Every malformed frame takes a token from its host's bucket. While the bucket is empty the host may have
-only a few handshakes under way, and its malformed frames are counted as `Reason.RATE`. Its good greetings are answered.
+Malformed input. Every malformed greeting takes a token from its host's bucket. While the bucket is empty the host may
+have only a few handshakes under way, and its malformed greetings are counted as `Reason.RATE`. Its good greetings are
+answered.
 """
 
 import heapq
@@ -46,7 +47,7 @@ class AdmissionLimits:
     handshake_s: float = 5.0
     #: How long more than `handshakes_max` are suffered, for those to end that are quick.
     excess_s: float = 0.1
-    #: Malformed frames a host may send in a burst, and how many more each second.
+    #: Malformed greetings a host may send in a burst, and how many more each second.
     malformed_burst: int = 32
     malformed_per_s: float = 1.0
     #: Handshakes that a host which exceeded this may have under way.
@@ -92,7 +93,7 @@ class AdmissionControl:
         return Reason.MALFORMED if tokens >= 1.0 else Reason.RATE
 
     def penalised(self, host: str, now: float) -> bool:
-        """Has `host` sent more malformed frames lately than a host may?"""
+        """Has `host` sent more malformed greetings lately than a host may?"""
         return host in self._buckets and self._tokens(host, now) < 1.0
 
     def refused(self, host: str, reason: str, detail: str) -> None:
@@ -145,6 +146,9 @@ class HandshakeQueue(Generic[T]):
             self._count -= 1
             if not queue:
                 del self._hosts[host]
+
+    def has(self, one: T, host: str) -> bool:
+        return one in self._hosts.get(host, ())
 
     def welcomed(self, host: str) -> None:
         """A member, or a client that may come in, has come from `host`."""

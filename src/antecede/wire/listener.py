@@ -140,9 +140,10 @@ class Listener:
                 await asyncio.wait_for(self._empty, within_s)
 
     def refused(self, connection: FrameConnection, reason: str, detail: str) -> None:
-        """Count a refusal. A malformed frame also costs the host that sent it a token."""
-        if reason == Reason.MALFORMED:
-            reason = self.admission.record_malformed(origin(connection.host), asyncio.get_running_loop().time())
+        """Count a refusal. A malformed greeting also costs its host a token; a peer that was let in is no stranger."""
+        counted = self._inside.get(connection, origin(connection.host))
+        if reason == Reason.MALFORMED and self._handshakes.has(connection, counted):
+            reason = self.admission.record_malformed(counted, asyncio.get_running_loop().time())
         self.admission.refused(connection.host, reason, detail)
 
     def incoming(self) -> FrameConnection:
