@@ -244,12 +244,12 @@ def _metric(lines: Sequence[Line], settings: Sequence[str]) -> Metric:
     protocols = list(dict.fromkeys(line.protocol for line in lines))
     digits = decimals([line.ours for line in lines])
     published_digits = decimals([line.published for line in lines if line.published is not None])
-    by_place: dict[tuple[int, str], dict[str, Line]] = {}
+    by_row: dict[tuple[int, str], dict[str, Line]] = {}
     for line in lines:
-        by_place.setdefault((line.nodes, line.protocol), {})[line.setting] = line
+        by_row.setdefault((line.nodes, line.protocol), {})[line.setting] = line
     rows = []
-    for nodes, protocol in sorted(by_place, key=lambda place: (place[0], protocols.index(place[1]))):
-        here = by_place[nodes, protocol]
+    for nodes, protocol in sorted(by_row, key=lambda row: (row[0], protocols.index(row[1]))):
+        here = by_row[nodes, protocol]
         ours = [_ours(here[setting], digits) if setting in here else None for setting in settings]
         rows.append(ValueRow(protocol, nodes, _published(next(iter(here.values())), published_digits), ours))
     return Metric(capital(metric_in_words(lines[0].metric)), unit_in_words(lines[0].unit), rows)

@@ -138,12 +138,12 @@ def sending_queue(trace: DataFrame, *, transmission: float = 1.0) -> DataFrame:
     """
     service = round(transmission * TICKS)
     order = W.partitionBy(*RUN, "node").orderBy("row")
-    place = F.row_number().over(order) - 1
-    queued = sent_packets(trace).withColumn("place", place)
-    free = F.max(F.col("time_us") - F.col("place") * service).over(
+    index = F.row_number().over(order) - 1
+    queued = sent_packets(trace).withColumn("index", index)
+    free = F.max(F.col("time_us") - F.col("index") * service).over(
         order.rowsBetween(W.unboundedPreceding, W.currentRow)
     )
-    queued = queued.withColumn("wait", free + F.col("place") * service - F.col("time_us"))
+    queued = queued.withColumn("wait", free + F.col("index") * service - F.col("time_us"))
     ahead = F.ceil(F.col("wait") / service) if service else F.lit(0)
     return (
         queued.withColumn("places", ahead + 1)

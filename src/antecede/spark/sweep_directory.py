@@ -71,7 +71,9 @@ def claim(out: Path, *, resume: bool) -> Iterator[None]:
         out.mkdir(parents=True, exist_ok=True)
         lock = (out / ".lock").open("wb")
     except OSError as error:
-        raise UsageError("--out", str(out), f"cannot be written ({error.strerror})", "choose another place") from None
+        raise UsageError(
+            "--out", str(out), f"cannot be written ({error.strerror})", "choose another directory"
+        ) from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

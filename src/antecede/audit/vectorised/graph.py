@@ -119,10 +119,10 @@ class Graph:
             src, dst = self.src[order], self.dst[order]
             starts = np.flatnonzero(np.diff(dst, prepend=-1))
             bounds = np.flatnonzero(np.diff(of_edge[order], prepend=-1, append=-1))
-            places = np.searchsorted(starts, bounds)
+            ends = np.searchsorted(starts, bounds)
             self._levels = [
                 (src[begin:end], starts[low:high] - begin, dst[starts[low:high]])
-                for begin, end, low, high in zip(bounds[:-1], bounds[1:], places[:-1], places[1:], strict=True)
+                for begin, end, low, high in zip(bounds[:-1], bounds[1:], ends[:-1], ends[1:], strict=True)
             ]
         return self._levels
 

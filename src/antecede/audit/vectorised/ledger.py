@@ -156,9 +156,9 @@ class Ledger:
         self._publishers = rows.node[self._by_publisher]
 
         # Only the dependencies of a message's first publish row count.
-        place = np.full(len(is_publish), -1)
-        place[np.flatnonzero(is_publish)[firsts]] = np.arange(len(firsts))
-        dependent = place[named.at]
+        index_of = np.full(len(is_publish), -1)
+        index_of[np.flatnonzero(is_publish)[firsts]] = np.arange(len(firsts))
+        dependent = index_of[named.at]
         named = Dependencies(*[column[dependent >= 0] for column in named])
         self.dependent: Ints = dependent[dependent >= 0]
         found = messages.find(named.topic, named.source, named.seq)

@@ -28,7 +28,7 @@ class Messages:
             self._more = Messages(self.topic[known:], self.source[known:], self.seq[known:])
             return
         self._square = self._table_of_names()
-        self._places = self._table_of_streams()
+        self._stream_of = self._table_of_streams()
         self._slots, self._offset, self._top = self._table_of_seqs()
 
     def __len__(self) -> int:
@@ -92,20 +92,20 @@ class Messages:
         size = int(self._streams[-1]) + 1 if len(self._streams) else 0
         if size > max(_SMALL, _WASTE_MAX * len(self)):
             return None
-        places = np.full(size, -1, np.int64)
-        places[self._streams] = np.arange(len(self._streams))
-        return places
+        streams = np.full(size, -1, np.int64)
+        streams[self._streams] = np.arange(len(self._streams))
+        return streams
 
     def _find_stream(self, topic: Ints, source: Ints) -> Ints:
         name = np.asarray(topic, np.int64) * self._sources + source
         plain = topic.min() >= 0 and source.min() >= 0 and source.max() < self._sources
-        if plain and self._places is not None and name.max() < len(self._places):
-            return self._places.take(name)
+        if plain and self._stream_of is not None and name.max() < len(self._stream_of):
+            return self._stream_of.take(name)
         known = (source >= 0) & (source < self._sources) & (topic >= 0) & (name <= self._streams[-1])
-        if self._places is not None:
-            return np.where(known, self._places[np.where(known, name, 0)], -1)
-        place = np.minimum(np.searchsorted(self._streams, name), len(self._streams) - 1)
-        return np.where(known & (self._streams[place] == name), place, -1)
+        if self._stream_of is not None:
+            return np.where(known, self._stream_of[np.where(known, name, 0)], -1)
+        index = np.minimum(np.searchsorted(self._streams, name), len(self._streams) - 1)
+        return np.where(known & (self._streams[index] == name), index, -1)
 
     def _table_of_seqs(self) -> tuple[Ints | None, Ints, Ints]:
         top = np.zeros(len(self._streams), np.int64)
@@ -126,8 +126,8 @@ class Messages:
         at = np.minimum(np.searchsorted(values, seq), len(values) - 1)
         known = known & (values[at] == seq)
         name = stream * len(values) + at
-        place = np.minimum(np.searchsorted(names, name, sorter=order), len(names) - 1)
-        found = order[place]
+        index = np.minimum(np.searchsorted(names, name, sorter=order), len(names) - 1)
+        found = order[index]
         return np.where(known & (names[found] == name), found, -1)
 
 

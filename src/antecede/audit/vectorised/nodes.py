@@ -118,8 +118,8 @@ class Cover:
         """The edges from `messages`: the index in `messages`, and the message they lead to."""
         begin = self.begin[messages]
         count = self.begin[messages + 1] - begin
-        place = np.repeat(np.arange(len(messages)), count)
-        return place, self.dst[np.arange(len(place)) + np.repeat(begin - np.cumsum(count) + count, count)]
+        index = np.repeat(np.arange(len(messages)), count)
+        return index, self.dst[np.arange(len(index)) + np.repeat(begin - np.cumsum(count) + count, count)]
 
 
 def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_topics: bool) -> tuple[Ints, Ints]:
@@ -149,12 +149,12 @@ def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_t
     # Nearly everything is covered by the first publication after it.
     followed = (interval_of[:known] == interval_of.take(cover.nearest)) & (cover.nearest != np.arange(known))
     candidates = np.flatnonzero((interval_of[:known] >= 0) & ~followed)
-    place, after = cover.edges_from(candidates)
+    index, after = cover.edges_from(candidates)
     ended_by = np.full(len(node.taken), -2, np.int32)
     ended_by[mine] = np.arange(len(mine))
-    its = interval_of[candidates[place]]
+    its = interval_of[candidates[index]]
     implied = (its == interval_of[after]) | (its == ended_by[after])
-    candidates = np.delete(candidates, np.unique(place[implied]))
+    candidates = np.delete(candidates, np.unique(index[implied]))
     strangers = np.flatnonzero(interval_of[known:] >= 0) + known
     left = np.concatenate([candidates, strangers])
     publication = mine[interval_of[left]]

@@ -40,12 +40,12 @@ def first_refusal(rows: Columns, named: Dependencies | None = None) -> Refusal |
         doubtful |= np.isin(order, named.at[wrong])
     if not doubtful.any():
         return None
-    places = np.flatnonzero(doubtful)
-    place = int(places[np.argmin(rows.row[order[places]])])
-    at = int(order[place])
-    before = int(order[place - 1]) if backwards[place] else -1
+    indices = np.flatnonzero(doubtful)
+    index = int(indices[np.argmin(rows.row[order[indices]])])
+    at = int(order[index])
+    before = int(order[index - 1]) if backwards[index] else -1
     row = int(rows.row[at])
-    down_row = _down_since(rows, at) if acts_while_down[place] else -1
+    down_row = _down_since(rows, at) if acts_while_down[index] else -1
     problem, remedy = _why(rows, at, before, down_row, named)
     return Refusal(row, str(UsageError("trace row", row, problem, remedy)))
 
@@ -64,13 +64,13 @@ def plainly_fine(events: Columns, deliveries: Columns, packets: Columns, *, malf
         return False
     # One number for each row in the order of nodes and rows; time must not fall from one to the next.
     width = 1 + max(int(row.max()), int(events.row.max(initial=0)))
-    places = node.astype(np.int64) * width + row
-    if (places[1:] <= places[:-1]).any() or ((time[1:] < time[:-1]) & (node[1:] == node[:-1])).any():
+    keys = node.astype(np.int64) * width + row
+    if (keys[1:] <= keys[:-1]).any() or ((time[1:] < time[:-1]) & (node[1:] == node[:-1])).any():
         return False
-    at = np.searchsorted(places, events.node.astype(np.int64) * width + events.row)
-    before, after = np.maximum(at - 1, 0), np.minimum(at, len(places) - 1)
+    at = np.searchsorted(keys, events.node.astype(np.int64) * width + events.row)
+    before, after = np.maximum(at - 1, 0), np.minimum(at, len(keys) - 1)
     falls = (at > 0) & (node[before] == events.node) & (time[before] > events.time)
-    falls |= (at < len(places)) & (node[after] == events.node) & (time[after] < events.time)
+    falls |= (at < len(keys)) & (node[after] == events.node) & (time[after] < events.time)
     return not falls.any()
 
 
@@ -90,11 +90,11 @@ def _is_down(rows: Columns, order: Ints, same: Bools) -> Bools:
     falls = np.isin(event, _DOWN)
     if not falls.any():
         return np.zeros(len(order), bool)
-    places = np.arange(len(order))
-    begins = np.maximum.accumulate(np.where(same, 0, places))  # of the node's rows
+    indices = np.arange(len(order))
+    begins = np.maximum.accumulate(np.where(same, 0, indices))  # of the node's rows
     changes = falls | (event == int(Event.RECOVER))
     latest = np.full(len(order), -1)
-    latest[1:] = np.maximum.accumulate(np.where(changes, places, -1))[:-1]
+    latest[1:] = np.maximum.accumulate(np.where(changes, indices, -1))[:-1]
     return np.asarray((latest >= begins) & falls[latest])
 
 

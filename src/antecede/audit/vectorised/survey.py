@@ -117,10 +117,10 @@ def refuse(ledger: Ledger, deliveries: Columns, packets: Columns, bucket: int, b
     if plainly_fine(ledger.events, deliveries, packets, malformed=ledger.malformed):
         return None
     here = np.flatnonzero(ledger.events.node % buckets == bucket)
-    place = np.full(ledger.events.size, -1)
-    place[here] = np.arange(len(here))
+    index = np.full(ledger.events.size, -1)
+    index[here] = np.arange(len(here))
     named = ledger.named
-    at = place[named.at]
+    at = index[named.at]
     named = type(named)(at[at >= 0], *(column[at >= 0] for column in named[1:]))
     parts = (ledger.events.take(here), deliveries, packets)
     rows = Columns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
@@ -207,11 +207,11 @@ def _invented(found: Survey, bucket: Bucket, node: Node, published_at: Ints, led
     if not wrong.any():
         return
     tally.violations += int(wrong.sum())
-    for place in np.flatnonzero(wrong & ~node.again).tolist():
-        key = bucket.key(int(node.message[place]))
-        found.mentions[key] = min(int(node.row[place]), found.mentions.get(key, int(node.row[place])))
-    place = int(np.argmax(wrong))
-    row, message = int(node.row[place]), int(node.message[place])
+    for index in np.flatnonzero(wrong & ~node.again).tolist():
+        key = bucket.key(int(node.message[index]))
+        found.mentions[key] = min(int(node.row[index]), found.mentions.get(key, int(node.row[index])))
+    index = int(np.argmax(wrong))
+    row, message = int(node.row[index]), int(node.message[index])
     if tally.comes_first(row, 0):
         problem = wording.never_published()
         if published_at[message] != NEVER:

@@ -24,7 +24,7 @@ def thin(ledger: Ledger, src: Ints, dst: Ints, scope: Ints) -> tuple[Ints, Ints]
     chains = int(chain.max()) + 1 if published else 0
     if published * chains > _ENTRIES_MAX:
         return src, dst
-    place = _places(chain)
+    index = _indices(chain)
     past = np.zeros((published, chains), np.int32)
     order = np.lexsort((-ledger.published_at[src], dst))
     src, dst = src[order], dst[order]
@@ -37,22 +37,22 @@ def thin(ledger: Ledger, src: Ints, dst: Ints, scope: Ints) -> tuple[Ints, Ints]
         before = np.arange(begin, end)[src[begin:end] < published]
         while len(before):
             candidates = src[before]
-            before = before[mine[chain[candidates]] < place[candidates]]
+            before = before[mine[chain[candidates]] < index[candidates]]
             if not len(before):
                 break
             edge, before = before[0], before[1:]
             kept[edge] = True
             nearest = src[edge]
             np.maximum(mine, past[nearest], out=mine)
-            mine[chain[nearest]] = max(mine[chain[nearest]], place[nearest])
+            mine[chain[nearest]] = max(mine[chain[nearest]], index[nearest])
     return src[kept], dst[kept]
 
 
-def _places(chain: Ints) -> Ints:
+def _indices(chain: Ints) -> Ints:
     """By message: its index in its chain, from 1. Messages are numbered as they were published."""
     order = np.argsort(chain, kind="stable")
     begins = np.flatnonzero(np.diff(chain[order], prepend=-1))
     lengths = np.diff(np.append(begins, len(chain)))
-    place = np.empty(len(chain), np.int64)
-    place[order] = np.arange(len(chain)) - np.repeat(begins, lengths) + 1
-    return place
+    index = np.empty(len(chain), np.int64)
+    index[order] = np.arange(len(chain)) - np.repeat(begins, lengths) + 1
+    return index

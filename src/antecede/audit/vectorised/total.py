@@ -37,17 +37,17 @@ def judge_total(buckets: Sequence[Bucket], ledger: Ledger) -> Tally:
     if _one_order_fits(orders):
         return tally
     for one in range(len(orders.nodes)):
-        places = orders.rows[one + 1 :, orders.sequences[one]]
-        there = places != NEVER
-        highest = np.maximum.accumulate(places, axis=1)
-        turned = np.zeros(places.shape, bool)
-        turned[:, 1:] = there[:, 1:] & (places[:, 1:] < highest[:, :-1])
+        theirs = orders.rows[one + 1 :, orders.sequences[one]]
+        there = theirs != NEVER
+        highest = np.maximum.accumulate(theirs, axis=1)
+        turned = np.zeros(theirs.shape, bool)
+        turned[:, 1:] = there[:, 1:] & (theirs[:, 1:] < highest[:, :-1])
         disagree = np.flatnonzero(turned.any(axis=1))
         tally.violations += len(disagree)
         if len(disagree) and tally.example is None:
             other = int(disagree[0])
             pair = orders.nodes[one], orders.nodes[one + 1 + other]
-            tally.violation(_example(orders, one, one + 1 + other, places[other]), *pair)
+            tally.violation(_example(orders, one, one + 1 + other, theirs[other]), *pair)
     return tally
 
 
@@ -67,12 +67,12 @@ def _orders(buckets: Sequence[Bucket], ledger: Ledger) -> _Orders:
                 found.append((node.node, number[messages], rows[messages]))
     found.sort(key=lambda each: each[0])
     table = np.full((len(found), known + len(numbers)), NEVER, np.int64)
-    for place, (_, messages, rows) in enumerate(found):
-        table[place, messages] = rows
+    for index, (_, messages, rows) in enumerate(found):
+        table[index, messages] = rows
     for bucket in buckets:  # for examples only
         all_rows = bucket.deliveries
-        places = zip(all_rows.node.tolist(), all_rows.row.tolist(), strict=True)
-        times.update(zip(places, all_rows.time.tolist(), strict=True))
+        taken = zip(all_rows.node.tolist(), all_rows.row.tolist(), strict=True)
+        times.update(zip(taken, all_rows.time.tolist(), strict=True))
     keys = [ledger.messages.key(message, ledger.topics) for message in range(known)]
     return _Orders(
         [node for node, _, _ in found],

@@ -15,8 +15,8 @@ from antecede.audit.vectorised.scc import points_of
 
 
 class Extension(NamedTuple):
-    #: By message: its index in the order, from 0 on.
-    place: Ints
+    #: By message: its position in the order, from 0 on.
+    position: Ints
     #: By message: the number of its cycle, from 1 on in the order of cycles; 0 if it is in none.
     circle: Ints
 
@@ -27,9 +27,9 @@ def extend(count: int, src: Ints, dst: Ints) -> Extension:
     circle = np.zeros(count, np.int64)
     if len(order) < count:
         order, circle = _around_circles(count, src, dst)
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count)
-    return Extension(place, circle)
+    position = np.empty(count, np.int64)
+    position[order] = np.arange(count)
+    return Extension(position, circle)
 
 
 def _in_order(count: int, src: Ints, dst: Ints) -> Ints:
@@ -63,9 +63,9 @@ def _around_circles(count: int, src: Ints, dst: Ints) -> tuple[Ints, Ints]:
     point = renumbered[point]
     between = point[src] != point[dst]
     points = _in_order(len(in_turn), point[src[between]], point[dst[between]])
-    place_of_point = np.empty(len(points), np.int64)
-    place_of_point[points] = np.arange(len(points))
-    order = np.lexsort((np.arange(count), place_of_point[point]))
+    index_of_point = np.empty(len(points), np.int64)
+    index_of_point[points] = np.arange(len(points))
+    order = np.lexsort((np.arange(count), index_of_point[point]))
     in_circle = np.bincount(point, minlength=len(points)) > 1
     in_circle[point[src[src == dst]]] = True  # a message that depends on itself
     numbers = np.zeros(len(points), np.int64)

@@ -128,7 +128,7 @@ class _Ordering:
         self.headers: Headers = read_headers(self.pool, rule.naming) if pool else Headers([], [], [0], [])
         #: Waiting rows, oldest first; and, once something is given up, the same by name.
         self.waiting: dict[int, None] = {}
-        self.place: dict[Need, int] = {}
+        self.by_name: dict[Need, int] = {}
         #: Released rows, and the word of each.
         self.out: list[int] = []
         self.words: list[int] = []
@@ -177,7 +177,7 @@ class _Ordering:
     def _late(self, row: int) -> None:
         self.late += 1
         if self.rule.late == "tag":
-            self.gate.mark_settled(*self._place(row))  # rows that depend on it, and its copies, find it settled
+            self.gate.mark_settled(*self._name(row))  # rows that depend on it, and its copies, find it settled
             self._mark()
             self.out.append(row)
             self.words.append(LATE)
@@ -201,8 +201,8 @@ class _Ordering:
 
     def _release(self, row: int) -> None:
         """Release `row`: give up what it waits for, directly or through other rows."""
-        if not self.place:
-            self.place = {self._place(one): one for one in self.waiting}
+        if not self.by_name:
+            self.by_name = {self._name(one): one for one in self.waiting}
         path = {row: None}
         while path:
             here = next(reversed(path))
@@ -210,7 +210,7 @@ class _Ordering:
                 del path[here]
                 continue
             stream, n = self._unmet(here)
-            ahead = self.place.get((stream, self.gate.reached(stream) + 1))
+            ahead = self.by_name.get((stream, self.gate.reached(stream) + 1))
             if ahead is None:
                 self._give_up(stream, n)
                 self._drain()
@@ -220,7 +220,7 @@ class _Ordering:
                 path[ahead] = None
 
     def _unmet(self, row: int) -> Need:
-        stream, number = self._place(row)
+        stream, number = self._name(row)
         for need in ((stream, number - 1), *self.headers.of(row)):
             if self.gate.reached(need[0]) < need[1]:
                 return need
@@ -233,7 +233,7 @@ class _Ordering:
             self.given_up += self.gate.skip(stream, n)
         else:
             # Too many to remember each: the stream counts as beginning behind them. Waiting rows of it keep their turn.
-            ahead = [number for other, number in self.place if other == stream and number <= n]
+            ahead = [number for other, number in self.by_name if other == stream and number <= n]
             n = min(ahead, default=n + 1) - 1
             self.given_up += n - reached
             self.gate.floor(stream, n)
@@ -245,7 +245,7 @@ class _Ordering:
         self.out.append(row)
         self.words.append(INCOMPLETE)
         self._gone(row)
-        self.gate.mark_settled(*self._place(row))
+        self.gate.mark_settled(*self._name(row))
         self._drain()
 
     def _drain(self) -> None:
@@ -257,7 +257,7 @@ class _Ordering:
 
     def _gone(self, row: int) -> None:
         del self.waiting[row]
-        del self.place[self._place(row)]
+        del self.by_name[self._name(row)]
 
     def _mark(self) -> None:
         """Set the words of the rows released since, before anything else is given up or comes late."""
@@ -267,7 +267,7 @@ class _Ordering:
             self.words += [CAUSAL] * (len(self.out) - len(self.words))
 
     def _word(self, row: int) -> int:
-        stream, number = self._place(row)
+        stream, number = self._name(row)
         if any(self._lacking(*need) for need in ((stream, number - 1), *self.headers.of(row))):
             return INCOMPLETE
         return CAUSAL
@@ -275,7 +275,7 @@ class _Ordering:
     def _lacking(self, stream: Stream, n: int) -> bool:
         return self.gate.gave_up(stream, n) or n in self.passed_over.get(stream, ())
 
-    def _place(self, row: int) -> Need:
+    def _name(self, row: int) -> Need:
         return self.headers.streams[row], self.headers.numbers[row]
 
     def _done(self, wake_ms: int | None) -> Step:

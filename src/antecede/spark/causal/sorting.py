@@ -67,7 +67,7 @@ def causal_sort(
     entry = StructType([StructField(name, schema[name].dataType) for name in (*naming.source, naming.seq)])
     # A column may be both key and source; it is selected once.
     name_columns = list(dict.fromkeys((*naming.key, *naming.source, naming.seq)))
-    placed = StructType(
+    positioned = StructType(
         [
             *(StructField(name, schema[name].dataType) for name in name_columns),
             StructField("position", LongType()),
@@ -84,23 +84,23 @@ def causal_sort(
         if naming.key
         else headers.groupBy(F.lit(0).alias(EVERYTHING))
     )
-    places = groups.applyInArrow(_placing(naming, name_columns, holes), placed)
-    same = [table[f"`{name}`"].eqNullSafe(places[f"`{name}`"]) for name in name_columns]
-    joined = table.join(places, on=same, how="inner").select(
-        *(table[f"`{name}`"] for name in schema.names), *(places[name] for name in _ADDED)
+    positions = groups.applyInArrow(_positioning(naming, name_columns, holes), positioned)
+    same = [table[f"`{name}`"].eqNullSafe(positions[f"`{name}`"]) for name in name_columns]
+    joined = table.join(positions, on=same, how="inner").select(
+        *(table[f"`{name}`"] for name in schema.names), *(positions[name] for name in _ADDED)
     )
     return joined.orderBy(*(F.col(f"`{name}`") for name in naming.key), "position")
 
 
-def _placing(naming: Naming, name_columns: list[str], holes: bool) -> Callable[[pa.Table], pa.Table]:
-    def place(rows: pa.Table) -> pa.Table:
-        return _placed(rows.combine_chunks(), naming, name_columns, holes)
+def _positioning(naming: Naming, name_columns: list[str], holes: bool) -> Callable[[pa.Table], pa.Table]:
+    def position(rows: pa.Table) -> pa.Table:
+        return _positioned(rows.combine_chunks(), naming, name_columns, holes)
 
-    return place
+    return position
 
 
-def _placed(rows: pa.Table, naming: Naming, name_columns: list[str], holes: bool) -> pa.Table:
-    """The messages of one key with their places: one row each, whatever copies there are."""
+def _positioned(rows: pa.Table, naming: Naming, name_columns: list[str], holes: bool) -> pa.Table:
+    """The messages of one key with their positions: one row each, whatever copies there are."""
     columns = read_columns(rows, naming)
     keys = [columns.number, columns.source]
     by = rows.column(_BY)
@@ -120,7 +120,7 @@ def _placed(rows: pa.Table, naming: Naming, name_columns: list[str], holes: bool
         np.concatenate([named[there] * count + by_whom[there], before[follows] * count + np.flatnonzero(follows)])
     )
     edges = edges[np.diff(edges, prepend=-1) != 0]  # each once
-    place, circle = extend(count, edges // count, edges % count)
+    position, circle = extend(count, edges // count, edges % count)
     absent = [np.stack([by_whom[~there], columns.need_source[~there], columns.need_number[~there]])]
     if not holes:
         absent.append(index.holes())
@@ -128,7 +128,7 @@ def _placed(rows: pa.Table, naming: Naming, name_columns: list[str], holes: bool
     return (
         rows.select(name_columns)
         .take(pa.array(row_of_message))
-        .append_column("position", pa.array(place + 1))
+        .append_column("position", pa.array(position + 1))
         .append_column("missing", missing)
         .append_column("circle", pa.array(circle, mask=circle == 0))
     )

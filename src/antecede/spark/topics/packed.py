@@ -220,14 +220,14 @@ def _open(chunk: Chunk) -> _Rows:
     first_at = np.cumsum(length) - length + np.array([block.begin for block in blocks], np.int64)
     before = np.concatenate([[0], np.cumsum(sizes)])
     at = (first_at - before[first_row])[of_block] + before[:-1]
-    place = np.arange(len(sizes)) - first_row[of_block]
+    offset = np.arange(len(sizes)) - first_row[of_block]
     held_us = np.zeros(len(sizes), np.int64)
     for row, piece, block in zip(first_row.tolist(), chunk.pieces, blocks, strict=True):
         if piece.offsets is not None:
-            place[row : row + len(block.messages)] = piece.offsets
+            offset[row : row + len(block.messages)] = piece.offsets
         for index, us in block.held_us.items():
             held_us[row + index] = us
-    position = np.array([piece.first for piece in chunk.pieces], np.int64)[of_block] + place
+    position = np.array([piece.first for piece in chunk.pieces], np.int64)[of_block] + offset
     time_us = np.array([piece.time_us for piece in chunk.pieces], np.int64)[of_block]
     data = _Bytes([piece.block for piece in chunk.pieces])
     rows = _Rows(data, _Spans(at, at + sizes), position, time_us, held_us)

@@ -36,9 +36,9 @@ def _deliveries(chunk: Chunk) -> list[_Delivery]:
     found: list[_Delivery] = []
     for piece in chunk.pieces:
         block = decode_lean(piece.block)
-        places = range(len(block.messages)) if piece.offsets is None else piece.offsets
-        for index, (place, message) in enumerate(zip(places, block.messages, strict=True)):
-            position = piece.first + place
+        offsets = range(len(block.messages)) if piece.offsets is None else piece.offsets
+        for index, (offset, message) in enumerate(zip(offsets, block.messages, strict=True)):
+            position = piece.first + offset
             envelope = _open(message.payload) if chunk.after < position <= chunk.last else None
             if envelope is not None:
                 found.append(_Delivery(position, piece.time_us, block.held_us.get(index, 0), message, envelope))
