@@ -87,7 +87,7 @@ def test_sub_cannot_be_made_to_control_the_terminal(node: str) -> None:
         (["pub", "a", "x", "--header", "lang"], "name=value"),
         (["pub", "a", "x", "--after", "first"], "source.seq"),
         (["sub", "a", "--order", "sorted"], "use causal"),
-        (["sub", "a", "--order", "total"], "overlay"),
+        (["sub", "a", "--order", "total"], "protocol"),
         (["sub", "a", "--since", "noon"], "cursor"),
     ],
 )

@@ -101,7 +101,7 @@ async def test_a_publisher_that_waits_for_a_busy_node() -> None:
         with pytest.raises(PublishError, match="another node takes packets too slowly") as failed:
             await bus.publish("t", b"x", timeout_s=0.3)
         assert not failed.value.may_arrive
-        node.transport.relief.set(1, False)
+        node.transport.relief.set(node.slot, False)
         await bus.publish("t", b"y")
         assert node.hub.position == 1
 

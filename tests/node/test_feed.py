@@ -17,7 +17,7 @@ from antecede.node.hub import Hub
 from antecede.node.session import Session
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.wire.envelope import seal
-from antecede.wire.requests import TO_CLIENT, FromNode, Items, Order, Policy, Subscribe
+from antecede.wire.requests import TO_CLIENT, Ended, FromNode, Items, Order, Policy, Subscribe
 from tests.client.running import awaited
 
 FILTERS = ("a", "b/#")
@@ -33,8 +33,11 @@ class Reader:
         self.items: list[tuple[int, Message, int]] = []
         self.pieces: list[bytes] = []
         self.dropped = 0
+        self.sent: list[FromNode] = []
 
-    def send(self, record: FromNode) -> None: ...
+    def send(self, record: FromNode) -> None:
+        self.sent.append(record)
+
     def flush(self) -> None: ...
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
@@ -113,6 +116,67 @@ def test_a_reader_that_is_owed_everything_gets_everything_once_and_in_order(seed
             await asyncio.sleep(0)
         await world.rest()
         assert world.reader.items == world.expected
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_reader_from_another_node_gets_what_it_has_not_read(seed: int) -> None:
+    """It may have read more than this node has delivered, or less, of each source; and it has little room."""
+
+    async def play() -> None:
+        world = World(seed, "causal", "block")
+        world.feed.close()
+        world.deliver([world.message() for _ in range(world.draw.randint(1, 30))])
+        for source in (0, 1):
+            world.hub.delivered.setdefault(source, 0)
+        seen = {source: world.draw.randint(0, world.seqs[source] + 8) for source in (0, 1)}
+        wanted = Subscribe(1, FILTERS, 4, 0, seen=tuple(seen.items()))
+        world.feed = Feed(cast(Session, world.reader), world.hub, wanted)
+        world.reader.feeds[1] = world.feed
+        world.hub.open(world.feed)
+        for _ in range(40):
+            if world.draw.random() < 0.5:
+                world.deliver([world.message() for _ in range(world.draw.choice((1, 2, 5)))])
+            else:
+                world.credit(world.draw.randint(1, 4))
+            await asyncio.sleep(0)
+        await world.rest()
+        unread = [item for item in world.expected if item[1].seq > seen[item[1].source]]
+        assert world.reader.items == unread
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(
+    ("seen", "read", "missing"),
+    [(3, [4, 5], None), (5, [], ((0, 6, 20),)), (10, [], ((0, 11, 20),)), (20, [21, 22], ()), (21, [22], ())],
+)
+def test_a_reader_from_another_node_and_a_gap_in_the_middle(
+    seen: int, read: list[int], missing: tuple[tuple[int, int, int], ...] | None
+) -> None:
+    """This node never delivers 0.6 to 0.20. A reader that has them goes on; one that lacks some is told."""
+
+    async def play() -> None:
+        hub = Hub("main", History(None, 0, entries_max=40, bytes_max=1 << 20), {})
+        for first, seqs in ((1, range(1, 6)), (6, range(21, 23))):
+            messages = [Message("main", 0, seq, (), seal("a", b"", time_us=1)) for seq in seqs]
+            batch = Batch(first=first, time_us=1, deliveries=messages, changes=[], held_us={})
+            if first > 1:
+                hub.gap(batch, 0, {0: 22})
+            hub.deliver(batch)
+        reader = Reader()
+        feed = Feed(cast(Session, reader), hub, Subscribe(1, FILTERS, 8, 0, seen=((0, seen),)))
+        reader.feeds[1] = feed
+        hub.open(feed)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert [message.seq for _, message, _ in reader.items] == read
+        ends = [record for record in reader.sent if isinstance(record, Ended)]
+        if missing == ():
+            assert ends == []
+        else:
+            assert [(one.kind, one.missing or None) for one in ends] == [("gap", missing)]
 
     asyncio.run(play())
 

@@ -13,6 +13,7 @@ import pytest
 
 from antecede import Bus, Feed, Message, MessageId, Node
 from antecede.audit import audit
+from antecede.client.message import parse_cursor
 from antecede.core import Frontier, Packet, ProtocolError, UsageError
 from antecede.core import Message as CoreMessage
 from antecede.core.errors import StoppedError
@@ -30,7 +31,7 @@ from antecede.protocols.vcube_ps.packets import Pub
 from antecede.trace import Event, Row
 from antecede.wire.bulk import Release, Stage
 from antecede.wire.envelope import seal
-from antecede.wire.requests import Begun, Items
+from antecede.wire.requests import Begun, Info, Items
 from tests.client.running import awaited, take
 from tests.node.clusters import cluster, make, restart, until_all_have
 from tests.node.kill import Load, all_agree
@@ -212,7 +213,7 @@ async def test_who_was_silent_too_long_is_tagged_and_not_lost(tmp_path: Path, pa
 @awaited
 async def test_where_there_is_no_one_order_it_is_refused_with_the_remedy() -> None:
     async with cluster(1, slots=2) as (node,), node.connect() as bus:
-        with pytest.raises(UsageError, match=r'order.*set overlay = "total" on all nodes'):
+        with pytest.raises(UsageError, match=r'order.*set protocol = "total" on all nodes'):
             async with bus.subscribe("#", order="total"):
                 pass
         await bus.publish("a", b"the session goes on")
@@ -335,13 +336,15 @@ async def test_a_journal_of_an_ordinary_node_is_refused(tmp_path: Path) -> None:
 
 def test_a_reader_that_moves_asks_again_for_what_follows_a_tagged_message() -> None:
     """Of source 1, number 6 came tagged before 5. Who counted it would never ask another node for 5."""
-    bus = SimpleNamespace(_frontier=Frontier())
+    bus = SimpleNamespace(_frontier=Frontier(), _credit=lambda record: None)
     feed = Feed(cast(Bus, bus), 1, ("#",), since=None, order="total", policy="block", queue=8)
+    feed._connected(Info(0, 0, 0))
     feed._begin(Begun(1, 0, ((1, 4), (2, 0))))
     bodies = tuple(seal("t", body, time_us=0) for body in (b"a", b"6", b"b"))
     feed._take(Items(1, 0, bodies, ((1, 3),), ((2, 1, 1), (1, 6, 1), (2, 2, 1)), {}, {}, (1,)))
     assert feed._seen == {1: 4, 2: 2}
-    assert [feed._queue[at][-1] for at in range(3)] == [False, True, False]
+    assert [feed._queue[at][6] for at in range(3)] == [False, True, False]
+    assert [parse_cursor(feed._next().cursor).seen for _ in range(3)] == [{1: 4, 2: 1}, {1: 4, 2: 1}, {1: 4, 2: 2}]
 
 
 def test_what_was_before_a_nodes_time_is_not_waited_for() -> None:

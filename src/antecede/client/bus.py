@@ -235,13 +235,14 @@ class Bus:
         queue: int = QUEUE_MESSAGES,
         over_gaps: bool = False,
     ) -> Feed:
-        """A feed of the topics that any of `filters` takes (`+` one level, `#` the rest), in one order.
+        """A feed of the topics that any of `filters` takes: `+` stands for one level, `#` for the rest.
 
-        `since`: a message's cursor, to go on right behind it, or "0" for everything the node still has; by default from
-        now. `order`: "causal"; "total" (and all readers in the same order, or `message.out_of_order`; for clusters with
-        `overlay = "total"`); "fifo" (a source's messages in order, ahead of what they depend on); "none" (as they
-        come). `queue`: messages that may wait here. `policy` is for a reader that lags: "block" (nothing is lost: the
-        rest waits in the node's journal), "drop_oldest" (see `Feed.dropped`), "disconnect" (`SlowReaderError`).
+        `since`: a message's cursor, to go on right behind it, at its node or at another; "0" for everything that the
+        node still has; by default from now on. `order`: "causal"; "total" (all readers read the same order, except
+        messages marked `out_of_order`; for clusters with `protocol = "total"`); "fifo" (messages of one source in
+        order, ahead of what they depend on); "none" (as they come). `queue`: messages that may wait here. `policy` is
+        for a reader that lags: "block" (nothing is lost: the rest waits in the node's journal), "drop_oldest" (see
+        `Feed.dropped`), "disconnect" (`SlowReaderError`).
 
         A node that was away for longer than any node keeps messages never delivers some. The feed ends there with
         `GapError`; opened again with `over_gaps=True` it reads on behind them.

@@ -91,17 +91,30 @@ class JournalError(AntecedeError):
 class GapError(AntecedeError):
     """Messages after a cursor can no longer be read. The reader is told instead of skipping them.
 
-    `after` is the position asked for, `first` the first position that can still be read. `text`: what the node said.
+    `after` is the position asked for, `first` the first position that can still be read. A reader that came from
+    another node asked for no position: `missing` names the messages that this node does not have, as (source, first
+    sequence number, last sequence number). `text`: what the node said.
     """
 
-    def __init__(self, after: int, first: int, *, text: str = "") -> None:
+    def __init__(
+        self, after: int, first: int, missing: tuple[tuple[int, int, int], ...] = (), *, text: str = ""
+    ) -> None:
         self.after = after
         self.first = first
-        super().__init__(
-            text
-            or f"positions {after + 1} to {first - 1} were removed by retention; read on from {first - 1}, "
-            "or keep a named cursor so that retention waits"
+        self.missing = missing
+        super().__init__(text or self._in_words())
+
+    def _in_words(self) -> str:
+        if not self.missing:
+            removed = f"positions {self.after + 1} to {self.first - 1} were removed by retention"
+            return f"{removed}; read on from {self.first - 1}, or keep a named cursor so that retention waits"
+        some = ", ".join(
+            f"{source}.{low}" if low == high else f"{source}.{low} to {source}.{high}"
+            for source, low, high in self.missing[:5]
         )
+        more = f" and of {len(self.missing) - 5} more nodes" if len(self.missing) > 5 else ""
+        problem = f"this node does not have messages {some}{more}: they are older than its journal"
+        return f'{problem}; read at a node that has them, or from what this one has (since="0")'
 
 
 class ConnectionLostError(AntecedeError):

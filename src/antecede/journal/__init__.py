@@ -4,6 +4,7 @@ journal.py    opens a journal, appends batches, replays, looks messages up, keep
 lives.py      whose journal it is, and the lives of its node
 clock.py      the time of day, and the time a node has run
 batch.py      the batch that a driver carries out at a time, and what it asks of a journal
+lookup.py     finding messages by source and sequence number
 retention.py  removes deliveries by age and size
 reading.py    reads a journal in bulk from outside, beside the node
 export.py     exports journals as one trace, for the audit

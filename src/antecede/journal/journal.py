@@ -34,6 +34,7 @@ from antecede.journal.blocks import (
 from antecede.journal.clock import SYSTEM, Clock
 from antecede.journal.lives import Identity, begin_life, end_life, insert_changes
 from antecede.journal.lock import FileLock
+from antecede.journal.lookup import first_after, locate
 from antecede.journal.retention import Retained, Retention, retain
 from antecede.journal.schema import REPLACE_NODE, Check, connect, open_for_writing
 from antecede.journal.writer import Writer
@@ -215,6 +216,14 @@ class Journal:
 
         return await self._read(find)
 
+    async def first_after(self, topic: str, after: int, last: int) -> dict[int, int]:
+        """By source: the lowest sequence number delivered at positions after `after`, up to about `last`."""
+        return await self._read(lambda connection: first_after(connection, topic, after, last))
+
+    async def locate(self, topic: str, wanted: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Of each source, the first message with at least this number: its number, and a position before it."""
+        return await self._read(lambda connection: locate(connection, topic, wanted))
+
     # -- cursors, identity, retention --------------------------------------------------------------------------------
 
     async def cursors(self) -> dict[str, int]:
@@ -325,6 +334,8 @@ class Journal:
         ):
             if last <= after:
                 continue
+            if first > reached + 1:  # retention was here since the caller looked
+                raise GapError(after, first)
             for item in decode_deliveries(block).read(first, time_us):
                 if item.position > after and (matches is None or matches(item.message)):
                     items.append(item)

@@ -1,20 +1,26 @@
-"""One subscription of one client, seen from the node: a position, a credit, and what to do when the reader lags.
+"""One subscription of one client, seen from the node: a position, a credit, and a policy for a reader that lags.
 
 A feed is *live* while it has taken everything its filters match. Without room (the client's credit is used up, or its
 socket is full) the policy decides:
 
-  block        it falls behind and catches up from memory and journal. Nothing is lost; the node holds no queue for it.
+  block        the feed falls behind and catches up from memory and journal. Nothing is lost, and no queue is held.
   drop_oldest  the newest `window` messages wait for room; older ones are dropped and counted, and the client is told.
-  disconnect   as many wait; one more ends the feed.
+  disconnect   as many messages wait; one more ends the feed.
 
-Replay is the state of being behind, so a feed that starts at a cursor has no seam where it becomes live: it reads until
-its position is the node's, within one turn of the loop.
+A replay is a feed that is behind. So there is no seam between past and live: the feed reads until its position is the
+node's, within one turn of the event loop.
+
+**A reader from another node** says by source which message it read last (`seen`). Positions are each node's own, so the
+feed starts before the first message that the reader lacks, and leaves out those it has read. Should the node lack
+messages that the reader lacks, too (they predate its join, or retention removed them), the feed ends with a gap that
+names them.
 """
 
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from antecede.core.errors import GapError, JournalError, StoppedError
 from antecede.node.history import Entry, Gap, columns
@@ -26,6 +32,9 @@ if TYPE_CHECKING:
     from antecede.node.session import Session
 
 log = logging.getLogger("antecede.node")
+
+#: Messages that a node does not have: (source, first, last).
+Missing: TypeAlias = tuple[tuple[int, int, int], ...]
 
 #: Entries looked at before others get a turn, and messages put into one record.
 _STEP: Final = 512
@@ -47,15 +56,21 @@ class Feed:
         self.over_gaps = wanted.over_gaps
         #: Everything up to here was given, or did not match.
         self.position = hub.position if wanted.since < 0 else wanted.since
+        self._since = wanted.since
         self.live = False
         self.closed = False
         self.dropped = 0
         #: Messages given ahead of their turn, on feeds that asked for less than causal order.
         self.early: set[tuple[int, int]] = set()
         self._matchers = [TopicFilter(pattern).matches for pattern in wanted.filters]
+        #: By source: the reader has had the messages up to this one, which are yet to pass here.
         self._seen = dict(wanted.seen)
-        self._checked: set[int] = set()
-        self._roaming = bool(wanted.seen)
+        #: The same, for good: what it had when it came from another node.
+        self._had = dict(wanted.seen)
+        #: The reader asked for all there is, and was given nothing yet.
+        self._from_oldest = wanted.since == 0 and not wanted.seen
+        #: The client knows that it has everything up to this position.
+        self._told = 0
         self._queue: deque[Entry] = deque()
         self._outgoing: list[Entry] = []
         self._outgoing_bytes = 0
@@ -64,10 +79,54 @@ class Feed:
     def begin(self) -> None:
         if self.position > self.hub.position:
             self.end("usage", f"cursor {self.position} is ahead of the node, which is at {self.hub.position}")
+        elif self._since < 0:
+            self._tell(self.hub.delivered)
+            self.catch_up()
+        else:
+            self._reading = asyncio.get_running_loop().create_task(self._supervised(self._open()))
+
+    async def _open(self) -> None:
+        """Find where to begin, and tell the client: it can go on from there at any node."""
+        hub, history = self.hub, self.hub.history
+        delivered = dict(hub.delivered)
+        if self._had:
+            await self._find_unseen(delivered)
+            self._tell({})
             return
-        now = self.position == self.hub.position
-        self.session.send(Begun(self.number, self.position, tuple(self.hub.delivered.items()) if now else ()))
-        self.catch_up()
+        if self._from_oldest:
+            self.position = max(self.position, history.oldest)
+        elif self.position < history.oldest:
+            raise GapError(self.position, history.oldest + 1)
+        self._tell(await history.reached_at(hub.domain, self.position, delivered))
+
+    async def _find_unseen(self, delivered: dict[int, int]) -> None:
+        """Go to the first message the reader lacks. Raises `GapError` when this node lacks some of them, too."""
+        hub, history, seen = self.hub, self.hub.history, self._seen
+        present, oldest = hub.position, history.oldest
+        unread = {source: seen.get(source, 0) + 1 for source, seq in delivered.items() if seq > seen.get(source, 0)}
+        found = await history.locate(hub.domain, unread)
+        missing = []
+        for source, wanted in sorted(unread.items()):
+            before = found[source][0] - 1 if source in found else delivered[source]
+            if hub.total:  # numbers that were declared void are not missing; those before the oldest message are
+                before = min(before, (await history.reached_at(hub.domain, oldest, delivered)).get(source, 0))
+            if before >= wanted:
+                missing.append((source, wanted, before))
+        if missing and not self.over_gaps:
+            raise GapError(0, oldest + 1, tuple(missing))
+        self.position = max(oldest, min([present, *[position for _, position in found.values()]]))
+        reached = await history.reached_at(hub.domain, self.position, dict(hub.delivered))
+        self._seen = {source: seq for source, seq in seen.items() if seq > reached.get(source, 0)}
+
+    def tell_progress(self) -> None:
+        """Tell a client that was given nothing for a while how far it is: another node may have to go on from there."""
+        if self.live and not self._queue and not self._outgoing and self.hub.position > max(self._told, self.position):
+            self.position = self.hub.position
+            self._tell(self.hub.delivered)
+
+    def _tell(self, counts: Mapping[int, int]) -> None:
+        self._told = self.position
+        self.session.send(Begun(self.number, self.position, tuple(counts.items())))
 
     def takes(self, topic: str) -> bool:
         return any(matches(topic) for matches in self._matchers)
@@ -80,7 +139,7 @@ class Feed:
             return
         self.position = max(self.position, first - 1)  # everything before was looked at
         count = self.hub.position - self.position
-        simple = not self.early and not self._queue
+        simple = not self.early and not self._queue and not self._seen
         if simple and (self.policy == "block" or (self.credit >= count and self.session.can_write)):
             self._pass_on(count)
             if self.position < self.hub.position:
@@ -91,7 +150,7 @@ class Feed:
                 self._offer_one(entry)
 
     def _offer_one(self, entry: Entry) -> None:
-        if self.early and self._was_early(entry):
+        if self._was_given(entry):
             self.position = entry.position
         elif self.credit > 0 and self.session.can_write and not self._queue:
             self._put(entry)
@@ -104,9 +163,10 @@ class Feed:
                 self._overflow()
 
     def offer_early(self, entry: Entry) -> None:
-        """A message that is not deliverable yet, for feeds that do not mind. Without room it comes in its turn."""
-        key = (entry.message.source, entry.message.seq)
-        if self.live and not self.closed and self.credit > 0 and self.session.can_write and key not in self.early:
+        """A message whose turn has not come, for feeds of order fifo or none. Without room it comes in its turn."""
+        key = source, seq = entry.message.source, entry.message.seq
+        new = key not in self.early and seq > self._seen.get(source, 0)
+        if self.live and not self.closed and self.credit > 0 and self.session.can_write and new:
             self.early.add(key)
             position = self.position
             self._put(entry)
@@ -138,8 +198,8 @@ class Feed:
             if self.position >= self.hub.position:
                 self._become_live()
                 break
-            if self._roaming or self.position < history.first - 1:
-                self._reading = asyncio.get_running_loop().create_task(self._read_journal())
+            if self.position < history.first - 1:
+                self._reading = asyncio.get_running_loop().create_task(self._supervised(self._read_journal()))
                 break
             self._pass_on(_STEP)
             steps += 1
@@ -149,18 +209,25 @@ class Feed:
         self.flush()
 
     async def _read_journal(self) -> None:
+        history = self.hub.history
+        while not self.closed and self.credit > 0 and self.session.can_write and self.position < history.first - 1:
+            try:
+                entries, reached = await history.older(self.position, self.takes)
+            except GapError as gap:
+                if not self._from_oldest:
+                    raise
+                self.position = gap.first - 1  # retention was faster; the reader asked for what there still is
+                continue
+            self._from_oldest = False
+            self._give(entries, reached)
+            self.flush()
+
+    async def _supervised(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a task of this feed, and tell the reader if it fails."""
         try:
-            while not self.closed and self.credit > 0 and self.session.can_write and self.position < self.hub.position:
-                if self._roaming:
-                    entries, reached = await self._unseen()
-                else:
-                    if self.position >= self.hub.history.first - 1:
-                        break
-                    entries, reached = await self.hub.history.older(self.position, self.takes)
-                self._give(entries, reached)
-                self.flush()
+            await work
         except GapError as gap:
-            self.end("gap", str(gap), gap.after, gap.first)
+            self.end("gap", str(gap), gap.after, gap.first, gap.missing)
         except (JournalError, StoppedError) as error:
             self.end("stopped", str(error))
         except Exception as error:  # no one awaits this task: without an end the reader would wait for ever
@@ -170,38 +237,19 @@ class Feed:
             self._reading = None
         self.catch_up()
 
-    async def _unseen(self) -> tuple[list[Entry], int]:
-        """The reader comes from another node: what is here that it has not read, by the sources' own numbers."""
-        history = self.hub.history
-        entries = history.recent(self.position, _STEP)
-        if entries is None and history.journal is None and self.position < history.oldest:
-            entries, reached = [], history.oldest  # whether that is a gap, the numbers that follow tell
-        elif entries is None:
-            removed = history.oldest
-            entries, reached = await history.older(max(self.position, removed), lambda _: True)
-        else:
-            reached = entries[-1].position if entries else self.position
-        unseen = []
-        for entry in entries:
-            source, seq = entry.message.source, entry.message.seq
-            last = self._seen.get(source, 0)
-            if source not in self._checked:
-                # A source's numbers have no holes: if its first message here is not above the next, nothing is missing.
-                if seq > last + 1:
-                    raise GapError(0, entry.position)
-                self._checked.add(source)
-            if seq > last:
-                unseen.append(entry)
-        return unseen, reached
-
     def _before_gap(self, end: int) -> int:
         """How far the feed may be given messages, of those up to `end`. At a gap it ends."""
-        gap = None if self.over_gaps else self.hub.history.gap_at(self.position)
+        gap = next((gap for gap in self.hub.history.gaps_from(self.position) if self.minds(gap)), None)
         if gap is None or gap.position >= end:
             return end
         if gap.position == self.position:
             self.end_at(gap)
         return gap.position
+
+    def minds(self, gap: Gap) -> bool:
+        """Does the reader lack messages of this gap? It may have read them at another node."""
+        had = self._had
+        return not self.over_gaps and (not gap.missing or any(last > had.get(at, 0) for at, _, last in gap.missing))
 
     def end_at(self, gap: Gap) -> None:
         """Tell the client that messages are missing behind the last one it was given."""
@@ -214,7 +262,7 @@ class Feed:
             if entry.position > reached or self.closed:
                 break
             if entry.position > self.position and entry.topic is not None and self.takes(entry.topic):
-                if self.early and self._was_early(entry):
+                if self._was_given(entry):
                     continue
                 if self.credit <= 0 or not self.session.can_write:
                     self.position = max(self.position, entry.position - 1)
@@ -224,7 +272,6 @@ class Feed:
 
     def _become_live(self) -> None:
         self.live = True
-        self._roaming = False
         self.hub.caught_up(self)
 
     def _fall_behind(self) -> None:
@@ -233,11 +280,11 @@ class Feed:
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
-    def end(self, kind: str, text: str, after: int = 0, first: int = 0) -> None:
+    def end(self, kind: str, text: str, after: int = 0, first: int = 0, missing: Missing = ()) -> None:
         """Tell the client that this feed is over, and why."""
         if not self.closed:
             self.flush()
-            self.session.send(Ended(self.number, kind, text, after, first))
+            self.session.send(Ended(self.number, kind, text[:2000], after, first, missing))
             self.close()
 
     def close(self) -> None:
@@ -259,7 +306,7 @@ class Feed:
             taken = {topic for topic in set(topics) if topic is not None and self.takes(topic)}
             if not taken:
                 self.position = end
-            elif len(taken) == len(set(topics)) and not self.early:  # mostly: all of them
+            elif len(taken) == len(set(topics)) and not self.early and not self._seen:  # mostly: all of them
                 count = min(len(topics), self.credit)
                 piece, count = history.piece(self.position + 1, count, _ITEMS_BYTES_FULL)
                 self.flush()
@@ -284,12 +331,18 @@ class Feed:
         self.credit -= 1
         self.position = max(self.position, entry.position)
 
-    def _was_early(self, entry: Entry) -> bool:
-        key = (entry.message.source, entry.message.seq)
-        if key in self.early:
-            self.early.discard(key)
+    def _was_given(self, entry: Entry) -> bool:
+        """Has the reader had this message: ahead of its turn, or at another node? To be asked once for each."""
+        source, seq = entry.message.source, entry.message.seq
+        if (source, seq) in self.early:
+            self.early.discard((source, seq))
             return True
-        return False
+        last = self._seen.get(source)
+        if last is None or entry.out_of_order:
+            return False
+        if seq >= last:
+            del self._seen[source]
+        return seq <= last
 
     def _overflow(self) -> None:
         if self.policy == "drop_oldest":

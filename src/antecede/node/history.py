@@ -1,13 +1,13 @@
-"""What a node has delivered, as feeds read it: the recent part from memory, the rest from the journal.
+"""The deliveries of a node, as feeds read them: recent ones from memory, older ones from the journal.
 
 Memory holds the last `entries_max` deliveries or `bytes_max` of payload, whichever is less, once for all feeds. So a
-feed is a position and costs nothing while its reader lags; who falls out of memory reads pages of the journal until it
-has caught up. Without a journal, memory is all there is: the node holds its publishers back rather than forget what a
-reader that was promised everything has not read yet (`Hub.jammed`), and for the others a gap is said to be one.
+feed is only a position, and costs nothing while its reader lags. A reader that falls out of memory reads pages of the
+journal until it has caught up. Without a journal, memory is all there is: the node holds its publishers back rather
+than forget messages that a reader with policy "block" has not read (`Hub.jammed`); other readers are told of the gap.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -133,11 +133,11 @@ class History:
         """The first position in memory."""
         return self.position - len(self._messages) + 1
 
-    def gap_at(self, position: int) -> Gap | None:
-        """The first gap behind `position` or later."""
+    def gaps_from(self, position: int) -> list[Gap]:
+        """The gaps behind `position` or later."""
         if not self.gaps or self.gaps[-1].position < position:
-            return None
-        return next(gap for gap in self.gaps if gap.position >= position)
+            return []
+        return [gap for gap in self.gaps if gap.position >= position]
 
     def append(self, batch: Batch, topics: list[str | None]) -> None:
         """What was delivered, and what the applications called it."""
@@ -237,6 +237,38 @@ class History:
             Entry(item.position, item.message, item.held_us, topic_of(item.message), item.out_of_order)
             for item in page.items
         ], page.position
+
+    async def reached_at(self, topic: str, position: int, delivered: Mapping[int, int]) -> dict[int, int]:
+        """By source: the last message at or before `position`. `delivered`: the same for the present position.
+
+        A message may be there in number only: delivered before this node joined, or removed by retention.
+        """
+        last = self.position
+        if position >= last:
+            return dict(delivered)
+        at = position + 1 - self.first
+        if at >= 0:
+            later: dict[int, int] = {}
+            for message in self._messages[at:]:
+                later.setdefault(message.source, message.seq)
+        elif self.journal is not None:
+            later = await self.journal.first_after(topic, position, last)
+        else:
+            raise GapError(position, self.first)
+        return {source: min(seq, later.get(source, seq + 1) - 1) for source, seq in delivered.items()}
+
+    async def locate(self, topic: str, wanted: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Of each source, the first message with at least this number: its number, and a position before it.
+
+        A source of which there is none is left out.
+        """
+        if self.journal is not None:
+            return await self.journal.locate(topic, wanted)
+        found: dict[int, tuple[int, int]] = {}
+        for position, message in enumerate(self._messages, self.first):
+            if message.seq >= wanted.get(message.source, message.seq + 1):
+                found.setdefault(message.source, (message.seq, position - 1))
+        return found
 
     @property
     def oldest(self) -> int:

@@ -13,6 +13,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from antecede.core import Message, Packet
 from antecede.journal.batch import Batch
@@ -20,6 +21,9 @@ from antecede.node.feed import Feed
 from antecede.node.history import Entry, Gap, History, topic_of, topics_of
 from antecede.node.predecessors import After, Predecessors
 from antecede.wire.topics import FilterMap
+
+#: Between two times that clients whose feeds took nothing are told how far they are.
+_PROGRESS_S: Final = 10.0
 
 
 @dataclass(slots=True)
@@ -155,7 +159,7 @@ class Hub:
         self.history.gaps.append(gap)
         self._raise(reached)
         for feed in list(self.feeds):
-            if feed.live and not feed.over_gaps:  # others come to it as they read
+            if feed.live and feed.minds(gap):  # others come to it as they read
                 feed.end_at(gap)
         return gap
 
@@ -167,6 +171,16 @@ class Hub:
             for pattern in feed.patterns:
                 self._by_filter.remove(pattern, feed)
             self.caught_up(feed)
+
+    async def keep_telling_progress(self) -> None:
+        while True:
+            await asyncio.sleep(_PROGRESS_S)
+            self.tell_progress()
+
+    def tell_progress(self) -> None:
+        """Tell clients whose feeds took nothing lately how far they are."""
+        for feed in self.feeds:
+            feed.tell_progress()
 
     def fell_behind(self, feed: Feed) -> None:
         self._behind.add(feed)

@@ -240,6 +240,7 @@ class Node:
         self.driver.replicas = Replicas(self.domain)
         self.tasks.start("applies retention", self._upkeep())
         self.tasks.start("watches for messages that are missing", watch(self))
+        self.tasks.start("tells feeds how far they are", self.hub.keep_telling_progress())
 
     async def _join_domain(self) -> None:
         """Return when this node takes what is published."""

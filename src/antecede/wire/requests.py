@@ -163,6 +163,8 @@ class Ended(Record, frozen=True, gc=False, tag="e"):
     text: _Text
     after: _Number = 0
     first: _Number = 0
+    #: For a client that came from another node: (source, first, last) of the messages this node does not have.
+    missing: tuple[tuple[Source, Seq, Seq], ...] = ()
 
 
 class Begun(Record, frozen=True, gc=False, tag="b"):

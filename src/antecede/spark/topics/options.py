@@ -194,9 +194,9 @@ def _bound(options: dict[str, str], name: str) -> Bound | None:
         return Bound("earliest")
     if text == "latest":
         return Bound("latest")
-    if re.fullmatch(r"(\d+:)?\d+", text):
-        node, position = parse_cursor(text)
-        return Bound("position", position=position, node=node)
+    if re.fullmatch(r"(\d+(\.\d+)?:)?\d+(@[\d.,]*)?", text):
+        cursor = parse_cursor(text)
+        return Bound("position", position=cursor.position, node=cursor.node)
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
