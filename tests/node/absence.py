@@ -11,9 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import antecede
+from antecede.audit import Question, Report
+from antecede.audit.vectorised.source import TableSource
+from antecede.audit.vectorised.verdict import judge_run
 from antecede.core.errors import LimitError
+from antecede.journal import export_trace
 from antecede.journal.reading import JournalFile
 from antecede.node.local_cluster import LocalCluster
+from antecede.trace.files import read_trace
 
 Way = Literal["stop", "kill"]
 
@@ -66,6 +71,8 @@ class Flood:
 class AbsenceRun:
     """What a run came to."""
 
+    #: The verdict of the audit on the journals.
+    report: Report
     acknowledged: set[tuple[int, int]]
     #: By node: what its journal has, in order.
     delivered: dict[int, list[tuple[int, int]]]
@@ -144,7 +151,10 @@ async def absence_run(
         wait_s = max(flood.wait_s for flood in floods)
         acknowledged = set[tuple[int, int]]().union(*[flood.acknowledged for flood in floods])
         await _all_have(cluster, acknowledged, within_s)
+        # While all are up: what is owed is owed to the living.
+        export_trace([cluster.journal(node) for node in range(nodes)], directory / "trace.parquet", run="absence")
         return AbsenceRun(
+            report=_judge(directory / "trace.parquet"),
             acknowledged=acknowledged,
             delivered={node: read_journal(cluster.journal(node)) for node in range(nodes)},
             missed=missed,
@@ -198,6 +208,12 @@ async def _all_have(cluster: LocalCluster, wanted: set[tuple[int, int]], within_
                 if all(found.get(source, 0) >= seq for source, seq in last.items()):
                     break
                 await asyncio.sleep(0.1)
+
+
+def _judge(trace: Path) -> Report:
+    report = judge_run(TableSource(read_trace(trace)), Question()).report
+    assert report is not None
+    return report
 
 
 def read_journal(path: Path) -> list[tuple[int, int]]:

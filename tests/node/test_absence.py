@@ -15,6 +15,7 @@ def _check(run: AbsenceRun) -> None:
         assert not run.lost(node), f"{run.lost(node)} acknowledged messages are not in the journal of node {node}"
         assert not run.doubled(node)
         assert run.jumps(node) == []
+    assert run.report.ok, str(run.report)
 
 
 @pytest.mark.parametrize("way", ["stop", "kill"])
