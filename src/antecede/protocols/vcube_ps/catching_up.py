@@ -110,7 +110,7 @@ class CatchingUp:
             fetching.target = packet.got
         if packet.upto >= packet.first:
             fetching.lacking.clear()
-            fetching.refused = packet.upto > stream.got and packet.upto not in stream.log
+            fetching.refused = packet.first > stream.got and packet.first not in stream.log
         elif packet.first == stream.got + 1:
             fetching.lacking[sender] = bool(packet.gone)
             if self._state.up() <= fetching.lacking.keys():
