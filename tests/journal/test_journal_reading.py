@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from antecede import Node
 from antecede.core import Message
 from antecede.core.errors import GapError, JournalError
 from antecede.journal import Extent, Journal, JournalFile, Retention, reading
 from antecede.journal.blocks import decode_deliveries, decode_lean, encode_deliveries, unpack_deps
+from antecede.journal.schema import open_for_reading
+from tests.client.running import awaited
 from tests.wire.strategies import instances
 
 from .test_journal import append, message, opened, play
@@ -137,3 +140,24 @@ def test_what_is_not_a_journal_of_ours(tmp_path: Path) -> None:
 
 async def _closed(path: Path) -> None:
     await (await written(path, [1])).close()
+
+
+@awaited
+async def test_a_journal_that_is_written_meanwhile_is_not_taken_for_damaged(tmp_path: Path) -> None:
+    """The check reads several tables: in one state of the file, though the node goes on."""
+    async with Node(port=0, directory=tmp_path) as node, node.connect() as bus:
+        done = asyncio.Event()
+
+        async def check() -> int:
+            checked = 0
+            while not done.is_set():
+                connection = await asyncio.to_thread(open_for_reading, tmp_path / "journal.db", "quick")
+                connection.close()
+                checked += 1
+            return checked
+
+        checking = asyncio.create_task(check())
+        for _ in range(1500):
+            await bus.publish("t", b"x")
+        done.set()
+        assert await checking > 0

@@ -128,7 +128,9 @@ def open_for_reading(path: Path, check: Check | None) -> sqlite3.Connection:
         if check is None:
             check_version(connection, path)
         else:
+            connection.execute("BEGIN")  # one state of the file: a running node goes on writing
             check_contents(connection, path, check)
+            connection.execute("COMMIT")
     except sqlite3.Error as error:
         connection.close()
         raise _damaged(path, str(error)) from None

@@ -5,7 +5,6 @@ import pytest
 from antecede.search.vcube_ps import VCubePsRun, absence_of, search
 from tests.protocols.vcube_ps import mutations_absence as mutations
 
-
 #: A node without room for more asked for the same messages again and again.
 FOUND_BY_SEARCH = (2016, 2036, 2045)
 
