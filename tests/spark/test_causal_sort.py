@@ -26,7 +26,7 @@ def placed(rows: list[Said]) -> dict[Id, tuple[int, Any, Any]]:
     """Without Spark: what one task does with one key."""
     columns = table(rows)
     by = columns.append_column("antecede_by", columns.column("rating"))
-    out = sorting._placed(by, NAMING, ["room", "author", "n"], holes=False)
+    out = sorting._positioned(by, NAMING, ["room", "author", "n"], holes=False)
     rest = zip(*(out.column(name).to_pylist() for name in ("position", "missing", "circle")), strict=True)
     return dict(zip(ids(out), rest, strict=True))
 
