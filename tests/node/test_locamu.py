@@ -1,4 +1,4 @@
-"""`overlay = "locamu"`: the class the simulator runs, on real links, along a base graph from the configuration."""
+"""`protocol = "locamu"`: the class the simulator runs, on real links, along a base graph from the configuration."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""`overlay = "total"`: one order for all readers of a cluster, numbered by managers that may crash."""
+"""`protocol = "total"`: one order for all readers of a cluster, numbered by managers that may crash."""
 
 import asyncio
 import itertools

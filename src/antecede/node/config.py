@@ -49,7 +49,7 @@ class NodeConfig:
     slots: int = 16
     #: The slot to ask for when it joins, if that is free; −1: any.
     slot: int = -1
-    #: The node's directory: its journal, its place. None: it forgets everything when it stops.
+    #: The node's directory, with its journal and its roster. None: it forgets everything when it stops.
     directory: Path | None = None
     #: Against what an acknowledged message is safe: the end of the process, or of the machine's power.
     durability: Literal["process", "power"] = "process"

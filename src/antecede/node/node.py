@@ -1,12 +1,11 @@
-"""A full node: a place in the cube, a journal, a port; and an application's way in.
+"""A node: its slot in the cluster, its journal, its port, and the calls by which clients publish and read.
 
     async with antecede.Node(directory="n0", seeds=["10.0.0.1:7400"]) as node:
         async with node.connect() as bus: ...
 
-Start: open the journal (who am I, what do I remember), take a place (`joining`), run the protocol (`protocol`) over the
-transport, join the domain, then let clients in. Stop: the other way round. A node that is killed does none of it and
-starts again from what it kept; one that *leaves* first sees to it that everybody has its messages, then gives its
-membership up for good.
+`start` opens the journal, takes a slot (`joining`), runs the protocol (`protocol`) over the transport (`links`), joins
+the domain, and then lets clients in. `stop` does the reverse. A node that was killed starts again from its journal. A
+node that *leaves* waits until all members have its messages, then gives up its membership for good.
 """
 
 import asyncio
@@ -53,13 +52,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("antecede.node")
 
-#: Between two looks at what the journal may let go of.
+#: Between two rounds of retention and compaction.
 _UPKEEP_S: Final = 2.0
 
 #: How long a node that stops waits for the connections of its port to close.
 _CLOSE_S: Final = 2.0
 
-#: Within this a node must have heard from everybody who is up.
+#: Within this a node that starts must have heard from every member that is up.
 _JOIN_S: Final = 120.0
 
 #: Publications that the protocol has not numbered yet; beyond it clients wait.
@@ -67,7 +66,7 @@ _UNSTAMPED_MAX: Final = 16_384
 
 
 class Node:
-    """Settings as in `NodeConfig`; `async with` runs it."""
+    """One node. Its settings are those of `NodeConfig`; `async with` starts and stops it."""
 
     def __init__(
         self, config: NodeConfig | None = None, *, transport_kind: TransportKind | None = None, **settings: Any
@@ -259,7 +258,7 @@ class Node:
         self.hub.delivered.update(inner.delivered(self.domain))
 
     async def leave(self) -> None:
-        """Give the membership up for good: what this node published reaches everybody first. Then stop."""
+        """Wait until all members have this node's messages, give up its membership for good, and stop."""
         if self.ready:
             self.ready = False
             self._taking = asyncio.get_running_loop().create_future()
@@ -273,7 +272,7 @@ class Node:
         await self.stop()
 
     async def stop(self) -> None:
-        """Stop, to come back later (with a journal) with everything."""
+        """Stop. A node with a journal can be started again from it."""
         if self._closed:
             return
         self._closed = True
@@ -287,7 +286,7 @@ class Node:
         await self._give_up()
 
     def abort(self) -> None:
-        """Stop as a crash would, for tests: nothing is said, nothing more is written."""
+        """Stop as a crash would, for tests: nothing more is sent or written."""
         self._closed = True
         self.driver.abort()
         self.listener.abort()
@@ -329,9 +328,10 @@ class Node:
     def publish_payloads(
         self, payloads: Sequence[bytes], level: int
     ) -> "tuple[list[Message], asyncio.Future[Message] | None]":
-        """Publish envelopes, from the first on, as far as they are numbered at once; the rest is for `publish_payload`.
+        """Publish envelopes, from the first on, as far as the protocol stamps them at once.
 
-        The messages, and what must be done before they are as safe as was asked; None: they are.
+        Returns the messages, and a future that is done when they are as safe as asked; None: they are. Payloads that
+        were not published are for `publish_payload`.
         """
         level = self._check_level(level)
         if level > 1:
@@ -344,7 +344,7 @@ class Node:
         return messages, promise
 
     def publish_payload(self, payload: bytes, level: int) -> "Message | asyncio.Future[Message]":
-        """Publish an envelope. The message itself when that is all that was asked for, else its future."""
+        """Publish an envelope. Returns the message if it is as safe as asked already, else a future of it."""
         level = self._check_level(level)
         self.hub.counts.published += 1
         if level == 0 and self.process.stamps_now(self.domain):
@@ -360,7 +360,7 @@ class Node:
         return promise
 
     def _check_level(self, level: int) -> int:
-        """What is asked of a publication, by `records.Publish.level`."""
+        """The durability level that a publication asks for (`wire.requests.Publish.level`), checked."""
         if level < 0:
             level = 0 if self.journal is None else 1
         if level >= 1 and self.journal is None:
@@ -384,7 +384,7 @@ class Node:
 
     @property
     def busy(self) -> bool:
-        """Must publications wait?"""
+        """Must publishers wait (back-pressure)?"""
         return self.hub.jammed or self._unordered >= _UNSTAMPED_MAX or self._congested
 
     @property
@@ -417,7 +417,7 @@ class Node:
             do()
 
     def status(self) -> dict[str, Any]:
-        """What there is to know, as plain values."""
+        """The node's state as plain values."""
         return node_status(self)
 
     def refused(self, connection: FrameConnection, reason: str, detail: str) -> None:
@@ -475,7 +475,7 @@ class Node:
             done.exception()  # the session asks as well; a session that is gone does not
 
     async def _upkeep(self) -> None:
-        """Retention, and a shorter memory for the protocol."""
+        """Apply retention, and compact the records that the protocol keeps."""
         journal = self.journal
         if journal is None:
             return
