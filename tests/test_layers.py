@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "overlay": {"core"},
     "protocols": {"core", "overlay"},
     "trace": {"core", "loading"},
-    "audit": {"core.errors", "trace"},
+    "audit": {"core.errors", "trace", "loading"},
     "private_files": set(),
     "wire": {"core", "private_files"},
     "loading": {"core.errors"},
@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {
         "core",
         "trace",
+        "loading",
         "audit",
         "experiments",
         "spark",

@@ -9,12 +9,13 @@ import pytest
 
 import antecede
 import antecede.journal
+import antecede.report
 import antecede.spark
 from antecede.core.errors import MissingExtraError
 from antecede.gateway import NatsService
 from antecede.loading import EXTRAS, need_extra
 
-PACKAGES = (antecede, antecede.journal, antecede.spark)
+PACKAGES = (antecede, antecede.journal, antecede.report, antecede.spark)
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
@@ -60,3 +61,9 @@ def test_a_nats_service_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "nats", None)
     with pytest.raises(MissingExtraError, match="NatsService needs the extra nats"):
         asyncio.run(NatsService().open())
+
+
+def test_the_vectorised_judge_names_its_extra() -> None:
+    code = "import sys; sys.modules['numpy'] = None; import antecede.audit; import antecede.audit.vectorised"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False).stderr
+    assert said.splitlines()[-1].endswith("antecede.audit.vectorised needs the extra lab; pip install 'antecede[lab]'")

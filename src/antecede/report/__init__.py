@@ -6,13 +6,18 @@
 diagram, scene, diagram_*    rows → SVG
 chart, figure, series        values → SVG
 load, pictures, contents     the tables of a sweep → the contents of a page
-page, templates/, style/     the contents → HTML
+render, templates/, style/   the contents → HTML
 """
 
-from antecede.report.contents import AuditRow, Contents, ExperimentText, FailedRun, Picture
-from antecede.report.diagram import explain, space_time, violations_of
-from antecede.report.page import page
-from antecede.report.scene import Violation
+from typing import TYPE_CHECKING
+
+from antecede.loading import lazy_names
+
+if TYPE_CHECKING:
+    from antecede.report.contents import AuditRow, Contents, ExperimentText, FailedRun, Picture
+    from antecede.report.diagram import explain, space_time, violations_of
+    from antecede.report.render import page
+    from antecede.report.scene import Violation
 
 __all__ = [
     "AuditRow",
@@ -26,3 +31,14 @@ __all__ = [
     "space_time",
     "violations_of",
 ]
+
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "contents": ("AuditRow", "Contents", "ExperimentText", "FailedRun", "Picture"),
+        "diagram": ("explain", "space_time", "violations_of"),
+        "render": ("page",),
+        "scene": ("Violation",),
+    },
+    extra="lab",
+)

@@ -13,3 +13,7 @@ The steps, in order:
   survey    judges one bucket: the tallies of its nodes
   verdict   joins all buckets of a run: one result per rule, with examples
 """
+
+from antecede.loading import need_extra
+
+need_extra("lab", "antecede.audit.vectorised")
