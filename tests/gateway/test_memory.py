@@ -13,7 +13,7 @@ from antecede.gateway.memory import Memory
 from antecede.journal.batch import Batch
 from antecede.protocols.tno import OrderingModule, Settings
 from antecede.protocols.tno.packets import Create, Published, UpdateSub
-from antecede.protocols.tno.replica import Kept
+from antecede.protocols.tno.replica import Kept, KeptState
 from tests.client.running import awaited
 
 KEPT = Kept("t", 0, 1, Create("t", 5, 1))
@@ -83,3 +83,17 @@ async def test_nothing_goes_out_that_could_not_be_kept_or_after_that(
     done[-1](None)
     assert told == [0, 1, full]
     await memory.close()
+
+
+@awaited
+async def test_records_that_make_no_sense_are_refused_by_name_and_the_file_is_let_go(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    memory = await opened(path)
+    memory.keep([KeptState("t", 0, 0, 1, b"no state")], lambda: None, pytest.fail)
+    await memory.close()
+    for _ in range(2):  # the lock is free again
+        with pytest.raises(
+            JournalError, match=r"its kept records cannot be restored \(.*do not start this manager"
+        ) as told:
+            await opened(path)
+        assert str(path) in str(told.value)

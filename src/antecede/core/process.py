@@ -270,7 +270,7 @@ class Process(ABC):
         return len(self.holding())
 
     def holding(self) -> list[TopicMessageId]:
-        """The messages received and not yet deliverable."""
+        """The messages received and not yet deliverable, where the protocol can list them."""
         return []
 
     @property

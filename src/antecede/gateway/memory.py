@@ -18,6 +18,7 @@ from antecede.core import AntecedeError, UsageError
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
 from antecede.journal.clock import wall_us
+from antecede.journal.restoring import restoring
 from antecede.protocols.tno import OrderingModule
 from antecede.protocols.tno.replica import Kept, KeptState
 
@@ -26,6 +27,12 @@ Durability: TypeAlias = Literal["process", "power"]
 
 #: Records between two compactions: some megabytes, and less than a second of replay.
 _SHORTEN_AFTER: Final = 20_000
+
+#: What to do when the records make no sense.
+_DAMAGED: Final = (
+    "keep the file, and do not start this manager without it: it would give out numbers again; topics go on while more"
+    " than half of their managers are up"
+)
 
 
 class Memory:
@@ -52,14 +59,20 @@ class Memory:
             owner = journal.identity.node
             await journal.close()
             raise UsageError("journal", str(path), f"is that of manager {owner}", "give each manager its own file")
-        await journal.set_node(number)
-        memory = cls(journal, fresh)
-        await journal.compact_kept(memory._shorten)
+        try:
+            await journal.set_node(number)
+            memory = cls(journal, fresh)
+            await journal.compact_kept(memory._shorten)
+        except BaseException:
+            await journal.close()
+            raise
         return memory
 
     async def restore(self, module: OrderingModule) -> None:
         """Give the module its kept records; start it after that."""
-        module.restore(await self._journal.kept())
+        records = await self._journal.kept()
+        with restoring(self._journal.path, _DAMAGED):
+            module.restore(records)
 
     def keep(self, records: list[object], then: Callable[[], None], failed: Callable[[AntecedeError], None]) -> None:
         """Write `records`, then call `then`; calls complete in order. After a failed write nothing more is kept:
@@ -102,5 +115,6 @@ class Memory:
     def _shorten(self, records: list[object]) -> list[object]:
         """The states these records lead to. Runs in the journal's thread, on a module of its own."""
         module = self._fresh()
-        module.restore(records)
+        with restoring(self._journal.path, _DAMAGED):
+            module.restore(records)
         return [*module.managers_kept()]

@@ -9,6 +9,7 @@ retention.py  removes deliveries by age and size
 reading.py    reads a journal in bulk from outside, beside the node
 export.py     exports journals as one trace, for the audit
 schema.py     tables, and checks on opening
+restoring.py  names the journal whose records a protocol cannot restore
 migration.py  versions, and bringing earlier ones up
 blocks.py     what is stored, as bytes with a checksum
 writer.py     the thread that commits

@@ -11,9 +11,9 @@ from pathlib import Path
 from antecede.core import Message, Packet, ProtocolError
 from antecede.core.errors import StoppedError
 from antecede.core.process import Acknowledgement
+from antecede.journal.restoring import restoring
 from antecede.node.driver import Driver
 from antecede.node.hub import Hub
-from antecede.node.protocol import restoring
 
 
 class Replicas:

@@ -1,13 +1,8 @@
 """The protocol a node runs, with VCube's diagnosis below it as its failure detector."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-from antecede.core import AntecedeError, Record, UsageError
-from antecede.core.errors import JournalError
+from antecede.core import Record, UsageError
 from antecede.journal import Journal
-from antecede.journal.schema import REPLACE_NODE
+from antecede.journal.restoring import restoring
 from antecede.node.config import NodeConfig
 from antecede.protocols.diagnosis import Diagnosed, Diagnosis, Life, Probe, Reply
 from antecede.protocols.live import LiveProtocol
@@ -69,18 +64,6 @@ class NodeProtocol:
 
         if slot >= 0:  # a node without a slot has kept nothing
             await journal.compact_kept(compact)
-
-
-@contextmanager
-def restoring(path: Path | None) -> Iterator[None]:
-    """Name the journal at `path` in whatever its records make a protocol raise."""
-    try:
-        yield
-    except AntecedeError:
-        raise
-    except Exception as error:
-        problem = f"its kept records cannot be restored ({type(error).__name__}: {error})"
-        raise JournalError(str(path), problem, REPLACE_NODE) from error
 
 
 def node_codec(protocol: LiveProtocol) -> PacketCodec:
