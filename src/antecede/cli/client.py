@@ -14,7 +14,7 @@ from antecede.cli.printing import printable
 from antecede.client.bus import Bus
 from antecede.client.connect import connect
 from antecede.client.message import Message, MessageId
-from antecede.client.options import PUBLISH_TIMEOUT_S, checked_timeout, parse_durability
+from antecede.client.options import PUBLISH_TIMEOUT_S, ConnectOptions, checked_timeout, parse_durability
 from antecede.core import UsageError
 from antecede.wire.address import PORT_DEFAULT
 from antecede.wire.topics import check_topic
@@ -37,6 +37,9 @@ Tls = Annotated[
     typer.Option(
         envvar="ANTECEDE_TLS", help="Use TLS with the certificates in this directory (see `antecede cert init`)."
     ),
+]
+ClearToken = Annotated[
+    bool, typer.Option(help="Send the token to another machine without TLS too: others on the way can read it.")
 ]
 Cluster = Annotated[str, typer.Option(envvar="ANTECEDE_CLUSTER", help="Name of the cluster.")]
 
@@ -68,6 +71,7 @@ def pub_command(
     ] = PUBLISH_TIMEOUT_S,
     token: Token = "",
     tls: Tls = None,
+    clear_token: ClearToken = False,
     cluster: Cluster = "antecede",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the ids.")] = False,
 ) -> None:
@@ -103,7 +107,7 @@ def pub_command(
             if message != "-":
                 return
 
-    asyncio.run(_connected(url, token, tls, cluster, publish))
+    asyncio.run(_connected(url, token, tls, clear_token, cluster, publish))
 
 
 def sub_command(
@@ -128,6 +132,7 @@ def sub_command(
     ] = False,
     token: Token = "",
     tls: Tls = None,
+    clear_token: ClearToken = False,
     cluster: Cluster = "antecede",
 ) -> None:
     """Print the messages of some topics, each after the messages it depends on, as topic, tab, payload.
@@ -152,7 +157,7 @@ def sub_command(
                     return
 
     try:
-        asyncio.run(_connected(url, token, tls, cluster, read))
+        asyncio.run(_connected(url, token, tls, clear_token, cluster, read))
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -162,6 +167,7 @@ def status_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as one JSON object.")] = False,
     token: Token = "",
     tls: Tls = None,
+    clear_token: ClearToken = False,
     cluster: Cluster = "antecede",
 ) -> None:
     """Show a node's members, what it has delivered, which messages it holds back and how far readers lag.
@@ -185,13 +191,20 @@ def status_command(
             for table in status_tables(status):
                 console.print(table)
 
-    asyncio.run(_connected(url, token, tls, cluster, ask))
+    asyncio.run(_connected(url, token, tls, clear_token, cluster, ask))
 
 
 async def _connected(
-    url: str, token: str, tls: Path | None, cluster: str, use: Callable[[Bus], Awaitable[None]]
+    url: str, token: str, tls: Path | None, clear_token: bool, cluster: str, use: Callable[[Bus], Awaitable[None]]
 ) -> None:
-    async with connect(url, name="command line", token=token, tls=tls, cluster=cluster) as bus:
+    access: ConnectOptions = {
+        "name": "command line",
+        "token": token,
+        "tls": tls,
+        "clear_token": clear_token,
+        "cluster": cluster,
+    }
+    async with connect(url, **access) as bus:
         await use(bus)
 
 

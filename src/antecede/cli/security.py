@@ -75,8 +75,13 @@ def token_command(
         list[str] | None, typer.Option(help="Topic filter that the client may read; may be repeated.")
     ] = None,
     status: Annotated[bool, typer.Option(help="Allow `antecede status` too.")] = False,
+    days: Annotated[
+        int | None, typer.Option(help="Days for which the token is good. Default: until its entry is removed.")
+    ] = None,
 ) -> None:
     """Make a token for a client and print it. The file has only its hash, so it cannot be printed again.
+
+    Running nodes read the file again when it changes. Remove an entry to end its token and its connections.
 
     Example:
 
@@ -84,4 +89,7 @@ def token_command(
     """
     from antecede.wire.security import new_token  # noqa: PLC0415 - cryptography is slow to load
 
-    typer.echo(new_token(file, name, publish=tuple(publish or ()), subscribe=tuple(subscribe or ()), status=status))
+    token = new_token(
+        file, name, publish=tuple(publish or ()), subscribe=tuple(subscribe or ()), status=status, days=days
+    )
+    typer.echo(token)

@@ -53,6 +53,7 @@ class Caller:
         cluster: str = "antecede",
         timeout_s: float = 5.0,
         patience_s: float = 30.0,
+        clear_token: bool = False,
     ) -> None:
         scheme, _, rest = url.partition("://")
         if scheme != "antecede" or not rest or "," in rest:
@@ -62,6 +63,7 @@ class Caller:
         self._tls = tls
         self._timeout_s = timeout_s
         self._patience_s = patience_s
+        self._clear_token = clear_token
         self._backoff = Backoff(random.Random(f"{name}/{url}"))
         self._loop = asyncio.new_event_loop()
         self._line: _Line | None = None
@@ -110,7 +112,14 @@ class Caller:
             return line
 
         await greet(
-            host, port, self._hello, adopt, tls=self._tls, timeout_s=self._timeout_s, bytes_max=ANSWER_BYTES_MAX
+            host,
+            port,
+            self._hello,
+            adopt,
+            tls=self._tls,
+            timeout_s=self._timeout_s,
+            bytes_max=ANSWER_BYTES_MAX,
+            clear_token=self._clear_token,
         )
         self._line = line
         return line

@@ -23,12 +23,14 @@ def connect(
     cluster: str = "antecede",
     timeout_s: float = 5.0,
     patience_s: float = 30.0,
+    clear_token: bool = False,
 ) -> Bus:
     """A connection to a cluster. Nothing happens until `async with`.
 
     `name` is how the node's log calls this client. `token`: what it may do, where nodes ask for one. `tls`: a directory
     made by `antecede cert init`, or a context of one's own. `timeout_s`: for the first answer. `patience_s`: how long a
-    broken connection is dialled again before feeds and publications fail.
+    broken connection is dialled again before feeds and publications fail. `clear_token`: send the token to another
+    machine without TLS too, where every machine on the way can read it.
     """
     if not isinstance(url, str):
         raise UsageError("url", url, "is not text", "write antecede://host:port, or memory://")
@@ -49,6 +51,7 @@ def connect(
             tls=_context(tls),
             timeout_s=timeout_s,
             patience_s=patience_s,
+            clear_token=clear_token,
         )
     )
 

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from antecede.core.errors import ConnectionLostError, RefusedError, UnreachableError
+from antecede.core.errors import ConnectionLostError, RefusedError, UnreachableError, UsageError
 from antecede.wire.address import join_address, split_address
 from antecede.wire.backoff import Backoff, may_pass, redial
 from antecede.wire.codec import FRAME_BYTES_MAX, Hello, Welcome
@@ -31,6 +31,7 @@ class Dialler:
         tls: ssl.SSLContext | None = None,
         timeout_s: float = 5.0,
         patience_s: float = 30.0,
+        clear_token: bool = False,
         dial: Callable[[FrameConnection], Awaitable[object]] | None = None,
         on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -46,12 +47,13 @@ class Dialler:
         self._tls = tls
         self.patience_s = patience_s
         self._dial = dial
+        self._clear_token = clear_token
         self._on_close = on_close
         self._backoff = Backoff(random.Random(f"{name}/{self.where}"))
 
     async def dial(self, bus: Adopter) -> None:
         """Reach one of the addresses. Raises what the last one said."""
-        problem: RefusedError | UnreachableError | None = None
+        problem: RefusedError | UnreachableError | UsageError | None = None
         known = [address for text in self.others if (address := split_address(text)) not in self._addresses]
         for host, port in (*self._addresses, *known):
             try:
@@ -59,6 +61,8 @@ class Dialler:
                 return
             except (RefusedError, UnreachableError) as error:
                 problem = error
+            except UsageError as error:  # its token must not go there; other addresses may do
+                problem = problem or error
         assert problem is not None
         raise problem
 
@@ -94,4 +98,5 @@ class Dialler:
             timeout_s=self.timeout_s,
             bytes_max=FRAME_BYTES_MAX,
             dial=self._dial,
+            clear_token=self._clear_token,
         )

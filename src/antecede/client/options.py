@@ -25,6 +25,7 @@ class ConnectOptions(TypedDict, total=False):
     cluster: str
     timeout_s: float
     patience_s: float
+    clear_token: bool
 
 
 class PublishOptions(TypedDict, total=False):

@@ -1,5 +1,18 @@
-"""A node's certificates, and the tokens it takes from clients."""
+"""A node's certificates, and the tokens it takes from clients; both are read again when their files change.
 
+The node looks at the files every second and at SIGHUP. Files that cannot be used are logged, and what was read before
+stays in use. A token that was removed, changed or has expired ends its connections; a client whose token is still good
+dials again. New certificates are shown to connections that begin after the change; those that are open stay.
+"""
+
+import asyncio
+import logging
+import time
+import weakref
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from antecede.core import UsageError
 from antecede.core.errors import RefusedError
 from antecede.node.config import NodeConfig
 from antecede.wire.frames import FrameConnection
@@ -7,31 +20,130 @@ from antecede.wire.listener import Tls
 from antecede.wire.security.tokens import ANYBODY, Grants, TokenFile
 from antecede.wire.transport import Reason
 
+log = logging.getLogger("antecede.node")
+
+#: Between two looks at the files, and at what has expired.
+_LOOK_S: Final = 1.0
+#: A certificate that ends within this is warned of.
+_SOON_S: Final = 30 * 86_400
+
+
+class _Stamp(NamedTuple):
+    """What changes when a file is written or replaced."""
+
+    changed_ns: int
+    size: int
+    inode: int
+
 
 class Credentials:
     """What a node shows to others, and how it judges what clients show. Nothing is read before `load`."""
 
     def __init__(self, config: NodeConfig) -> None:
         self._config = config
-        #: None: without TLS.
+        #: None: without TLS. Its contexts are replaced when certificates change.
         self.tls: Tls | None = None
+        #: When the node's certificate or its authority ends, in seconds since 1970; None: without TLS.
+        self.expires_s: float | None = None
         self._tokens: TokenFile | None = None
+        #: Connections that came in by a token.
+        self._granted: weakref.WeakKeyDictionary[FrameConnection, Grants] = weakref.WeakKeyDictionary()
+        self._stamps: dict[Path, _Stamp | None] = {}
 
     def load(self) -> None:
         """Read certificates and tokens. Raises `UsageError` for files that cannot be used."""
-        config = self._config
-        if config.tls is not None:
-            from antecede.wire.security import CertificateSet, node_tls  # noqa: PLC0415 - cryptography is slow to load
+        self._stamps = self._look()
+        self._load_certificates()
+        self._load_tokens()
 
-            self.tls = node_tls(CertificateSet.of(config.tls, config.certificate))
-        if config.tokens is not None:
-            self._tokens = TokenFile.read(config.tokens)
+    def reload(self) -> None:
+        """Read both again, and end the connections of tokens that are no longer good."""
+        self._stamps = self._look()
+        for load in (self._load_certificates, self._load_tokens):
+            try:
+                load()
+            except UsageError as error:
+                log.error("%s; what was read before stays in use", error)
+        self._end_revoked()
+
+    async def keep_up(self) -> None:
+        """Reload when a file has changed, and end connections whose token has expired."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self._look() != self._stamps:
+                log.info("certificates or tokens have changed, and are read again")
+                self.reload()
+            self._end_revoked()
 
     def grant(self, connection: FrameConnection, token: str) -> Grants:
-        """What the client that shows `token` may do. Raises `RefusedError` if the token is unknown."""
+        """What the client that shows `token` may do. Raises `RefusedError` if the token is unknown or has expired."""
         if self._tokens is None:
             return ANYBODY
         found = self._tokens.find(token)
         if found is None:
             raise RefusedError(connection.host, Reason.UNTRUSTED, "the token is not known here")
+        if found.expired(time.time()):
+            raise RefusedError(connection.host, Reason.UNTRUSTED, f"the token of {found.name!r} has expired")
+        self._granted[connection] = found
         return found
+
+    def problem(self) -> str | None:
+        """What is wrong with the node's certificate now, in words; None: nothing, or it has none."""
+        if self.expires_s is None or self.expires_s > time.time():
+            return None
+        return f"its certificate ended on {_day(self.expires_s)}; issue a new one (antecede cert issue)"
+
+    def _load_certificates(self) -> None:
+        config = self._config
+        if config.tls is None:
+            return
+        from antecede.wire.security import CertificateSet, node_tls  # noqa: PLC0415 - cryptography is slow to load
+        from antecede.wire.security.certificates import expires_s  # noqa: PLC0415
+
+        files = CertificateSet.of(config.tls, config.certificate)
+        found = node_tls(files)
+        if self.tls is None:
+            self.tls = found
+        else:
+            self.tls.server, self.tls.client = found.server, found.client
+        before, self.expires_s = self.expires_s, expires_s(files)
+        if self.expires_s != before:
+            left_s = self.expires_s - time.time()
+            if left_s <= 0:
+                log.error("this node cannot link: %s", self.problem())
+            elif left_s < _SOON_S:
+                text = "the certificate of this node or its authority ends on %s, in %d days; issue a new one in time"
+                log.warning(text, _day(self.expires_s), left_s // 86_400)
+
+    def _load_tokens(self) -> None:
+        if self._config.tokens is not None:
+            self._tokens = TokenFile.read(self._config.tokens)
+
+    def _end_revoked(self) -> None:
+        assert self._tokens is not None or not self._granted
+        now_s = time.time()
+        for connection, grants in list(self._granted.items()):
+            if self._tokens is not None and connection.open and (grants.expired(now_s) or not self._tokens.has(grants)):
+                log.info("the token of %r is no longer good: its connection from %s ends", grants.name, connection.host)
+                del self._granted[connection]
+                connection.close()
+
+    def _look(self) -> dict[Path, _Stamp | None]:
+        config = self._config
+        paths = [] if config.tokens is None else [config.tokens]
+        if config.tls is not None:
+            names = ("authority.pem", f"{config.certificate}.pem", f"{config.certificate}.key")
+            paths += [config.tls / name for name in names]
+        return {path: _stamp(path) for path in paths}
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return _Stamp(found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _day(time_s: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(time_s))

@@ -12,7 +12,6 @@ answers; the others wait. So a cluster whose nodes all start at once comes up as
 import asyncio
 import logging
 import random
-import ssl
 from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
@@ -27,6 +26,7 @@ from antecede.wire.backoff import Backoff
 from antecede.wire.codec import Hello, RecordCodec, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import greet
+from antecede.wire.listener import Tls
 from antecede.wire.transport import Reason
 
 log = logging.getLogger("antecede.node")
@@ -139,7 +139,7 @@ class RosterClient:
         slots: int,
         name: str,
         wanted: int = -1,
-        tls: ssl.SSLContext | None = None,
+        tls: Tls | None = None,
         agreement: Mapping[str, str] | None = None,
     ) -> None:
         """`agreement`: settings on which all nodes must agree; a node whose values differ refuses the exchange."""
@@ -165,7 +165,8 @@ class RosterClient:
             return _Exchange(answered)
 
         hello = Hello(cluster=self._cluster, speaks=SPEAKS, role=ROLE, name=self._name, agreement=self._agreement)
-        connection = await greet(host, port, hello, adopt, tls=self._tls, timeout_s=_WAIT_S, bytes_max=_BYTES_MAX)
+        context = None if self._tls is None else self._tls.client
+        connection = await greet(host, port, hello, adopt, tls=context, timeout_s=_WAIT_S, bytes_max=_BYTES_MAX)
         try:
             mine = self.roster.members
             members = tuple((mine if me is None else mine | {me.slot: me}).values())

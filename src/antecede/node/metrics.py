@@ -85,6 +85,10 @@ class _NodeCollector(Collector):
         for member, lag in sorted(status["lagging"].items()):
             lagging.add_metric((str(self._node.slot), str(member)), lag)
         yield lagging
+        expires_s = status["certificate_expires_s"]
+        if expires_s is not None:
+            text = "When the certificate of this node or its authority ends, in seconds since 1970."
+            yield self._gauge("certificate_expires_seconds", text, expires_s)
         refused = CounterMetricFamily(
             "antecede_refused", "Connections and requests refused, by reason.", labels=("node", "reason")
         )

@@ -101,7 +101,7 @@ class Node:
         self.tasks = SupervisedTasks()
         self.bulk = BulkService(self)
         self.journal: Journal | None = None
-        self._credentials = Credentials(self.config)
+        self.credentials = Credentials(self.config)
         #: Is it part of its cluster and open to clients?
         self.ready = False
         self._closed = False
@@ -134,8 +134,7 @@ class Node:
     async def _start(self) -> None:
         config = self.config
         incarnation = await self._open_journal()
-        self._credentials.load()
-        tls = self._credentials.tls
+        self.credentials.load()
         own = config.advertise or f"{config.host}:{config.port}"
         self.name = self.name or own
         if self.transport_kind.by_address:
@@ -145,7 +144,7 @@ class Node:
                 slots=config.slots,
                 name=self.name,
                 wanted=config.slot,
-                tls=None if tls is None else tls.client,
+                tls=self.credentials.tls,
                 agreement=self.protocol.agreement,
             )
             me = await client.take_slot(config.seeds, own, incarnation)
@@ -165,6 +164,7 @@ class Node:
 
             self.http = HttpServer(self)
             await self.http.start(config.host, config.http_port)
+        self.tasks.start("reads certificates and tokens again", self.credentials.keep_up())
         await self._join_domain()
         await self.bulk.start()
         self.ready = True
@@ -204,7 +204,7 @@ class Node:
         config = self.config
         process = self.protocol.make(self.slot)
         self.listener, self.transport = make_links(
-            self.slot, incarnation, config, self.protocol, self.transport_kind, self._credentials.tls
+            self.slot, incarnation, config, self.protocol, self.transport_kind, self.credentials.tls
         )
         history = History(
             self.journal,
@@ -224,8 +224,8 @@ class Node:
         self.process = process
         self.membership.begin()
         self.listener.serve(CLIENT, self._answer)
-        self.bulk.begin(self._credentials.grant)
-        self.listener.serve(ROSTER, self.membership.service(self._credentials.tls is not None).judge)
+        self.bulk.begin(self.credentials.grant)
+        self.listener.serve(ROSTER, self.membership.service(self.credentials.tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.start()
         if self.journal is not None and not self.journal.settings:
@@ -431,7 +431,7 @@ class Node:
             raise RefusedError(connection.host, Reason.BUSY, "the node is starting or stopping")
         if hello.speaks != CLIENT_SPEAKS:
             raise RefusedError(connection.host, Reason.PACKETS, f"we speak {CLIENT_SPEAKS}")
-        grant = self._credentials.grant(connection, hello.token)
+        grant = self.credentials.grant(connection, hello.token)
 
         def begin() -> Owner:
             session = Session(self, connection, hello.name or connection.host, grant)

@@ -14,7 +14,7 @@ from antecede.wire.accepting import raise_descriptor_limit
 async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: bool = False) -> None:
     """Start a node, call `ready`, wait for SIGINT or SIGTERM, then stop it; with `leave`, leave the cluster for good.
 
-    Raises the error if the node stops by itself.
+    SIGHUP makes it read its certificates and tokens again. Raises the error if the node stops by itself.
     """
     raise_descriptor_limit()
     loop = asyncio.get_running_loop()
@@ -22,6 +22,7 @@ async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, asked.set)
     node = Node(config)
+    loop.add_signal_handler(signal.SIGHUP, node.credentials.reload)
     stopping = asyncio.create_task(asked.wait())
     starting = asyncio.create_task(node.start())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)

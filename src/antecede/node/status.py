@@ -57,6 +57,7 @@ def node_status(node: "Node") -> dict[str, Any]:
         "lag_max": max([hub.position - feed.position for feed in hub.feeds if not feed.live], default=0),
         "busy": node.busy,
         "problems": problems(node),
+        "certificate_expires_s": node.credentials.expires_s,
         "counts": {
             "published": hub.counts.published,
             "delivered": hub.counts.delivered,
@@ -85,6 +86,8 @@ def problems(node: "Node") -> list[str]:
         found.append("stopped" if error is None else f"stopped: {error}")
     elif not node.ready:
         found.append("is starting or stopping, and takes no clients")
+    certificate = node.credentials.problem()
+    found += [] if certificate is None else [certificate]
     found += [f"the task that {name} has failed: {error}" for name, error in node.tasks.failures.items()]
     since = node.busy_since
     if since is not None and (waited_s := asyncio.get_running_loop().time() - since) > BUSY_S:

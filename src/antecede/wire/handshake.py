@@ -14,8 +14,9 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from antecede.core import ProtocolError
+from antecede.core import ProtocolError, UsageError
 from antecede.core.errors import RefusedError, UnreachableError
+from antecede.wire.address import is_loopback, join_address
 from antecede.wire.codec import (
     HANDSHAKE,
     HELLO_BYTES_MAX,
@@ -72,14 +73,19 @@ async def greet(
     timeout_s: float = 5.0,
     bytes_max: int = HELLO_BYTES_MAX,
     dial: Callable[[FrameConnection], Awaitable[object]] | None = None,
+    clear_token: bool = False,
 ) -> FrameConnection:
     """Dial, say hello, and give the connection to the owner that `adopt` names.
 
     `bytes_max` is what the connection takes once it is welcomed. `dial` connects it by other means than TCP. Raises
-    `RefusedError` or `UnreachableError`.
+    `RefusedError` or `UnreachableError`; and `UsageError` for a hello with a token that would leave this machine
+    without TLS, unless `clear_token`.
     """
     loop = asyncio.get_running_loop()
-    who = f"{host}:{port}"
+    who = join_address(host, port)
+    if hello.token and not clear_token and tls is None and dial is None and not is_loopback(host):
+        problem = "would have the token travel in clear"
+        raise UsageError("address", who, problem, "use TLS, or allow it with clear_token (--clear-token)")
     caller = _Caller(who, loop.create_future(), adopt, bytes_max, VersionRange(hello.version, hello.oldest))
     connection = FrameConnection(caller, bytes_max=HELLO_BYTES_MAX)
     try:

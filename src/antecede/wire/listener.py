@@ -34,9 +34,12 @@ Trust: TypeAlias = Callable[[Hello | Welcome, Mapping[str, Any] | None], str | N
 Serve: TypeAlias = Callable[[FrameConnection, Hello], Callable[[], Owner]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Tls:
-    """The TLS contexts of a node, and its judgement of certificates (`security.node_tls`)."""
+    """The TLS contexts of a node, and its judgement of certificates (`security.node_tls`).
+
+    The contexts may be replaced; connections that begin later use the new ones.
+    """
 
     server: ssl.SSLContext
     client: ssl.SSLContext

@@ -35,6 +35,10 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 
 
+#: Ten years. A certificate that outlives its administrator is never replaced in time.
+DAYS_MAX: Final = 3653
+
+
 class CertificateSet(NamedTuple):
     """The files of one holder, and the authority to trust."""
 
@@ -61,6 +65,7 @@ def init_certificates(
     `hosts` are the names and addresses by which nodes are reached, beside `LOCAL_HOSTS`. A directory that has an
     authority already is left alone: a second one would lock every node of the first out.
     """
+    _check_days(days)
     for name in (*nodes, *clients):
         _check_name(name)
     if len({*nodes, *clients}) < len(nodes) + len(clients):
@@ -90,6 +95,7 @@ def issue(
     directory: Path, name: str, *, role: Role, hosts: Sequence[str] = (), days: int = 825, starts_in_days: int = 0
 ) -> list[Path]:
     """Sign a certificate for `name` with the authority in `directory`; the files written."""
+    _check_days(days)
     files = CertificateSet.of(directory, _check_name(name))
     if files.certificate.exists():
         raise UsageError("name", name, f"has a certificate in {directory}", "choose another name, or remove it")
@@ -110,6 +116,15 @@ def issue(
         .sign(authority_key, hashes.SHA256())
     )
     return [_write_key(files.key, key), _write(files.certificate, certificate)]
+
+
+def expires_s(files: CertificateSet) -> float:
+    """When the certificate or its authority ends, whichever is first, in seconds since 1970."""
+    try:
+        found = [x509.load_pem_x509_certificate(path.read_bytes()) for path in (files.authority, files.certificate)]
+    except (OSError, ValueError) as error:
+        raise UsageError("certificate", str(files.certificate), f"cannot be read ({error})", "issue it again") from None
+    return min([certificate.not_valid_after_utc.timestamp() for certificate in found])
 
 
 def _builder(
@@ -154,6 +169,11 @@ def _read_authority(directory: Path) -> tuple[x509.Certificate, ec.EllipticCurve
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise UsageError("directory", str(directory), "its authority is not one of ours", "run cert init elsewhere")
     return certificate, key
+
+
+def _check_days(days: int) -> None:
+    if not 1 <= days <= DAYS_MAX:
+        raise UsageError("days", days, "is not how long a certificate can be valid", f"use 1 … {DAYS_MAX}")
 
 
 def _check_name(name: str) -> str:

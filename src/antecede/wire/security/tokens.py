@@ -3,12 +3,14 @@
 A token is 32 random bytes, shown once when it is made. The file of a node holds only its SHA-256: random bytes cannot
 be guessed, so nothing slower is needed. Comparison takes the same time for every wrong token.
 
-    {"clients": [{"name": "carol", "token_sha256": "…", "publish": ["answers/#"], "subscribe": ["#"]}]}
+    {"clients": [{"name": "carol", "token_sha256": "…", "publish": ["answers/#"], "subscribe": ["#"],
+                  "expires": "2027-01-31T00:00:00Z"}]}
 
 A grant is a topic filter. A client may publish on what one of its `publish` filters matches, and subscribe to filters
 that one of its `subscribe` filters *covers*: whatever the asked-for filter could match, the granted one matches.
 """
 
+import datetime
 import hashlib
 import hmac
 import os
@@ -25,6 +27,8 @@ from antecede.wire.topics import TopicFilter, check_filter, covers
 
 #: Clients in one file. Every wrong token is compared with all of them.
 CLIENTS_MAX: Final = 10_000
+#: Ten years.
+DAYS_MAX: Final = 3653
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,6 +40,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     subscribe: tuple[str, ...] = ()
     #: May it ask how the node is (`antecede status`)?
     status: bool = False
+    #: From then on the token is not taken any more. None: it is good until it is removed.
+    expires: Annotated[datetime.datetime, Meta(tz=True)] | None = None
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,9 +52,19 @@ class Grants:
     """What one client may do. Compiled once, asked for every publication."""
 
     def __init__(
-        self, name: str, publish: tuple[str, ...], subscribe: tuple[str, ...], *, may_ask: bool = False
+        self,
+        name: str,
+        publish: tuple[str, ...],
+        subscribe: tuple[str, ...],
+        *,
+        may_ask: bool = False,
+        client: Client | None = None,
     ) -> None:
         self.name = name
+        #: The entry of the token file that it came from.
+        self.client = client
+        expires = None if client is None else client.expires
+        self._expires_s = None if expires is None else expires.timestamp()
         #: May it ask how the node is?
         self.may_ask = may_ask
         self._publish = [TopicFilter(pattern).matches for pattern in publish]
@@ -58,6 +74,10 @@ class Grants:
     def empty(self) -> bool:
         """May it neither publish nor subscribe to anything?"""
         return not self._publish and not self._subscribe
+
+    def expired(self, now_s: float) -> bool:
+        """Is the token past its end? `now_s`: seconds since 1970."""
+        return self._expires_s is not None and now_s >= self._expires_s
 
     def may_publish(self, topic: str) -> bool:
         return any(matches(topic) for matches in self._publish)
@@ -76,6 +96,7 @@ class TokenFile:
     def __init__(self, clients: tuple[Client, ...]) -> None:
         self._digests = [bytes.fromhex(client.token_sha256) for client in clients]
         self._grants = [_grants(client) for client in clients]
+        self._clients = {client.name: client for client in clients}
         names = [client.name for client in clients]
         if len(set(names)) < len(names):
             raise UsageError("tokens", sorted(names), "name a client twice", "merge the entries")
@@ -93,11 +114,26 @@ class TokenFile:
                 found = grants
         return found
 
+    def has(self, grants: Grants) -> bool:
+        """Does the file still have the entry that `grants` came from, unchanged?"""
+        return self._clients.get(grants.name) == grants.client
+
 
 def new_token(
-    path: Path, name: str, *, publish: tuple[str, ...] = (), subscribe: tuple[str, ...] = (), status: bool = False
+    path: Path,
+    name: str,
+    *,
+    publish: tuple[str, ...] = (),
+    subscribe: tuple[str, ...] = (),
+    status: bool = False,
+    days: int | None = None,
 ) -> str:
-    """Add a client to the file at `path`, made if need be; its token, which is stored nowhere else."""
+    """Add a client to the file at `path`, made if need be; its token, which is stored nowhere else.
+
+    `days`: how long the token is good; None: until its entry is removed.
+    """
+    if days is not None and not 1 <= days <= DAYS_MAX:
+        raise UsageError("days", days, "is not how long a token can be good", f"use 1 … {DAYS_MAX}, or none")
     if not 1 <= len(name) <= 256:
         raise UsageError("name", name, "is empty or too long", "use 1 to 256 characters")
     for pattern in (*publish, *subscribe):
@@ -107,7 +143,10 @@ def new_token(
         raise UsageError("name", name, f"is in {path} already", "choose another, or remove that entry")
     token = secrets.token_urlsafe(32)
     digest = hashlib.sha256(token.encode()).hexdigest()
-    client = Client(name=name, token_sha256=digest, publish=publish, subscribe=subscribe, status=status)
+    expires = None if days is None else datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+    client = Client(
+        name=name, token_sha256=digest, publish=publish, subscribe=subscribe, status=status, expires=expires
+    )
     data = msgspec.json.format(msgspec.json.encode(_File((*clients, client))), indent=2)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -129,4 +168,4 @@ def _read(path: Path) -> tuple[Client, ...]:
 
 
 def _grants(client: Client) -> Grants:
-    return Grants(client.name, client.publish, client.subscribe, may_ask=client.status)
+    return Grants(client.name, client.publish, client.subscribe, may_ask=client.status, client=client)
