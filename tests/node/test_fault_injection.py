@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,7 @@ class Delaying:
         self._rng = rng
         self._spread = spread
 
-    def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]:
+    def arrivals(self, now: int, sender: int, to: int, size: int) -> Sequence[int]:
         return [t + self._rng.randrange(self._spread) for t in self._network.arrivals(now, sender, to, size)]
 
 

@@ -5,12 +5,11 @@ from heapq import heappop, heappush
 from typing import Any
 
 from antecede.core import Packet, Process
-from antecede.sim.engine import Observer
-from antecede.sim.group_meter import GroupSimulation
+from antecede.sim.engine import Observer, Simulation
 from antecede.sim.network import Network
 
 
-class PlainSimulation(GroupSimulation):
+class PlainSimulation(Simulation):
     def __init__(
         self,
         make_process: Callable[[int], Process],
@@ -54,7 +53,11 @@ class PlainSimulation(GroupSimulation):
             size = process.size(packet)
             for observer in self._observers:
                 observer.sent(self.now, node, to, self.packets, packet, size)
-            for arrival in self._arrivals(self.now, node, to, size):
+            arrivals = self._arrivals(self.now, node, to, size)
+            if not arrivals:
+                for observer in self._observers:
+                    observer.dropped(self.now, to, node, self.packets, packet)
+            for arrival in arrivals:
                 self._push(arrival, to, node, packet, self.packets, size)
         process.out.sends.clear()
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from antecede.core import Message, Packet, Process
+from antecede.core import LimitError, Message, Packet, Process, UsageError
 from antecede.sim import RunSpec, Simulation, run, simulate
 from antecede.sim.faults import crashing
 from antecede.sim.network import PacketSwitched, constant
@@ -118,7 +118,7 @@ def test_same_seed_same_trace_to_the_byte(protocol: str, tmp_path) -> None:  # t
 )
 def test_the_queue_is_the_plainest_one_only_quicker(spec: RunSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = simulate(spec, trace=True)
-    monkeypatch.setattr(run, "GroupSimulation", PlainSimulation)
+    monkeypatch.setattr(run, "Simulation", PlainSimulation)
     plain = simulate(spec, trace=True)
     assert quick.trace is not None
     assert plain.trace is not None
@@ -166,3 +166,21 @@ def test_the_command_of_a_run_describes_it_whole() -> None:
         "uniform:window=10 --fault loss:share=0.5 --option aggregate=false"
     )
     assert spec.key() != RunSpec(protocol="causal-aggregation", nodes=8, seed=9).key()
+
+
+# -- runs that do not end ---------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_never_comes_to_rest_is_ended_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LoCaMu retransmits to a crashed neighbour that it does not suspect, for ever."""
+    monkeypatch.setattr(run, "IDLE_EVENTS_MAX", 20_000)
+    unnoticed = RunSpec(protocol="locamu", nodes=6, faults=("crash:node=3,at=150",))
+    with pytest.raises(LimitError, match="let crashes be noticed"):
+        simulate(unnoticed)
+    simulate(RunSpec(protocol="locamu", nodes=6, faults=("crash:node=3,at=150,noticed=50",)))
+
+
+def test_negative_seeds_are_refused() -> None:
+    """Python's generator would take −1, and other parts of a run might not."""
+    with pytest.raises(UsageError, match="choose 0 or more"):
+        simulate(RunSpec(protocol="vcube-ps", nodes=4, seed=-1))

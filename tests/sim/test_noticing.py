@@ -48,3 +48,13 @@ def test_the_others_are_told_after_the_time_it_takes() -> None:
 def test_nobody_is_told_unless_asked_for() -> None:
     assert heard("crash:node=1,at=10,back=50", 100) == []
     assert heard("crash:node=1,at=10,noticed=0", 100) == [(0, "down", 1), (2, "down", 1)]
+
+
+def test_a_node_that_is_back_finds_out_who_is_down() -> None:
+    """Node 2 was down when the crash of node 0 was noticed."""
+    told: list[tuple[int, str, int]] = []
+    simulation = Simulation(lambda node: _Told(node, told), range(3), PacketSwitched(constant(1)))
+    for fault in ("crash:node=0,at=20,noticed=5", "crash:node=2,at=10,back=50,noticed=5"):
+        parse("fault", fault, FAULTS).schedule(simulation, 3)
+    simulation.run()
+    assert (2, "down", 0) in told

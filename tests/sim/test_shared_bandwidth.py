@@ -158,10 +158,10 @@ def test_a_quiet_beginning_comes_on_top() -> None:
 
 def test_what_there_is_not_is_refused() -> None:
     for workload, network, words in (
-        ("saturating", "constant", "any number of bytes"),
+        ("saturating", "constant", "no limit of bandwidth"),
         ("saturating:publishers=9", "shared-bandwidth", "there are 8"),
-        ("saturating:subscribers=0.5", "shared-bandwidth", "everybody takes part"),
-        ("saturating:aside=1", "shared-bandwidth", "everybody takes part"),
+        ("saturating:subscribers=0.5", "shared-bandwidth", "every node takes part"),
+        ("saturating:aside=1", "shared-bandwidth", "every node takes part"),
     ):
         with pytest.raises(UsageError, match=words):
             simulate(RunSpec(protocol="cbcast", nodes=8, network=network, workload=workload))

@@ -8,7 +8,7 @@ says how it was found). Both always stand beside the published value. Nothing is
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Required, TypeAlias, TypedDict, Unpack
 
 import msgspec
 
@@ -88,34 +88,26 @@ class Experiment(ABC):
 Reading: TypeAlias = Callable[[int, Mapping[str, Metrics]], list[Value]]
 
 
+class Scope(TypedDict, total=False):
+    """Further parts of an experiment, named as in `Experiment`."""
+
+    sizes: Required[tuple[int, ...]]
+    full_sizes: tuple[int, ...]
+    settings: tuple[str, ...]
+
+
 class PartsExperiment(Experiment):
     """An experiment made of given parts: many figures of a paper differ in little else."""
 
-    def __init__(
-        self,
-        item: str,
-        title: str,
-        about: str,
-        reading: Reading,
-        *,
-        sizes: tuple[int, ...],
-        full_sizes: tuple[int, ...] = (),
-        settings: tuple[str, ...] | None = None,
-        derive: Callable[[Sequence[Value]], list[Value]] | None = None,
-    ) -> None:
+    def __init__(self, item: str, title: str, about: str, reading: Reading, **scope: Unpack[Scope]) -> None:
         self.name = f"{self.paper}-{item}"
         self.item = item
         self.title = title
         self.about = about
-        self.sizes = sizes
-        self.full_sizes = full_sizes
-        if settings is not None:
-            self.settings = settings
+        self.sizes = scope["sizes"]
+        self.full_sizes = scope.get("full_sizes", ())
+        self.settings = scope.get("settings", self.settings)
         self._reading = reading
-        self._derive = derive
 
     def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
         return self._reading(nodes, metrics)
-
-    def derive(self, values: Sequence[Value]) -> list[Value]:
-        return self._derive(values) if self._derive else []

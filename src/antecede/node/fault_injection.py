@@ -9,7 +9,7 @@ duplicates, delays and partitions as a simulated one. A tick is a microsecond. N
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from antecede.core import Packet
 from antecede.core.choices import parse
@@ -46,7 +46,7 @@ class Partition:
     def heal(self) -> None:
         self._side = frozenset()
 
-    def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]:
+    def arrivals(self, now: int, sender: int, to: int, size: int) -> Sequence[int]:
         side = self._side
         if side and (sender in side) != (to in side):
             return ()

@@ -1,7 +1,7 @@
 """The links of the random searches: heavy tails, so that everything overtakes everything; loss and repetition."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from antecede.sim.faults import duplicating, losing
 from antecede.sim.network import Network, PacketSwitched, Propagation, heavy_tailed
@@ -31,7 +31,7 @@ class InOrder:
         self._network = network
         self._last: dict[tuple[int, int], int] = {}
 
-    def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]:
+    def arrivals(self, now: int, sender: int, to: int, size: int) -> Sequence[int]:
         times = []
         for time in self._network.arrivals(now, sender, to, size):
             after_all = max(time, self._last.get((sender, to), 0) + 1)

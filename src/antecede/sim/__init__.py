@@ -1,7 +1,4 @@
-"""A deterministic simulator for any `core.Process`: the same seed gives the same run, to the byte.
-
-Names are loaded when they are first used: a node with fault injection needs the models of links, not the simulator.
-"""
+"""A deterministic simulator for any `core.Process`: the same seed gives the same trace, byte for byte."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
 """Groups that overlap, with brokers that publish and subscribers that read (Kim & Ahn 2, 3).
 
-The first nodes are brokers; node n beyond them begins at broker n mod `brokers`, as the gossip protocols have it. Every
-node takes each group with probability `overlap`, and at least one. A broker addresses groups that it or one of its
-subscribers takes: one of them, several now and then, or all (`several` = 1, which gossip-rounds asks for).
+The first nodes are brokers; node n beyond them begins at broker n mod `brokers`, as in the gossip protocols. Every node
+takes each group with probability `overlap`, and at least one. A broker publishes to groups that it or one of its
+subscribers takes: to one of them, now and then to several, or to all (`several` = 1, which gossip-rounds needs).
 """
 
 import random
@@ -16,7 +16,7 @@ from antecede.sim.workload import Count, Members, NotNegative, Positive, Workloa
 
 
 class Brokered(WorkloadChoice, frozen=True, kw_only=True):
-    """Brokers publish to overlapping groups, each broker drawn at random; the others read."""
+    """Brokers, drawn at random for each message, publish to overlapping groups; the other nodes read."""
 
     brokers: Count = 8
     count: Count = 1
@@ -24,7 +24,7 @@ class Brokered(WorkloadChoice, frozen=True, kw_only=True):
     #: Share of the messages that go to more than one group; 1: to all groups of the broker.
     several: NotNegative = 0.0
     messages: Count = 100
-    #: Mean time between two publications, whoever makes them; exponential.
+    #: Mean time between two publications of any brokers; exponential.
     interval: Positive = 100.0
 
     @property
@@ -70,7 +70,7 @@ class Brokered(WorkloadChoice, frozen=True, kw_only=True):
         return relayed
 
     def _addressed(self, takers: Members) -> set[str]:
-        """The topics beside single groups that somebody may publish on."""
+        """The topics of several groups that a broker may publish on."""
         relayed = self._relayed(takers).values()
         if self.several >= 1:
             return {together(groups) for groups in relayed if len(groups) > 1}

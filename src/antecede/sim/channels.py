@@ -1,11 +1,11 @@
-"""Links of two sorts, and ways over several of them (MIDLAB 9/2011, 6.1).
+"""Links of two kinds, and routes over several of them (MIDLAB 9/2011, 6.1).
 
-Of all links a share is slow: long distances. Which ones is drawn once, for both directions. How long a packet takes is
-normal about the mean of its link's sort, drawn for every packet or once for the link; the paper does not say which.
+A share of the links is slow: long distances. Which ones is drawn once, for both directions. A packet's time is normal
+about the mean of its link's kind. It is drawn for every packet or once for the link; the paper does not say which.
 
-The paper's nodes talk to each other over Pastry: whom a node has in its tables it reaches over one link, others over
-those. Scribe's trees are made of such links, so they are crossed one at a time in either direction; a timestamp's way
-from manager to manager is a route. Nodes in between pass packets on at once.
+The paper's nodes talk to each other over Pastry: a node reaches the nodes in its tables over one link, others over
+several. Scribe's trees consist of such links, which are crossed one at a time in either direction. A timestamp's way
+from manager to manager is a route. Nodes in between forward packets at once.
 """
 
 import random
@@ -16,7 +16,7 @@ from antecede.sim.network import Propagation
 
 
 class Gaussian(NamedTuple):
-    """Times of one sort of link, in ticks."""
+    """Times of one kind of link, in ticks."""
 
     mean: int
     deviation: int
@@ -27,19 +27,19 @@ class Gaussian(NamedTuple):
 
 
 def fast_and_slow(seed: str, fast: Gaussian, slow: Gaussian, *, slow_share: float, fixed: bool) -> Propagation:
-    """`fixed`: a link always takes the time it took first."""
+    """`fixed`: a link always takes the time of its first packet."""
     packets = random.Random(seed)
-    sorts: dict[tuple[int, int], Gaussian] = {}
+    kinds: dict[tuple[int, int], Gaussian] = {}
     times: dict[tuple[int, int], int] = {}
 
     def take(sender: int, to: int) -> int:
         link = (sender, to) if sender < to else (to, sender)
-        sort = sorts.get(link)
-        if sort is None:
+        kind = kinds.get(link)
+        if kind is None:
             rng = random.Random(f"{seed}/{link}")
-            sort = sorts[link] = slow if rng.random() < slow_share else fast
-            times[link] = sort.draw(rng)
-        return times[link] if fixed else sort.draw(packets)
+            kind = kinds[link] = slow if rng.random() < slow_share else fast
+            times[link] = kind.draw(rng)
+        return times[link] if fixed else kind.draw(packets)
 
     return take
 

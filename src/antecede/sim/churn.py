@@ -1,8 +1,8 @@
-"""Members come and go while others publish (thesis 5.6.6).
+"""Members join and leave while others publish (thesis 5.6.6).
 
 Session times are exponential, so the moments at which members leave are a Poisson process of rate size / session. For
-every member that leaves another node, drawn from those outside, joins: the group keeps its size. Messages are published
-by members drawn at random, on average one every `interval`.
+every member that leaves, another node, drawn from those outside, joins: the group keeps its size. Messages are
+published by members drawn at random, on average one every `interval`.
 """
 
 import random
@@ -21,7 +21,7 @@ class Churn(WorkloadChoice, frozen=True, kw_only=True):
     """Members leave and others join at a steady rate, while random members publish."""
 
     messages: Count = 128
-    #: Mean time between two messages, whoever publishes them; exponential.
+    #: Mean time between two messages of any members; exponential.
     interval: Positive = 500.0
     #: Mean time a member stays; 0: for ever.
     session: NotNegative = 0.0

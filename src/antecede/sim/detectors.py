@@ -1,7 +1,7 @@
 """Sources and detectors: each source publishes on a topic of its own, a few nodes take them all (MIDLAB 9/2011, 6.2).
 
 The load of the paper's test of pattern detection: five publishers, five topics, two subscribers. A source takes its own
-topic, since who publishes on a topic subscribes to it; all others only pass messages on.
+topic, since a publisher subscribes to its topic; all other nodes only forward messages.
 """
 
 import random
@@ -12,7 +12,7 @@ from antecede.sim.workload import Count, Members, Positive, WorkloadChoice
 
 
 class Detectors(WorkloadChoice, frozen=True, kw_only=True):
-    """Several sources, and nodes that want to see in which order their messages come."""
+    """Several sources, and nodes that look for patterns in the order of their messages."""
 
     #: Sources, each with its topic.
     sources: Count = 5

@@ -1,12 +1,12 @@
 """The event engine: the driver that runs processes in simulated time.
 
-It decides nothing. It hands each process its inputs, carries out its outbox in the order the contract demands, and
-keeps the events to come. Ties are broken by the order in which events were made, so a run is a function of its inputs
-alone.
+The engine decides nothing. It hands each process its inputs, carries out its outbox in the order the contract demands,
+and keeps the pending events. Events at the same time happen in the order in which they were made, so a run is a
+function of its inputs alone. How long a packet takes is the network's decision (`sim.network`).
 
-Events stand in lists by their time, each in the order they were made; only the times are in a heap, as plain numbers.
-Where time goes in steps (`peersim`) there are few times, however many packets are under way; elsewhere a heap of
-numbers is still quicker than one of tuples. An arriving packet is a plain tuple.
+Events are kept in lists, one for each time, in the order they were made; only the times are in a heap, as plain
+numbers. Where time goes in steps (`peersim`) there are few times, however many packets are under way. Elsewhere a heap
+of numbers is still faster than one of tuples. An arriving packet is a plain tuple.
 """
 
 import sys
@@ -15,30 +15,36 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any, Protocol, TypeAlias
 
-from antecede.core import Message, Outbox, Packet, Process
+from antecede.core import LimitError, Message, Outbox, Packet, Process
 from antecede.core.process import Change
 from antecede.sim.log import DeliveryLog
 from antecede.sim.network import Network
 
-#: Stands in the place of a node number for events that are not packets.
+#: Instead of a node's number: the event is an action, not a packet.
 _ACTION = -1
 
-#: To, from, what, its number, its size.
+#: Receiver, sender, packet or action, number of the packet, its size.
 _Event: TypeAlias = tuple[int, int, Any, int, int]
 
 
-#: Behind the last change: what was delivered after it.
+#: Comes after the last change, so that all deliveries precede some change.
 _END = Change(sys.maxsize, "publish", "")
 
 
+_NOTICE = "a node may retransmit to a crashed one for ever: let crashes be noticed (noticed=…) or come back (back=…)"
+
+
 class Observer(Protocol):
-    """Told of everything that happens, as it happens. Observers must not touch the processes."""
+    """Is told of everything as it happens. Observers must not touch the processes."""
 
     def published(self, now: int, node: int, message: Message) -> None: ...
     def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None: ...
     def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None: ...
     def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None: ...
-    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None: ...
+    def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:
+        """The network lost the packet on its way to `node`, or `node` was down when it arrived."""
+        ...
+
     def changed(self, now: int, node: int, what: str, topic: str) -> None:
         """`what` is subscribe, unsubscribe, crash or recover."""
         ...
@@ -60,7 +66,7 @@ SendHearer: TypeAlias = Callable[[int, int, int, int, Packet, int], None]
 
 
 class Simulation:
-    """Processes, a network between them, and a clock that jumps from event to event."""
+    """Processes, the network between them, and a clock that jumps from event to event."""
 
     def __init__(
         self,
@@ -77,20 +83,26 @@ class Simulation:
         self.now = 0
         #: Events handled so far.
         self.steps = 0
-        #: Called with (node, message) at every delivery: how a workload reacts.
+        #: `run` raises `LimitError` after so many events without a delivery or a change of membership: such a run may
+        #: never come to rest.
+        self.idle_max = sys.maxsize
+        self._active_at = 0
+        #: Called with (node, message) at every delivery: a workload reacts here.
         self.on_delivery: Callable[[int, Message], None] | None = None
-        #: The network without its faults, for workloads that go by how busy it is.
+        #: Called with (now, node, topic) when a publication waits for its turn.
+        self.on_wait: Callable[[int, int, str], None] | None = None
+        #: The network without its faults, for workloads that adapt to how busy it is.
         self.wire = network
         self._make_process = make_process
         self._arrivals = network.arrivals
-        #: Does anybody ask for the size of packets?
+        #: Does an observer or the network need the size of packets?
         self._measure = bool(observers) or network.weighs
         self._observers = tuple(observers)
         # Bound once: they are called for every packet and every delivery.
         self._tell_sent: list[SendHearer] = [observer.sent for observer in observers]
         self._tell_received = [observer.received for observer in observers]
         self._tell_delivered = [observer.delivered for observer in observers]
-        #: What is to come, by time, and each of these times once, as a heap.
+        #: Pending events by time, and each of these times once, as a heap.
         self._due: dict[int, list[_Event]] = {}
         self._times: list[int] = []
         #: Packets sent so far.
@@ -107,8 +119,13 @@ class Simulation:
 
     @property
     def pending(self) -> int:
-        """Events still to come, between two runs."""
+        """Pending events. Ask between two calls of `run`."""
         return sum(len(events) for events in self._due.values())
+
+    @property
+    def down(self) -> list[int]:
+        """The nodes that are down, in order."""
+        return sorted(self._incarnation.keys() - self.processes.keys())
 
     # -- inputs -------------------------------------------------------------------------------------------------
 
@@ -124,7 +141,7 @@ class Simulation:
             events.append(event)
 
     def publish(self, node: int, topic: str, payload: bytes) -> Message | None:
-        """Publish at `node`, now. None when the node is down, or when the message waits for its turn."""
+        """Publish at `node`, now. Returns None if the node is down or the message waits for its turn."""
         process = self.processes.get(node)
         if process is None:
             return None
@@ -132,6 +149,8 @@ class Simulation:
         if message is not None:
             for observer in self._observers:
                 observer.published(self.now, node, message)
+        elif self.on_wait is not None:
+            self.on_wait(self.now, node, topic)
         self._carry_out(node, process)
         return message
 
@@ -149,19 +168,19 @@ class Simulation:
         self._tell(node, lambda process: process.peer_up(peer))
 
     def crash(self, node: int) -> None:
-        """The node stops: its memory is gone, what it kept is not, and packets that arrive meanwhile are lost."""
+        """Stop the node. It loses its memory and packets that arrive while it is down, but not its kept records."""
         if self.processes.pop(node, None) is not None:
             self._note(node, "crash", "")
 
     def recover(self, node: int) -> None:
-        """A crashed node starts again from what it kept."""
+        """Start a crashed node again from its kept records."""
         if node in self.processes:
             return
         self._note(node, "recover", "")
         self._bring_up(node)
 
     def hear_sends(self, hear: SendHearer) -> None:
-        """Call `hear` for every packet sent from now on, as observers are: how a workload goes by what a load costs."""
+        """Call `hear` for every packet sent from now on: a workload learns what its load costs."""
         self._tell_sent.append(hear)
 
     # -- the loop -----------------------------------------------------------------------------------------------
@@ -174,12 +193,16 @@ class Simulation:
             if until is not None and times[0] > until:
                 self.now = until
                 return
+            if self.steps - self._active_at > self.idle_max:
+                raise LimitError(
+                    "the number of events without a delivery", self.steps - self._active_at, self.idle_max, _NOTICE
+                )
             now = self.now = heappop(times)
-            # What is made from here on for this very moment gets a list of its own, which comes next.
+            # Events made from here on for this very moment get a list of their own, which comes next.
             for node, sender, packet, number, size in due.pop(now):
                 self.steps += 1
                 if node == _ACTION:
-                    packet()  # an action, put where packets stand
+                    packet()  # an action, in the field of the packet
                     continue
                 process = processes.get(node)
                 if process is None:
@@ -192,9 +215,9 @@ class Simulation:
                 carry_out(node, process, packet, size)
 
     def _carry_out(self, node: int, process: Process, weighed: Packet | None = None, size: int = 0) -> None:
-        """Keep, send, deliver, arm: in this order (see `core.process`).
+        """Carry out an outbox: keep, send, deliver, arm timers, in this order (see `core.process`).
 
-        `size` is the size of the packet `weighed`, which the process got and often passes on as it is.
+        `size` is the size of the packet `weighed`, which the process received and often forwards unchanged.
         """
         out = process.out
         if out.kept or process.reads_log:
@@ -202,15 +225,17 @@ class Simulation:
         if out.sends:
             self._send(node, process, weighed, size)
         if out.changes or out.out_of_order:
+            self._active_at = self.steps
             self._report(node, out)
         elif out.deliveries:
+            self._active_at = self.steps
             if self._tell_delivered:
                 now = self.now
                 for message in out.deliveries:
                     for delivered in self._tell_delivered:
                         delivered(now, node, message)
             if self.on_delivery is None:
-                out.deliveries.clear()  # the list stays: others may hold it
+                out.deliveries.clear()  # not a new list: others may hold this one
             else:
                 self._react(node, out)
         if out.timers:
@@ -240,7 +265,7 @@ class Simulation:
         due, now, tell_sent = self._due, self.now, self._tell_sent
         arrivals, measure = self._arrivals, self._measure
         sends = process.out.sends
-        number = 0  # of a packet nobody watches: millions under way take less room without
+        number = 0  # without observers packets need no number: millions under way take less memory
         for to, packet in sends:
             if measure and packet is not weighed:  # mostly one packet to several children
                 size, weighed = process.size(packet), packet
@@ -248,7 +273,11 @@ class Simulation:
                 self.packets = number = self.packets + 1
                 for sent in tell_sent:
                     sent(now, node, to, number, packet, size)
-            for arrival in arrivals(now, node, to, size):
+            times = arrivals(now, node, to, size)
+            if not times:
+                for observer in self._observers:
+                    observer.dropped(now, to, node, number, packet)
+            for arrival in times:
                 events = due.get(arrival)
                 if events is None:
                     due[arrival] = [(to, node, packet, number, size)]
@@ -260,7 +289,7 @@ class Simulation:
         sends.clear()
 
     def _react(self, node: int, out: Outbox) -> None:
-        """Tell the workload, which may publish at once: the outbox must be free for that."""
+        """Tell the workload. It may publish at once, so the outbox must be empty first."""
         assert self.on_delivery is not None
         deliveries = out.deliveries.copy()
         out.deliveries.clear()
@@ -268,17 +297,17 @@ class Simulation:
             self.on_delivery(node, message)
 
     def _report(self, node: int, out: Outbox) -> None:
-        """Deliveries, and what took effect before, between and after them, in the order the process wrote them."""
+        """Report deliveries and changes in the order in which the process wrote them."""
         deliveries, changes, tagged = out.deliveries.copy(), out.changes.copy(), set(out.out_of_order)
         out.deliveries.clear()
         out.changes.clear()
         out.out_of_order.clear()
-        place = 0
+        done = 0
         for after, what, topic, message in (*changes, _END):
-            for index, delivery in enumerate(deliveries[place:after], place):
+            for index, delivery in enumerate(deliveries[done:after], done):
                 for observer in self._observers:
                     observer.delivered(self.now, node, delivery, out_of_order=index in tagged)
-            place = after
+            done = after
             if message is not None:
                 for observer in self._observers:
                     observer.published(self.now, node, message)

@@ -1,4 +1,4 @@
-"""The faults one can choose by name. Several compose, in the order given. Times are in units of time."""
+"""The faults that a user chooses by name. Several compose, in the order given. Times are in units of time (u.t.)."""
 
 import random
 from typing import Annotated
@@ -17,13 +17,13 @@ Time = Annotated[float, Meta(ge=0)]
 
 
 class FaultChoice(Choice, frozen=True, kw_only=True):
-    """Something that goes wrong: in the network (`around`) or at a node (`schedule`)."""
+    """A fault of the network (`around`) or of a node (`schedule`)."""
 
     def around(self, network: Network, nodes: int, seed: str) -> Network:
         return network
 
     def schedule(self, simulation: Simulation, nodes: int) -> None:
-        """Nothing, unless the fault is at a node."""
+        """Schedule the fault, if it is one of a node."""
 
 
 class Loss(FaultChoice, frozen=True, kw_only=True):
@@ -57,9 +57,9 @@ class Partition(FaultChoice, frozen=True, kw_only=True):
 
 
 class Crash(FaultChoice, frozen=True, kw_only=True):
-    """A node stops at a time, and comes back with what it kept at `back` unless that is left out.
+    """A node crashes, and comes back with its kept records at `back` if that is given.
 
-    With `noticed`, everyone's failure detector tells of it so long after, and of its return.
+    With `noticed`, the failure detectors of all other nodes notice the crash, and the return, so long after it.
     """
 
     node: Annotated[int, Meta(ge=0)]
@@ -70,7 +70,7 @@ class Crash(FaultChoice, frozen=True, kw_only=True):
     def schedule(self, simulation: Simulation, nodes: int) -> None:
         if self.node >= nodes:
             raise UsageError(
-                "fault", f"crash:node={self.node}", "there is no such node", f"name one of 0 … {nodes - 1}"
+                "fault", f"crash:node={self.node}", "there is no such node", f"choose one of 0 … {nodes - 1}"
             )
         crashing(simulation, self.node, ticks(self.at), None if self.back is None else ticks(self.back))
         if self.noticed is not None:

@@ -1,16 +1,16 @@
-"""Network models: when does a packet that is sent now arrive? (What may go wrong is in `sim.faults`.)
+"""Network models: when does a packet that is sent now arrive? (Faults are in `sim.faults`.)
 
 The papers' packet-switched model (thesis 4.5.1, after Kurose and Ross): a packet takes t_pc + t_q + t_t + t_pp.
-Processing t_pc is a pure delay at the sender; then the packet queues (t_q) behind whatever the node still has to put
-on its one wire; transmission t_t occupies that wire, for a fixed time or for as long as its bytes take; propagation
-t_pp is drawn for the packet, fixed for the link, or read from a matrix of measured latencies.
+Processing t_pc is a pure delay at the sender. Then the packet queues (t_q) behind the packets the node still has to put
+on its one wire. Transmission t_t occupies that wire, for a fixed time or for as long as the packet's bytes take.
+Propagation t_pp is drawn for the packet, fixed for the link, or read from a matrix of measured latencies.
 
-A queue costs no event: when a packet is sent, the time the wire becomes free is known.
+A queue costs no event: when a packet is sent, the time at which the wire becomes free is known.
 """
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeAlias
 
 #: Propagation time in ticks from one node to another.
@@ -18,12 +18,12 @@ Propagation: TypeAlias = Callable[[int, int], int]
 
 
 class Network(Protocol):
-    """Packet in, arrival times out: none when it is lost, two when it is duplicated."""
+    """Packet in, arrival times out: none if it is lost, two if it is duplicated."""
 
-    #: Do sizes matter? If not, nobody computes them.
+    #: Do sizes matter? If not, the engine does not compute them.
     weighs: bool
 
-    def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]: ...
+    def arrivals(self, now: int, sender: int, to: int, size: int) -> Sequence[int]: ...
 
 
 class PacketSwitched:
@@ -66,7 +66,7 @@ def normal(rng: random.Random, mean: int, deviation: int, least: int) -> Propaga
     """Drawn anew for every packet; packets on one link may overtake each other."""
 
     def delays() -> Iterator[int]:
-        """What `rng.gauss` would draw, number for number, two from each turn of Box and Muller's wheel."""
+        """Draw what `rng.gauss` would, number for number: two numbers from each Box-Muller transform."""
         uniform = rng.random
         while True:
             angle = uniform() * math.tau
@@ -79,13 +79,13 @@ def normal(rng: random.Random, mean: int, deviation: int, least: int) -> Propaga
 
 
 def heavy_tailed(rng: random.Random, mean: int, shape: float) -> Propagation:
-    """Pareto: most packets fast, a few very late. What tests use to provoke every kind of overtaking."""
+    """Pareto: most packets are fast, a few very late. Tests use it to provoke every kind of overtaking."""
     scale = mean * (shape - 1) / shape
     return lambda sender, to: int(scale * rng.paretovariate(shape))
 
 
 def fixed_per_link(seed: str, draw: Callable[[random.Random], int]) -> Propagation:
-    """One draw a direction of a link, the same whenever and in whatever order the link is first used."""
+    """One draw for each direction of a link. It does not depend on when, or in which order, links are first used."""
     delays: dict[tuple[int, int], int] = {}
 
     def look_up(sender: int, to: int) -> int:

@@ -1,4 +1,4 @@
-"""The networks one can choose by name, with the papers' parameters as defaults. Times are in units of time (u.t.)."""
+"""The networks that a user chooses by name, with the papers' parameters as defaults. Times are in u.t."""
 
 import random
 from abc import abstractmethod
@@ -29,20 +29,20 @@ NotNegative = Annotated[float, Meta(ge=0)]
 
 
 class NetworkChoice(Choice, frozen=True, kw_only=True):
-    """Something between the nodes."""
+    """A network model, by its parameters."""
 
     @abstractmethod
     def build(self, nodes: int, seed: str) -> Network: ...
 
 
 class PacketSwitchedChoice(NetworkChoice, frozen=True, kw_only=True):
-    """A packet-switched network; subclasses say how long a packet is under way."""
+    """A packet-switched network; subclasses choose the propagation."""
 
     #: Processing time of a packet, a pure delay (thesis: t_pc).
     t_pc: NotNegative = 1.0
     #: Time a packet occupies its sender's wire (thesis: t_t).
     t_t: NotNegative = 1.0
-    #: Bytes a node puts on its wire per u.t., shared by all its links; 0: as many as it likes.
+    #: Bytes a node puts on its wire per u.t., shared by all its links; 0: no limit.
     bandwidth: NotNegative = 0.0
 
     @abstractmethod
@@ -89,7 +89,7 @@ class Constant(PacketSwitchedChoice, frozen=True, kw_only=True):
 
 
 class HeavyTailed(PacketSwitchedChoice, frozen=True, kw_only=True):
-    """Pareto: most packets fast, a few very late; overtaking everywhere."""
+    """Pareto propagation: most packets are fast, a few very late, so packets overtake each other."""
 
     mean: Positive = 100.0
     shape: Annotated[float, Meta(gt=1)] = 1.3
@@ -102,7 +102,7 @@ class Matrix(PacketSwitchedChoice, frozen=True, kw_only=True):
     """Measured round-trip times from a file (ms), half of it one way; 1 ms counts as 1 u.t."""
 
     file: str
-    #: Which of the file's nodes takes which number: as in the file, drawn at random, or so that trees are short.
+    #: Which node of the file gets which number: as in the file, drawn at random, or so that trees are short.
     place: Literal["file", "random", "latency"] = "file"
 
     def propagation(self, nodes: int, seed: str) -> Propagation:
@@ -122,7 +122,7 @@ class Matrix(PacketSwitchedChoice, frozen=True, kw_only=True):
 class PeerSim(NetworkChoice, frozen=True, kw_only=True):
     """The VCube-PS authors' simulator: one packet a step and node, propagation 99 or 100 (see `sim.peersim`)."""
 
-    #: Propagation, of which truncation takes 1 away half of the time. The thesis also uses 1000.
+    #: Propagation; truncation makes it 1 less half of the time. The thesis also uses 1000.
     delay: Annotated[int, Meta(ge=2)] = 100
     #: Packets of at most this many bytes bypass the queue: the variant without queueing acknowledgements.
     express: Annotated[int, Meta(ge=0)] = 0
@@ -134,12 +134,12 @@ class PeerSim(NetworkChoice, frozen=True, kw_only=True):
 class SharedBandwidth(NetworkChoice, frozen=True, kw_only=True):
     """Nodes with one outgoing interface each, shared by all their links (LoCaMu IV-A); 1 ms counts as 1 u.t.
 
-    A packet occupies the interface for as long as its bytes take: what a protocol adds to a message costs throughput.
+    A packet occupies the interface for as long as its bytes take, so a protocol's metadata costs throughput.
     """
 
     #: Bandwidth of a node in Mb/s.
     mbps: Positive = 100.0
-    #: Of every link, in ms.
+    #: Latency of every link, in ms.
     latency: NotNegative = 1.0
 
     def build(self, nodes: int, seed: str) -> Network:
@@ -148,9 +148,9 @@ class SharedBandwidth(NetworkChoice, frozen=True, kw_only=True):
 
 
 class FastAndSlow(PacketSwitchedChoice, frozen=True, kw_only=True):
-    """Links of two sorts, for short and for long distances (MIDLAB 9/2011, 6.1); 1 ms counts as 1 u.t.
+    """Links of two kinds, for short and for long distances (MIDLAB 9/2011, 6.1); 1 ms counts as 1 u.t.
 
-    What the normal distribution has below `least`, 3 % of it, takes `least`.
+    Draws below `least`, 3 % of the normal distribution, become `least`.
     """
 
     t_pc: NotNegative = 0.0
@@ -162,17 +162,17 @@ class FastAndSlow(PacketSwitchedChoice, frozen=True, kw_only=True):
     #: Share of the links that are slow.
     slow_share: Annotated[float, Meta(ge=0, le=1)] = 0.2
     least: NotNegative = 1.0
-    #: A link's time is drawn for every packet, or once for all.
+    #: A link's time is drawn for every packet, or once.
     drawn: Literal["packet", "link"] = "packet"
-    #: All nodes know each other, or only those in their Pastry tables, and others are reached over these.
+    #: Nodes send to each other directly, or over the nodes in their Pastry tables.
     over: Literal["links", "pastry"] = "links"
 
     def propagation(self, nodes: int, seed: str) -> Propagation:
-        sorts = (
+        kinds = (
             Gaussian(ticks(self.fast), ticks(self.fast_sd), ticks(self.least)),
             Gaussian(ticks(self.slow), ticks(self.slow_sd), ticks(self.least)),
         )
-        link = fast_and_slow(seed, *sorts, slow_share=self.slow_share, fixed=self.drawn == "link")
+        link = fast_and_slow(seed, *kinds, slow_share=self.slow_share, fixed=self.drawn == "link")
         return link if self.over == "links" else over_pastry(Pastry(nodes), link)
 
 

@@ -1,11 +1,11 @@
 """Subscriptions that overlap: many topics, each node takes some of them (MIDLAB 9/2011, 6.1).
 
-Topics are drawn by rank, for subscriptions and for publications: all alike, by a power law, or, for publications,
-always the last of them, which is the worst case for an order of topics in which it stands last.
+Topics are drawn by rank, for subscriptions and for publications: uniformly, by a power law, or, for publications,
+always the last of them, which is the worst case for an order of topics in which it comes last.
 
-The power law is Pareto with minimum 1, the rank its whole part: with shapes of 0.269 and 0.901 the first 400 and the
-first 5 ranks have 80 % of it, which is what the paper says of 40 % and 0.5 % of 1,000 topics. It says nothing of ranks
-beyond the last, 16 % and 0.2 % of the law; they are drawn again here, which makes it 95 % and 80 %.
+The power law is Pareto with minimum 1, rounded down to a rank. With shapes of 0.269 and 0.901 the first 400 and the
+first 5 ranks have 80 % of it, as the paper says of 40 % and 0.5 % of 1,000 topics. The paper does not mention ranks
+beyond the last, 16 % and 0.2 % of the law. They are drawn again here, which makes it 95 % and 80 %.
 """
 
 import random
@@ -29,12 +29,12 @@ class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
     subscription: Literal["uniform", "power"] = "uniform"
     #: How the topic of a publication is drawn; worst: always the last.
     publication: Literal["uniform", "power", "worst"] = "uniform"
-    #: Of the power law.
+    #: Shape of the power law.
     shape: Positive = 0.901
     messages: Count = 200
-    #: Mean time between two publications, whoever makes them; exponential.
+    #: Mean time between two publications of any nodes; exponential.
     interval: Positive = 50.0
-    #: Only the first so many of those who take a topic publish on it; 0: all.
+    #: Only the first so many subscribers of a topic publish on it; 0: all.
     publishers: Annotated[int, Meta(ge=0)] = 0
     #: When the topics change their ranks among publications, at random; 0: never.
     shuffle: NotNegative = 0.0
@@ -50,22 +50,22 @@ class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
         topics = self.topics
         takers: dict[str, list[int]] = {topic: [] for topic in topics}
         for node in range(self.aside, nodes):
-            for place in self._some(rng):
-                takers[topics[place]].append(node)
+            for rank in self._some(rng):
+                takers[topics[rank]].append(node)
         return takers
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
         topics, time, shuffled = self.topics, 0.0, not self.shuffle
         for _ in range(self.messages):
-            place = self.count - 1 if self.publication == "worst" else self._one(rng, self.publication)
+            rank = self.count - 1 if self.publication == "worst" else self._one(rng, self.publication)
             time += rng.expovariate(1 / self.interval)
             if time >= self.shuffle and not shuffled:
                 topics, shuffled = tuple(rng.sample(topics, self.count)), True
-            while not members[topics[place]]:  # nobody takes it: the next one somebody does
-                place = (place + 1) % self.count
-            takers = members[topics[place]]
+            while not members[topics[rank]]:  # without subscribers: take the next topic that has some
+                rank = (rank + 1) % self.count
+            takers = members[topics[rank]]
             publisher = rng.choice(takers[: self.publishers] if self.publishers else takers)
-            self._publish_at(simulation, time, publisher, topics[place])
+            self._publish_at(simulation, time, publisher, topics[rank])
 
     def _some(self, rng: random.Random) -> list[int]:
         if self.taken >= self.count:

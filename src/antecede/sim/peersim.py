@@ -1,11 +1,11 @@
 """The time model of the VCube-PS authors' own simulator (PeerSim), found from its code and its runs.
 
-Time goes in steps of one u.t. A node has one send queue for everything, acknowledgements included, and takes one packet
-out of it at each step. Within a step the order of events is random, so a packet put into an empty queue leaves in this
-step or in the next, each with probability ½. Where several events of a step meet at a node, they share the moment of
-its turn to send: of n of them, b before it, the next one is before it with probability (b + 1) / (n + 2). There is no
-processing time, and propagation is 99 or 100 (a truncated 100) with equal probability. Hence the mean of a hop is 99 +
-the packet's place in the queue.
+Time goes in steps of one u.t. A node has one send queue for all packets, acknowledgements included, and sends one
+packet from it at each step. Within a step the order of events is random, so a packet put into an empty queue leaves in
+this step or in the next, each with probability ½. If several events of a step happen at a node, the node has one moment
+to send among them: of n such events, b of them before it, the next one is before it with probability (b + 1) / (n + 2).
+There is no processing time, and propagation is 99 or 100 (a truncated 100) with equal probability. Hence the mean time
+of a hop is 99 + the packet's place in the queue.
 
 `express_bytes` is the authors' variant in which acknowledgements bypass the queue: they are the short packets.
 """
@@ -19,17 +19,17 @@ from antecede.sim.units import TICKS
 
 
 class Events(Protocol):
-    """Something that counts the events it has handled: the engine."""
+    """The engine, which counts the events it has handled."""
 
     steps: int
 
 
 class StepQueues:
-    """One packet a step and node. Can record where each packet stood in its queue and how long it took."""
+    """Send queues that release one packet a step and node. They can record each packet's place and delay."""
 
     def __init__(self, rng: random.Random, *, propagation: int, express_bytes: int = 0) -> None:
         self.weighs = express_bytes > 0
-        #: Tells one event of a step from the next. Without, what a node sends in one step counts as one event's.
+        #: Tells one event of a step from the next. Without it, all packets a node sends in a step count as one event's.
         self.events: Events | None = None
         self._bits = rng.getrandbits
         self._random = rng.random
@@ -88,7 +88,7 @@ class StepQueues:
         return (arrival,)
 
     def _before_its_turn(self, queue: "_Queue", step: int) -> bool:
-        """Does the event now under way come before the node's turn to send in this step?"""
+        """Does the current event come before the node's moment to send in this step?"""
         event = 0 if self.events is None else self.events.steps
         if queue.step != step:
             queue.step, queue.event, queue.seen = step, event, 1
@@ -104,7 +104,7 @@ class StepQueues:
 
 
 class _Queue:
-    """Of one node: when its last packet leaves, and what happened in the step in which it last put one in."""
+    """The queue of one node: when its last packet leaves, and the events of the step in which it last added one."""
 
     __slots__ = ("before", "event", "free", "is_before", "last", "seen", "step")
 

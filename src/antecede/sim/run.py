@@ -1,15 +1,15 @@
-"""One run: what to simulate, said in plain values, and the function that does it.
+"""One run: a description in plain values, and the function that simulates it.
 
-A `RunSpec` is everything a run depends on. It travels to Spark workers, into file names (by its hash) and back to a
-person as the command that replays it. Each part of a run draws from its own generator, seeded by the run's seed and the
-part's name, so that changing the workload does not change the network's luck.
+A `RunSpec` is everything a run depends on. It travels to Spark workers, into file names (by its hash) and back to the
+user as the command that replays it. Each part of a run draws from its own generator, seeded by the run's seed and the
+part's name, so that a change of the workload does not change the network's draws.
 """
 
 import hashlib
 import random
 import shlex
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
@@ -21,9 +21,8 @@ from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.protocols.options import GroupOptions, MakeProcess, ProtocolOptions, RngOptions
 from antecede.protocols.per_topic import PerTopic
 from antecede.protocols.registry import options
-from antecede.sim.engine import Observer
+from antecede.sim.engine import Observer, Simulation
 from antecede.sim.fault_choices import FAULTS
-from antecede.sim.group_meter import GroupMeter, GroupSimulation
 from antecede.sim.meter import Meter
 from antecede.sim.network import PacketSwitched
 from antecede.sim.networks import NETWORKS
@@ -34,13 +33,16 @@ from antecede.sim.workload import Members, WorkloadChoice
 from antecede.sim.workloads import WORKLOADS
 from antecede.trace import Recorder
 
+#: A run with so many events without a delivery does not come to rest.
+IDLE_EVENTS_MAX: Final = 2_000_000
+
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A run in plain values. Equal specs give equal traces."""
 
     protocol: str
     nodes: Annotated[int, Meta(ge=1)]
-    seed: int = 1
+    seed: Annotated[int, Meta(ge=0)] = 1
     network: str = "normal"
     workload: str = "uniform"
     faults: tuple[str, ...] = ()
@@ -48,11 +50,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     options: dict[str, object] = {}
 
     def key(self) -> str:
-        """A short name that changes when anything about the run does."""
+        """A short name that changes with any part of the run."""
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:16]
 
     def command(self) -> str:
-        """What to type to see this run again."""
+        """The command that replays this run."""
         words = ["antecede", "simulate", self.protocol, "--nodes", str(self.nodes), "--seed", str(self.seed)]
         words += ["--network", self.network, "--workload", self.workload]
         for fault in self.faults:
@@ -63,7 +65,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a run."""
+    """The result of a run."""
 
     spec: RunSpec
     metrics: dict[str, object]
@@ -83,10 +85,17 @@ def promised_rules(spec: RunSpec) -> tuple[str, ...]:
     return options(spec.protocol, spec.options).promises
 
 
-def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch: Sequence[Observer] = ()) -> RunResult:
-    """Run to the end, with further observers if any. Raises `UsageError` when the spec asks for what there is not."""
+def check(spec: RunSpec) -> None:
+    """Refuse numbers that are out of range."""
     if not 1 <= spec.nodes <= 1 << CUBE_DIMENSION_MAX:
         raise UsageError("nodes", spec.nodes, "is out of range", f"choose 1 … {1 << CUBE_DIMENSION_MAX}")
+    if spec.seed < 0:
+        raise UsageError("seed", spec.seed, "is negative", "choose 0 or more")
+
+
+def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch: Sequence[Observer] = ()) -> RunResult:
+    """Run to the end, with further observers if any. Raises `UsageError` if the spec names something unknown."""
+    check(spec)
     network_choice = parse("network", spec.network, NETWORKS)
     workload = parse("workload", spec.workload, WORKLOADS)
     faults = [parse("fault", text, FAULTS) for text in spec.faults]
@@ -99,23 +108,24 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
     for position, fault in enumerate(faults):
         network = fault.around(network, spec.nodes, f"{spec.seed}/fault {position}")
 
-    meter = Meter() if protocol.broadcast else GroupMeter(spec.nodes)
+    meter = Meter(spec.nodes, with_queues=isinstance(wire, StepQueues))
     if measure and isinstance(wire, StepQueues):
         wire.record()
     recorder = Recorder() if trace else None
     observers: list[Observer] = [meter, *watch] if measure else [*watch]
     if recorder is not None:
         observers.append(Tracer(recorder))
-    simulation = GroupSimulation(make_process, range(spec.nodes), network, observers)
-    if measure and isinstance(meter, GroupMeter):
-        simulation.meter = meter
+    simulation = Simulation(make_process, range(spec.nodes), network, observers)
+    if measure:
+        simulation.on_wait = meter.waits_for_its_turn
+    simulation.idle_max = IDLE_EVENTS_MAX + 10 * spec.nodes**2  # the last acknowledgements of a large run
     simulation.wire = wire
     if isinstance(wire, StepQueues):
         wire.events = simulation
     for topic, nodes in members.items():
         for node in nodes:
             for observer in observers:
-                observer.changed(0, node, "subscribe", topic)  # members from the start: no process is told
+                observer.changed(0, node, "subscribe", topic)  # founders: no process is told
     workload.start(simulation, members, random.Random(f"{spec.seed}/workload"))
     for fault in faults:
         fault.schedule(simulation, spec.nodes)
@@ -124,7 +134,7 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
 
     metrics: dict[str, object] = {}
     if measure:
-        metrics = meter.metrics(wire) if isinstance(meter, GroupMeter) else meter.metrics()
+        metrics = meter.broadcast() if protocol.broadcast else meter.groups(wire)
     metrics["finished"] = simulation.now / TICKS
     metrics["events"] = simulation.steps
     metrics["still_held"] = sum(process.held for process in simulation.processes.values())
@@ -134,7 +144,7 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
 
 
 def _maker(spec: RunSpec, protocol: ProtocolOptions, workload: WorkloadChoice, members: Members) -> MakeProcess:
-    """Makes the processes of a run; in a broadcast everyone must be a member, and topics do not know of each other."""
+    """Makes the processes of a run. In a broadcast every node must be a member; topics are independent."""
     if isinstance(protocol, RngOptions):
         return protocol.build_with_rng(
             spec.nodes, members, lambda node: random.Random(f"{spec.seed}/protocol at {node}")

@@ -1,13 +1,13 @@
-"""Publishers that ask for as much as the network carries, and no more: how throughput is measured (LoCaMu IV and V).
+"""Publishers that load the network up to its capacity and no further: how throughput is measured (LoCaMu IV and V).
 
-"Maximum throughput" does not say what becomes of that which does not fit. Publishers that go on regardless fill queues
-without end, and what they publish depends on old news only, so that clocks would look smaller the worse things are.
-Here they are held back instead, as by an ideal flow control: a message is published at the first moment at which no
-interface on its way is promised to others for more than a short queue. The busiest is then used up to its capacity,
-none is asked for more, and publishers share it evenly, for each asks again only after its turn.
+The paper's "maximum throughput" does not say what happens to messages that exceed the capacity. Publishers that go on
+regardless fill queues without end. What they publish depends on old messages only, so clocks would look smaller the
+worse the congestion is. Here an ideal flow control holds publishers back: a message is published at the first moment at
+which no interface on its way is booked for more than a short queue. The busiest interface is then used to its capacity,
+none is overloaded, and publishers share it evenly, since each asks again only after its turn.
 
-What a message will cost a node is guessed from what the last ones of its topic cost it, and what it sends besides
-(acknowledgements). A slow beginning (`warm_up`) shows that before it matters.
+The cost of a message at a node is estimated from the last messages of its topic there, and from what the node sends
+besides (acknowledgements). A slow beginning (`warm_up`) provides these estimates before they matter.
 """
 
 import random
@@ -26,10 +26,10 @@ from antecede.sim.network import PacketSwitched
 from antecede.sim.units import ticks
 from antecede.sim.workload import TOPIC, Count, Members, NotNegative, WorkloadChoice
 
-#: Copies that may queue at an interface. Without a few in store it would rest whenever another one is busier.
+#: Copies that may queue at an interface. Without a few in its queue it would idle whenever another one is busier.
 _QUEUE = 16
 
-#: What a packet counts when the next one is weighed: about the last ten matter.
+#: The weight of a packet relative to the next one: about the last ten matter.
 _FADING = 0.9
 
 _Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
@@ -37,28 +37,28 @@ _Reals: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float64]]"
 
 
 class Saturating(WorkloadChoice, frozen=True, kw_only=True):
-    """On a tree of given degree, some publish as fast as the network takes it, or up to a rate of their own."""
+    """On a tree of given degree, some nodes publish as fast as the network allows, or up to a rate of their own."""
 
     payload: Annotated[int, Meta(ge=0)] = 32
-    #: How many publish, node 0 among them, the others drawn at random; 0: everybody.
+    #: How many nodes publish: node 0, and others drawn at random; 0: all.
     publishers: Annotated[int, Meta(ge=0)] = 1
-    #: At least so long between two messages of one publisher.
+    #: Least time between two messages of one publisher.
     interval: NotNegative = 0.0
     #: They begin one after the other within this time, or within the interval if that is longer.
     within: NotNegative = 0.0
-    #: How many messages there are in all.
+    #: Messages of all publishers together.
     messages: Count = 400
-    #: For so many u.t. before that one message a u.t., besides the others, by one publisher after the other.
+    #: U.t. before that with one further message each, by one publisher after the other.
     warm_up: Annotated[int, Meta(ge=0)] = 0
     #: Neighbours of an inner node, as in the protocol's graph.
     degree: Annotated[int, Meta(ge=2)] = 3
-    #: One group of everybody; or one for every subtree, of which a publisher chooses among its own for each message.
+    #: One group of all nodes; or one for every subtree, and a publisher chooses one of its own for each message.
     groups: Literal["one", "subtrees"] = "one"
 
     def members(self, nodes: int, rng: random.Random) -> Members:
         if self.subscribers < 1 or self.aside:
             raise UsageError(
-                "workload", "saturating", "everybody takes part", "leave subscribers and aside as they are"
+                "workload", "saturating", "every node takes part", "leave subscribers and aside as they are"
             )
         return {TOPIC: range(nodes)} if self.groups == "one" else subtrees(nodes, self.degree)
 
@@ -66,7 +66,7 @@ class Saturating(WorkloadChoice, frozen=True, kw_only=True):
         wire = simulation.wire
         if not isinstance(wire, PacketSwitched) or not wire.weighs:
             raise UsageError(
-                "workload", "saturating", "this network takes any number of bytes", "use shared-bandwidth:mbps=100"
+                "workload", "saturating", "this network has no limit of bandwidth", "use shared-bandwidth:mbps=100"
             )
         nodes = len(simulation.processes)
         everyone = sorted(set().union(*members.values()))
@@ -74,8 +74,8 @@ class Saturating(WorkloadChoice, frozen=True, kw_only=True):
             raise UsageError("publishers", self.publishers, f"there are {len(everyone)}", "choose at most as many")
         first, *others = everyone
         chosen = [first, *sorted(rng.sample(others, (self.publishers or len(everyone)) - 1))]
-        promises = _Promises(complete_tree(nodes, self.degree), members, wire.ticks_per_byte)
-        load = _Load(self, simulation, promises)
+        bookings = _Bookings(complete_tree(nodes, self.degree), members, wire.ticks_per_byte)
+        load = _Load(self, simulation, bookings)
         for node in chosen:
             topics = [topic for topic, taken in members.items() if node in taken]
             begin = ticks(self.warm_up + rng.uniform(0, max(self.interval, self.within)))
@@ -98,26 +98,26 @@ def _chooser(topics: Sequence[str], rng: random.Random) -> Callable[[], str]:
     return lambda: topics[rng.randrange(len(topics))]
 
 
-class _Promises:
-    """Until when each node's interface is promised, and which interfaces a message of a group uses how often."""
+class _Bookings:
+    """Until when each node's interface is booked, and how often a message of a group uses each interface."""
 
     def __init__(self, graph: BaseGraph, members: Members, ticks_per_byte: float) -> None:
         self._ticks_per_byte = ticks_per_byte
         self._until = np.zeros(graph.nodes)
-        #: By topic: how many copies each node sends of what it got.
+        #: By topic: how many copies of a message each node sends.
         self._copies: dict[str, _Numbers] = {}
         for topic, taken in members.items():
             inside = set(taken)
             near = [sum(other in inside for other in graph.neighbours(node)) for node in range(graph.nodes)]
-            # A node passes on what it got to all its neighbours but one; the publisher has nobody to leave out.
+            # A node forwards a message to all its neighbours but the one it came from; the publisher, to all.
             copies = [max(0, count - 1) if node in inside else 0 for node, count in enumerate(near)]
             self._copies[topic] = np.array(copies, np.int64)
-        #: By topic, by node: ticks one copy occupies its interface, as it was guessed last time.
+        #: By topic, by node: ticks one copy occupies its interface, as estimated last time.
         self._cost: dict[str, _Reals] = {}
         self._free = np.zeros(graph.nodes)
 
     def book(self, topic: str, node: int, now: int) -> int:
-        """When `node` may publish on `topic`; the interfaces are promised for what such a message took last time."""
+        """Book the interfaces for what a message on `topic` took last time; return when `node` may publish it."""
         cost = self._cost.get(topic, self._free)
         used = self._copies[topic] > 0
         used[node] = True
@@ -127,7 +127,7 @@ class _Promises:
         return begin
 
     def correct(self, topic: str, node: int, bytes_a_copy: _Reals) -> None:
-        """What was booked turned out to be of this size."""
+        """Correct the last booking: a copy turned out to have this size."""
         cost = bytes_a_copy * self._ticks_per_byte
         self._add(topic, node, cost - self._cost.get(topic, self._free))
         self._cost[topic] = cost
@@ -138,13 +138,13 @@ class _Promises:
 
 
 class _Sizes:
-    """How large messages of a topic are at each node that passes them on, and what it sends besides."""
+    """How large messages of a topic are at each node that forwards them, and what the node sends besides."""
 
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
         self._at_first: dict[tuple[str, int, int], int] = {}
         self._always_as_at_first = True
-        #: By topic, by node: bytes of its last messages there, and how many of them count; older ones count less.
+        #: By topic, by node: bytes of its last messages there, and their number; older ones count less.
         self._bytes: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * nodes)
         self._count: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * nodes)
         #: By node: bytes of packets with a message, and of all.
@@ -163,10 +163,10 @@ class _Sizes:
             bytes_[node] = bytes_[node] * _FADING + size
             count[node] = count[node] * _FADING + 1
 
-    def guess(self, message: Message) -> _Reals:
-        """By node, bytes a copy of `message`, just published, will come to. Alone in its group it is not sent.
+    def estimate(self, message: Message) -> _Reals:
+        """Estimate, by node, the bytes of a copy of `message`, which was just published. A lone member sends no copy.
 
-        As many as it has now, where messages do not change on their way; otherwise as the last ones of its topic there.
+        Where messages do not change on their way, a copy has its present size; otherwise that of the last ones there.
         """
         at_first = self._at_first.get((message.topic, message.source, message.seq), 0)
         count = np.array(self._count[message.topic])
@@ -178,20 +178,20 @@ class _Sizes:
 
 
 class _Load:
-    """The publishers. Each stands in line for its topic, publishes, and comes again after its interval."""
+    """The publishers. Each queues for its topic, publishes, and queues again after its interval."""
 
-    def __init__(self, choice: Saturating, simulation: Simulation, promises: _Promises) -> None:
-        self._simulation, self._promises = simulation, promises
+    def __init__(self, choice: Saturating, simulation: Simulation, bookings: _Bookings) -> None:
+        self._simulation, self._bookings = simulation, bookings
         self._sizes = _Sizes(len(simulation.processes))
         simulation.hear_sends(self._sizes.hear)
         self._payload = bytes(choice.payload)
         self._interval, self._left = ticks(choice.interval), choice.messages
         self._lines: defaultdict[str, deque[tuple[int, Callable[[], None]]]] = defaultdict(deque)
-        #: By node whose protocol lets its message wait: what to do when it has gone.
+        #: By node whose protocol lets its message wait: the action once the message is published.
         self._waiting: dict[int, Callable[[], None]] = {}
 
     def asker(self, node: int, choose: Callable[[], str]) -> Callable[[], None]:
-        """What makes `node` ask for its next turn, on a topic it chooses then."""
+        """An action that makes `node` queue for its next turn, on a topic it chooses then."""
 
         def ask() -> None:
             topic = choose()
@@ -203,11 +203,11 @@ class _Load:
         return ask
 
     def _serve(self, topic: str) -> None:
-        """Whoever is first in line gets a time. One at a time, so that the last message's cost is known."""
+        """The first publisher in the queue gets a time. One at a time, so that the last message's cost is known."""
         line = self._lines[topic]
         if line and self._left:
             self._left -= 1
-            begin = self._promises.book(topic, line[0][0], self._simulation.now)
+            begin = self._bookings.book(topic, line[0][0], self._simulation.now)
             self._simulation.at(begin, lambda: self._publish(topic))
 
     def _publish(self, topic: str) -> None:
@@ -218,7 +218,7 @@ class _Load:
             self._waiting[node] = ask
             simulation.on_delivery = self._hear
         else:
-            self._promises.correct(topic, node, self._sizes.guess(message))
+            self._bookings.correct(topic, node, self._sizes.estimate(message))
             simulation.at(simulation.now + self._interval, ask)
         self._serve(topic)
 

@@ -1,10 +1,10 @@
-"""Measures throughput and what it costs: deliveries a second, bytes a message, how busy the busiest interface is.
+"""Measures throughput and its cost: deliveries a second, bytes a message, how busy the busiest interface is.
 
-Counted over the second half of the messages, from the moment the first of them is published to the last; the first half
-is for the network and the clocks to fill. *Aggregated throughput* is as LoCaMu IV-A defines it, all messages delivered
-to all nodes, a publisher's own among them: deliveries of these messages, whenever they come, since a message reaches
-one node later than another. That is a throughput where no more is published than the network carries, which
-`busiest_mbps` tells. *Metadata* is what a packet that carries a message has beyond its payload. 1 u.t. counts as 1 ms.
+Only the second half of the messages counts, from the publication of the first of them to that of the last; in the first
+half the network and the clocks fill. *Aggregated throughput* is as LoCaMu IV-A defines it, all messages delivered to
+all nodes, a publisher's own included: deliveries of these messages, whenever they come, since a message reaches one
+node later than another. That is a throughput where no more is published than the network carries, which `busiest_mbps`
+shows. *Metadata* is the bytes of a packet with a message beyond its payload. 1 u.t. counts as 1 ms.
 """
 
 from array import array
@@ -20,7 +20,7 @@ _TICKS_A_SECOND = 1000 * TICKS
 
 
 class Throughput(SilentObserver):
-    """An observer of the engine that notes times and sizes."""
+    """An observer of the engine that records times and sizes."""
 
     def __init__(self) -> None:
         # By message, in the order they were published: when, and how often it was delivered.

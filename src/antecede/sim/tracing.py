@@ -18,12 +18,14 @@ _digest = lru_cache(maxsize=256)(payload_digest)
 
 
 class Tracer:
-    """An observer of the engine that records rows. Hops and hold times are worked out here, not by the protocols."""
+    """An observer that records rows. It works out hops and hold times, so that protocols need not."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._add = recorder.add
         # By node and message: links crossed, and when it was first received.
         self._seen: dict[tuple[int, TopicMessageId], tuple[int, int]] = {}
+        # Messages that went to a root first, and may come back to their publishers.
+        self._posted: set[TopicMessageId] = set()
 
     def published(self, now: int, node: int, message: Message) -> None:
         self._seen[node, message.id] = (0, now)
@@ -67,13 +69,18 @@ class Tracer:
         self._add(_CHANGES[what], now, node, topic=topic)
 
     def _packet(self, event: Event, now: int, node: int, peer: int, number: int, packet: Packet, size: int) -> None:
-        messages = packet.messages
+        messages, kind = packet.messages, packet.kind
         if not messages:
-            self._add(event, now, node, peer=peer, packet=number, bundle=0, size=size, note=packet.kind)
+            self._add(event, now, node, peer=peer, packet=number, bundle=0, size=size, note=kind)
         for message in messages:
             hops = -1
             if event is Event.RECEIVE:
                 hops = self._seen.get((peer, message.id), (0, 0))[0] + 1
+                if kind == "post":
+                    self._posted.add(message.id)
+                elif node == message.source and message.id in self._posted:  # it forwards what came back
+                    self._posted.discard(message.id)
+                    self._seen[node, message.id] = (hops, now)
                 self._seen.setdefault((node, message.id), (hops, now))
             self._add(
                 event,
@@ -87,4 +94,5 @@ class Tracer:
                 bundle=len(messages),
                 size=size,
                 hops=hops,
+                note=kind,
             )

@@ -1,4 +1,4 @@
-"""What a workload is: who takes part, who publishes what, when. Times are in units of time (u.t.)."""
+"""A workload decides which nodes take part, and which publish what and when. Times are in units of time (u.t.)."""
 
 import random
 from abc import abstractmethod
@@ -17,14 +17,14 @@ Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 
-#: By topic: who takes it when the run begins, in ascending order.
+#: By topic: the nodes that take it when the run begins, in ascending order.
 Members: TypeAlias = Mapping[str, Sequence[int]]
 
 TOPIC = "all"
 
 
 class WorkloadChoice(Choice, frozen=True, kw_only=True):
-    """What the applications do."""
+    """What the applications do, by its parameters."""
 
     #: Bytes of a payload (thesis 4.5.1: 50).
     payload: Annotated[int, Meta(ge=0)] = 50
@@ -38,7 +38,7 @@ class WorkloadChoice(Choice, frozen=True, kw_only=True):
         return (TOPIC,)
 
     def members(self, nodes: int, rng: random.Random) -> Members:
-        """Who takes each topic when the run begins; known to everybody, without a packet."""
+        """The nodes that take each topic when the run begins. All nodes know them without a packet."""
         if self.aside >= nodes:
             raise UsageError("aside", self.aside, f"there are {nodes} nodes", f"choose 0 … {nodes - 1}")
         able = range(self.aside, nodes)
@@ -49,7 +49,7 @@ class WorkloadChoice(Choice, frozen=True, kw_only=True):
 
     @abstractmethod
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
-        """Schedule what is to happen."""
+        """Schedule the publications, and whatever else happens."""
 
     def _publish_at(self, simulation: Simulation, time: float, node: int, topic: str = TOPIC) -> None:
         payload = bytes(self.payload)

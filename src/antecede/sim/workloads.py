@@ -1,4 +1,4 @@
-"""The workloads one can choose by name. Times are in u.t."""
+"""The workloads that a user chooses by name. Times are in units of time (u.t.)."""
 
 import random
 from abc import abstractmethod
@@ -24,7 +24,7 @@ class _Timed(WorkloadChoice, frozen=True, kw_only=True):
     """Every node (or a share of them, drawn at random) publishes `messages` times, at times drawn independently."""
 
     messages: Count = 1
-    #: Of the members.
+    #: Share of the members that publish.
     publishers: Share = 1.0
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
@@ -71,7 +71,7 @@ class One(WorkloadChoice, frozen=True, kw_only=True):
 
     messages: Count = 1
     interval: NotNegative = 0.0
-    #: A node that is not the one, for instance the root of a tree whose way to the root is to be seen.
+    #: A node that does not publish, for instance a root, so that messages travel to it first.
     never: int = -1
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
@@ -81,17 +81,17 @@ class One(WorkloadChoice, frozen=True, kw_only=True):
 
 
 class Quiet(WorkloadChoice, frozen=True, kw_only=True):
-    """Nobody publishes: what a protocol does by itself."""
+    """No node publishes: shows what a protocol does by itself."""
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
-        """Nothing."""
+        """Schedule nothing."""
 
 
 class Rate(WorkloadChoice, frozen=True, kw_only=True):
     """One stream of publications at a steady mean rate, each by a node drawn at random (thesis Figures 3.1 and 4.8)."""
 
     messages: Count = 1000
-    #: Mean time between two publications, whoever makes them.
+    #: Mean time between two publications of any nodes.
     interval: Positive = 1.0
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:

@@ -6,7 +6,7 @@
 and a packet that is shown is shown with its bytes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from antecede.core import Packet
 from antecede.protocols.options import GroupOptions
@@ -23,7 +23,7 @@ class _Moods(_Links):
         super().__init__()
         self.slow: list[tuple[int, int, int, int, int]] = []
 
-    def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]:
+    def arrivals(self, now: int, sender: int, to: int, size: int) -> Sequence[int]:
         for a, b, begin, end, delay in self.slow:
             if (a, b) == (sender, to) and begin <= now < end:
                 return (now + delay,)

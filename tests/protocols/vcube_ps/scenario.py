@@ -19,7 +19,7 @@ Times are in u.t. The last line is the verdict of the audit.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from antecede.audit import audit
@@ -57,7 +57,7 @@ class _Links:
         self.links: dict[tuple[int, int], int] = {}
         self.cuts: list[tuple[int, int, int, int]] = []
 
-    def arrivals(self, now: int, sender: int, to: int, size: int) -> Iterable[int]:
+    def arrivals(self, now: int, sender: int, to: int, size: int) -> Sequence[int]:
         for a, b, begin, end in self.cuts:
             if (a, b) == (sender, to) and begin <= now < end:
                 return ()

@@ -16,9 +16,9 @@ LoCaMu runs as in the paper, without the records of names that let delivery go o
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Value
+from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Scope, Value
 from antecede.sim import RunSpec, simulate
 from antecede.sim.throughput import Throughput
 
@@ -67,13 +67,10 @@ class OnTree(PartsExperiment):
         about: str,
         reading: Reading,
         loads: Callable[[int], Mapping[str, Load]],
-        *,
-        sizes: tuple[int, ...],
-        full_sizes: tuple[int, ...] = (),
-        derive: Callable[[Sequence[Value]], list[Value]] | None = None,
+        **scope: Unpack[Scope],
     ) -> None:
         """`loads`: by size, the runs by variant."""
-        super().__init__(item, title, about, reading, sizes=sizes, full_sizes=full_sizes, derive=derive)
+        super().__init__(item, title, about, reading, **scope)
         self._loads = loads
 
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:

@@ -11,8 +11,9 @@ Two further literal readings, Poisson numbers and a uniform window of 1000, are 
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Unpack
 
-from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Value
+from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Scope, Value
 from antecede.experiments.readings import change, mean, share
 from antecede.experiments.thesis.chapter_4_pairs import PairedBundles
 from antecede.sim import RunSpec
@@ -36,16 +37,11 @@ class Broadcast(PartsExperiment):
         title: str,
         about: str,
         reading: Reading,
-        *,
         variants: Mapping[str, Mapping[str, object]],
-        sizes: tuple[int, ...],
-        full_sizes: tuple[int, ...] = (),
-        settings: tuple[str, ...] = ("literal", "calibrated"),
         steady_rate: bool = False,
+        **scope: Unpack[Scope],
     ) -> None:
-        super().__init__(
-            item, title, about, reading, sizes=sizes, full_sizes=full_sizes, settings=settings, derive=_growth
-        )
+        super().__init__(item, title, about, reading, **scope)
         self._variants = variants
         self._steady_rate = steady_rate
 
@@ -62,18 +58,19 @@ class Broadcast(PartsExperiment):
             )
         return runs
 
+    def derive(self, values: Sequence[Value]) -> list[Value]:
+        """Figure 4.4 also says how latency grows from the smallest to the largest system."""
+        by_size = {
+            (value.protocol, value.nodes): value.value for value in values if value.metric == "reception_latency"
+        }
+        return [
+            Value(protocol, nodes, "reception_growth_8_to_1024", latency / by_size[protocol, 8])
+            for (protocol, nodes), latency in by_size.items()
+            if nodes == 1024 and (protocol, 8) in by_size
+        ]
+
 
 # -- readings ---------------------------------------------------------------------------------------------------------
-
-
-def _growth(values: Sequence[Value]) -> list[Value]:
-    """Figure 4.4 also says how latency grows from the smallest to the largest system."""
-    by_place = {(value.protocol, value.nodes): value.value for value in values if value.metric == "reception_latency"}
-    return [
-        Value(protocol, nodes, "reception_growth_8_to_1024", latency / by_place[protocol, 8])
-        for (protocol, nodes), latency in by_place.items()
-        if nodes == 1024 and (protocol, 8) in by_place
-    ]
 
 
 def packets(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:

@@ -10,9 +10,9 @@ and with unpruned barriers, as in the authors' code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Value
+from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Scope, Value
 from antecede.experiments.readings import change
 from antecede.sim import RunSpec
 
@@ -42,6 +42,7 @@ class PubSub(PartsExperiment):
     """An experiment of chapter 5: a few systems under the same load."""
 
     paper = "thesis"
+    settings = ("literal", "peersim")
 
     def __init__(
         self,
@@ -50,16 +51,10 @@ class PubSub(PartsExperiment):
         about: str,
         reading: Reading,
         variants: Callable[[str, int], Mapping[str, Variant]],
-        *,
-        sizes: tuple[int, ...],
-        full_sizes: tuple[int, ...] = (),
-        settings: tuple[str, ...] = ("literal", "peersim"),
-        derive: Callable[[Sequence[Value]], list[Value]] | None = None,
+        **scope: Unpack[Scope],
     ) -> None:
         """`variants`: by setting and size."""
-        super().__init__(
-            item, title, about, reading, sizes=sizes, full_sizes=full_sizes, settings=settings, derive=derive
-        )
+        super().__init__(item, title, about, reading, **scope)
         self._variants = variants
 
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:

@@ -1,8 +1,8 @@
 """Where packets go and when: VCube-PS's trees and acknowledgements (thesis 5.4), a step at a time.
 
-A message goes down its publisher's tree of members; a leaf acknowledges it, and who has passed it on does so when all
-its children have. A publisher sends its next message when the last is acknowledged by everybody. None of this waits for
-causal order, so nothing here knows of it; what `order` needs is in which *event* each message came to each node. Events
+A message goes down its publisher's tree of members. A leaf acknowledges it; an inner node acknowledges it when all its
+children have. A publisher sends its next message when all have acknowledged the last. None of this waits for causal
+order, so this module does not know of it; `order` needs to know in which *event* each message came to each node. Events
 are numbered as the event engine numbers them: a publication asked for, or a packet that arrives.
 """
 
@@ -19,10 +19,10 @@ from antecede.protocols.vcube_ps import View
 from antecede.sim.arrays.queues import ArrayQueues, Ints
 from antecede.sim.units import TICKS
 
-#: In the place of an event, where a message never came.
+#: Instead of an event: the message never came.
 NEVER: Final = np.iinfo(np.int32).max
 
-# A packet under way as one number: to, from, is it an acknowledgement, message.
+# A packet under way as one number, by the bits at which its fields begin: to, from, is it an acknowledgement, message.
 _FROM, _ACK, _MESSAGE = 16, 32, 33
 _NODE = (1 << 16) - 1
 
@@ -58,7 +58,7 @@ class Sent(NamedTuple):
 
 
 class _Trees:
-    """Whom each node passes messages on to: its children in order, and how many of them serve its clusters 1 … h."""
+    """The nodes that each node forwards to: its children in order, and how many of them serve its clusters 1 … h."""
 
     def __init__(self, nodes: int, members: Sequence[int]) -> None:
         self.dimension = (nodes - 1).bit_length()
@@ -74,9 +74,9 @@ class _Trees:
 
 
 class _Events:
-    """The events of a step, in order: publications asked for, then packets. Of each: where it is, and what it sends.
+    """The events of a step, in order: publications asked for, then packets. Of each: its node, and what it sends.
 
-    First they send nothing. Where a packet came from is whom it is answered to, and its message the one passed on.
+    At first they send nothing. An answer goes to the packet's sender, and the message forwarded is the packet's.
     """
 
     def __init__(self, asking: Sequence[int], arriving: Ints) -> None:
@@ -90,7 +90,7 @@ class _Events:
 
 
 class Flow:
-    """All packets of a run. `hear` is told of what is sent."""
+    """All packets of a run. `hear` is told of every packet sent."""
 
     def __init__(
         self,
@@ -108,13 +108,13 @@ class Flow:
         self._queues = queues
         self._acks_bypass = acks_bypass
         self._hear = hear
-        #: What is under way, by the step of arrival, in the order it was sent; and each of these steps, as a heap.
+        #: Packets under way, by the step of arrival, in the order they were sent; and each of these steps, as a heap.
         self._due: dict[int, list[Ints]] = {}
         self._steps: list[int] = []
-        # By message and node: for how many acknowledgements it waits, and whom it got the message from.
+        # By message and node: how many acknowledgements it waits for, and the sender of the message.
         self._waits = np.zeros(len(asked) * nodes, np.uint8)
         self._parent = np.zeros(len(asked) * nodes, np.uint16)
-        # By publisher: when those were asked for that wait for their turn, and whether a message is under way.
+        # By publisher: request times of messages that wait for their turn, and whether a message is under way.
         self._turn: list[deque[int]] = [deque() for _ in range(nodes)]
         self._busy = [False] * nodes
         self._seq = [0] * nodes
@@ -176,7 +176,7 @@ class Flow:
         self._send_all(step, events)
 
     def _take(self, first: int, events: "_Events", pubs: Ints) -> None:
-        """Messages arrive: they are passed on, or acknowledged at once by those who have nobody to pass them on to."""
+        """Messages arrive: nodes with children forward them, others acknowledge them at once."""
         node, parent, message = events.node[pubs], events.to[pubs], events.message[pubs]
         self.came[message, node] = first + 1 + pubs
         self.hops[message, node] = self.hops[message, parent] + 1
@@ -188,7 +188,7 @@ class Flow:
         events.packets[pubs] = np.maximum(children, 1)
 
     def _acknowledged(self, events: "_Events", acks: Ints) -> list[int]:
-        """Acknowledgements arrive. Who has all of them passes one on; returns the events in which publishers have."""
+        """Acknowledgements arrive. A node with all of them sends one up. Returns the events of complete publishers."""
         cell = events.message[acks] * self._nodes + events.node[acks]
         np.subtract.at(self._waits, cell, 1)
         complete = self._waits[cell] == 0
@@ -256,7 +256,7 @@ class Flow:
             begin = end
 
     def _count(self, now: int, events: int) -> int:
-        """So many events at this time; returns how many there were before."""
+        """Count so many events at this time; return how many there were before."""
         self.times.append(now)
         self.firsts.append(self.events + 1)
         first = self.events

@@ -1,13 +1,13 @@
-"""Causal order without a gate: when everything came is known, so when it is delivered is a maximum.
+"""Causal order without a gate: all arrivals are known, so the time of a delivery is a maximum.
 
 A node delivers a message in the event in which the last of these has come: the message, its source's message before it,
-and what it depends on, each of them in turn delivered. Row by row over messages in the order they were stamped
+and its dependencies, each of them in turn delivered. Row by row over messages in the order they were stamped
 
     delivered[m] = max(came[m], delivered[previous of the source], delivered[d] for each dependency d)
 
-for all nodes at once. A message depends on what its publisher has delivered since its own last stamp: of each source
-the last (`core.clocks.UnprunedFrontier`), and if barriers are pruned, not what another one of these depends on
-(`Frontier`). All of that was stamped earlier, so its rows are there.
+for all nodes at once. A message depends on what its publisher has delivered since its own last stamp: the last message
+of each source (`core.clocks.UnprunedFrontier`); with pruned barriers, without those that another one depends on
+(`Frontier`). All of these were stamped earlier, so their rows exist.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class Order:
         self.dependencies: list[Ints] = []
         self._prune = prune
         self._source: Ints = np.array([message.source for message in messages], np.int64)
-        # For the message that is looked at: by source, the last message heard of it; by message, is it covered?
+        # For the current message: by source, its last message delivered; by message, is it covered?
         self._last_of: Ints = np.zeros(came.shape[1], np.int64)
         self._covered = np.zeros(len(messages), np.bool_)
         previous: dict[int, int] = {}

@@ -1,10 +1,10 @@
 """`sim.peersim.StepQueues` for all packets of a step at once: the same queues, the same coins, the same random words.
 
-Words are used as there: one for the propagation of each packet, and after it, for the first packet an event puts into a
-queue, those of the event's coin: one word for the first such event of a node and step, two for each later one.
+Words are used as there: one for the propagation of each packet. After it, for the first packet an event puts into a
+queue, come those of the event's coin: one word for the first such event of a node and step, two for each later one.
 
-Of the packets a node sends in a step, in order: if nothing of it leaves in this step yet, the first packet whose event
-is before the node's turn leaves now. All others follow each other behind what stands in the queue already.
+The packets a node sends in a step are queued in order. If no packet of the node leaves in this step yet, the first one
+whose event comes before the node's moment to send leaves now. All others follow behind the packets already queued.
 """
 
 import numpy as np
@@ -28,16 +28,16 @@ class ArrayQueues:
         self._last = np.full(nodes, -1, np.int64)
 
     def between(self, step: int, sender: int, packets: int) -> tuple[Ints, Ints]:
-        """What one event sends after `step` and before the next: steps of arrival, and places in the queue."""
+        """The packets of one event between `step` and the next: steps of arrival, and places in the queue."""
         leaves = max(int(self._last[sender]), step) + 1 + np.arange(packets)
         self._last[sender] = leaves[-1]
         return leaves + self._propagation - as_bits(self._words.take(packets)), leaves - step
 
     def at(self, step: int, senders: Ints, packets: Ints, bypass: NDArray[np.bool_] | None) -> tuple[Ints, Ints]:
-        """What the events of a step send, in their order: of each event, by which node and how many packets.
+        """The packets of the events of a step, in order. Given for each event: its node and how many packets it sends.
 
-        What an event sends with `bypass` does not stand in the queue. Of all packets, event by event: the steps of
-        their arrival, and their places.
+        Packets of an event with `bypass` do not queue. Returns for all packets, event by event: their steps of arrival
+        and their places.
         """
         queued = np.arange(len(senders)) if bypass is None else np.flatnonzero(~bypass)
         # Events with a queue, by sender and then in order; where a sender begins; and which of its events each is.
@@ -91,7 +91,7 @@ def _groups(values: Ints) -> tuple[Ints, Ints]:
 
 
 def _before_their_turn(words: NDArray[np.uint64], coin: Ints, group: Ints, rank: Ints) -> NDArray[np.bool_]:
-    """Which events come before their node's turn to send: of n events, b before it, the next with (b + 1) / (n + 2).
+    """Events before their node's moment to send: of n events, b before it, the next with probability (b + 1) / (n + 2).
 
     The chance of an event depends on those of the same node (`group`) before it, so first events come first.
     """

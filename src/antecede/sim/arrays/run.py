@@ -1,4 +1,4 @@
-"""One run by arrays: which specs it takes, and its metrics, by the names and meanings of `sim.simulate`."""
+"""One run by arrays: which specs it accepts, and its metrics, with the names and meanings of `sim.simulate`."""
 
 import random
 from collections import Counter
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from antecede.core import Message, UsageError
 from antecede.core.choices import parse
-from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.protocols.registry import options
 from antecede.protocols.vcube_ps import Sizes
 from antecede.protocols.vcube_ps.options import VCubePsOptions
@@ -20,9 +19,9 @@ from antecede.sim.arrays.order import Order
 from antecede.sim.arrays.queues import ArrayQueues
 from antecede.sim.arrays.words import TwisterWords
 from antecede.sim.engine import Simulation
-from antecede.sim.group_figures import GroupFigures, QueueFigures
+from antecede.sim.figures import GroupFigures, QueueFigures
 from antecede.sim.networks import NETWORKS, PeerSim
-from antecede.sim.run import RunResult, RunSpec
+from antecede.sim.run import RunResult, RunSpec, check
 from antecede.sim.units import TICKS
 from antecede.sim.workload import TOPIC, WorkloadChoice
 from antecede.sim.workloads import WORKLOADS, Exponential, One, Poisson, Rate, Uniform
@@ -34,14 +33,14 @@ CELLS_MAX: Final = 1 << 27
 #: operation on an array costs more than visiting them.
 _PAYS_FROM: Final = 1 << 17
 
-#: They say beforehand who publishes when, and all on one topic.
+#: Workloads that fix all publications beforehand, all on one topic.
 _PLANNED = (Uniform, Exponential, Poisson, One, Rate)
 _USE = "use simulate"
 _ACK_BYTES = Sizes().packet(Ack(TOPIC, 0, 1, 0))
 
 
 def simulate_arrays(spec: RunSpec) -> RunResult:
-    """What `simulate(spec)` gives, for specs it takes; raises `UsageError` for others."""
+    """The result of `simulate(spec)`, for specs it accepts; raises `UsageError` for others."""
     tally = _Tally(spec.nodes)
     run = compute(spec, tally)
     metrics = _figures(run, tally).metrics() | tally.figures().metrics()
@@ -53,7 +52,7 @@ def simulate_arrays(spec: RunSpec) -> RunResult:
 
 
 def pays(spec: RunSpec) -> bool:
-    """Is this a run for arrays, and one that is faster with them?"""
+    """Can this run go by arrays, and is it faster so?"""
     try:
         plan = _planned(spec)
     except UsageError:
@@ -62,7 +61,7 @@ def pays(spec: RunSpec) -> bool:
 
 
 class ArrayRun(NamedTuple):
-    """A run that has come to its end."""
+    """A finished run."""
 
     members: Sequence[int]
     payload: int
@@ -82,7 +81,7 @@ def compute(spec: RunSpec, hear: Callable[[Sent], None]) -> ArrayRun:
 
 
 class _Plan(NamedTuple):
-    """What a run is made from."""
+    """The parts of a run."""
 
     protocol: VCubePsOptions
     network: PeerSim
@@ -104,7 +103,7 @@ def _planned(spec: RunSpec) -> _Plan:
 
 
 def _checked(spec: RunSpec) -> tuple[VCubePsOptions, PeerSim, WorkloadChoice]:
-    """The parts of a run that is one for arrays."""
+    """Check that a run can go by arrays; return its parts."""
     protocol = options(spec.protocol, spec.options)
     if not isinstance(protocol, VCubePsOptions):
         raise UsageError("protocol", spec.protocol, "only VCube-PS runs by arrays", _USE)
@@ -113,15 +112,14 @@ def _checked(spec: RunSpec) -> tuple[VCubePsOptions, PeerSim, WorkloadChoice]:
             "options", spec.options, "only the thesis's mode runs by arrays", f"set mode=faithful, or {_USE}"
         )
     if spec.faults:
-        raise UsageError("fault", spec.faults, "nothing fails in a run by arrays", _USE)
-    if not 1 <= spec.nodes <= 1 << CUBE_DIMENSION_MAX:
-        raise UsageError("nodes", spec.nodes, "is out of range", f"choose 1 … {1 << CUBE_DIMENSION_MAX}")
+        raise UsageError("fault", spec.faults, "a run by arrays has no faults", _USE)
+    check(spec)
     network = parse("network", spec.network, NETWORKS)
     if not isinstance(network, PeerSim):
         raise UsageError("network", spec.network, "a run by arrays goes in steps", f"choose peersim, or {_USE}")
     workload = parse("workload", spec.workload, WORKLOADS)
     if not isinstance(workload, _PLANNED):
-        raise UsageError("workload", spec.workload, "it is not known beforehand who publishes when", _USE)
+        raise UsageError("workload", spec.workload, "its publications are not known beforehand", _USE)
     smallest = Sizes().packet(Pub((Message(TOPIC, 0, 1, (), bytes(workload.payload)),)))
     if network.express >= smallest:
         raise UsageError("express", network.express, "messages would bypass the queues", f"stay below {smallest}")
@@ -129,7 +127,7 @@ def _checked(spec: RunSpec) -> tuple[VCubePsOptions, PeerSim, WorkloadChoice]:
 
 
 class _Notes(Simulation):
-    """In the place of an engine, of which it has nothing: writes down what a workload would have it do."""
+    """Instead of an engine: records the publications that a workload schedules."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -144,7 +142,7 @@ class _Notes(Simulation):
 
 
 class _Tally:
-    """Adds up what is sent. By sort of packet: PUB first, then ACK."""
+    """Adds up the packets sent. By kind of packet: PUB first, then ACK."""
 
     def __init__(self, nodes: int) -> None:
         self.packets = [0, 0]
@@ -159,12 +157,12 @@ class _Tally:
         delays = sent.arrival * TICKS - sent.now
         acks, places, waited = int(sent.is_ack.sum()), int(sent.place.sum()), int(delays.sum())
         of_acks = int(sent.place[sent.is_ack].sum()), int(delays[sent.is_ack].sum())
-        for sort, (count, place, delay) in enumerate(
+        for kind, (count, place, delay) in enumerate(
             [(len(sent.to) - acks, places - of_acks[0], waited - of_acks[1]), (acks, *of_acks)]
         ):
-            self.packets[sort] += count
-            self._places[sort] += place
-            self._delays[sort] += delay
+            self.packets[kind] += count
+            self._places[kind] += place
+            self._delays[kind] += delay
         queued = sent.place > 0
         self._queued += int(queued.sum())
         np.add.at(self._packets_by_node, sent.sender, queued)
@@ -183,7 +181,7 @@ class _Tally:
         )
 
     def by_kind(self, values: Sequence[int]) -> dict[str, int]:
-        """Sorts of which nothing was sent are not named."""
+        """Kinds of which no packet was sent are left out."""
         return {kind: value for kind, value, count in zip(("pub", "ack"), values, self.packets, strict=True) if count}
 
 

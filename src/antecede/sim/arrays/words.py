@@ -1,7 +1,7 @@
 """The random words of a `random.Random`, many at a time.
 
 Python's generator and numpy's MT19937 are the same Mersenne Twister: from the same state both give the same words of 32
-bits. What Python's methods make of them is simple: `getrandbits(1)` is the highest bit of one word, `random()` takes 27
+bits. Python's methods use them simply: `getrandbits(1)` is the highest bit of one word, `random()` takes 27
 bits of one and 26 of the next.
 """
 
@@ -19,7 +19,7 @@ class Words(Protocol):
 
 
 class TwisterWords:
-    """What `rng` would use next. It must not be used itself any more."""
+    """The words that `rng` would use next. `rng` itself must not be used any more."""
 
     def __init__(self, rng: random.Random) -> None:
         *key, position = rng.getstate()[1]
