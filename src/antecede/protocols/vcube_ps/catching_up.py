@@ -6,9 +6,10 @@ time for each source, and asks for the next range as soon as an answer is comple
 disks and links carry it, without a timer. It asks the custodian of the stream first, then one node after the other.
 
 A node that serves takes messages from memory, or has its driver read them from the log of what it delivered
-(`Outbox.look_up`). A message is *gone* at a node that delivered it and whose log has it no more (retention). Only when
-it is gone at every node that is up, and members that are down had time to come back, the node gives it up: it leaves
-the topic and joins again, visibly, with floors that the others tell it.
+(`Outbox.look_up`). A message is *gone* when no node that is up has it, one of them is further than that, and no member
+that is down may have it. Where retention has removed it at one node and another is down, that one is given time to come
+back. Then the node gives the message up: it leaves the topic and joins again, visibly, with floors that the others tell
+it.
 
 What arrives down the trees meanwhile is far ahead of what was delivered. The node refuses messages that it could only
 hold, once they are too many: it fetches them later.
@@ -112,7 +113,7 @@ class CatchingUp:
             fetching.lacking.clear()
             fetching.refused = packet.first > stream.got and packet.first not in stream.log
         elif packet.first == stream.got + 1:
-            fetching.lacking[sender] = bool(packet.gone)
+            fetching.lacking[sender] = (packet.got >= packet.first, packet.gone > 0)
             if self._state.up() <= fetching.lacking.keys():
                 self._nobody_has_it(group, stream, fetching)
                 return
@@ -146,7 +147,7 @@ class CatchingUp:
             first = max(stream.got, *fetching.asked.values(), 0) + 1
             while first in stream.log:
                 first += 1
-            if first > fetching.target:
+            if first > min(fetching.target, stream.got + state.timing.retain):
                 return
             # The next message of a stream may be the one that all others wait for: ask for it in any case, but not
             # again and again.
@@ -154,7 +155,7 @@ class CatchingUp:
             if waits and group.order.held_bytes >= state.timing.held_bytes_max // 2:
                 self._waiting.add((group.name, stream.source))
                 return
-            last = min(first + state.timing.chunk - 1, fetching.target)
+            last = min(first + state.timing.chunk - 1, fetching.target, stream.got + state.timing.retain)
             fetching.asked[first] = last
             state.out.send(fetching.server, Fetch(group.name, stream.source, first, last))
 
@@ -177,10 +178,14 @@ class CatchingUp:
         fetching.server = (later or up or [-1])[0]
 
     def _nobody_has_it(self, group: Group, stream: Stream, fetching: Fetching) -> None:
-        """Every node that is up lacks the next message."""
-        gone = any(fetching.lacking.values())
+        """Every node that is up lacks the next message.
+
+        It is gone if one of them is further than that, and no member that is down may have it. Should one be down, that
+        member is given time to come back if another had the message and has removed it; else it is waited for.
+        """
+        further, had = (any(flags) for flags in zip(*fetching.lacking.values(), strict=True))
         absent = any(node in self._state.down for node in self._state.others(group))
-        if gone and (not absent or fetching.attempts > self._state.timing.attempts_max // 2):
+        if further and (not absent or (had and fetching.attempts > self._state.timing.attempts_max // 2)):
             stream.fetching = None
             self._lost(group)
             return

@@ -80,11 +80,11 @@ class RollCall:
         if packet.upto >= packet.first:
             roll.attempts = 0
             self._fetch(group, roll, packet.source, to=sender)
-        elif packet.gone:
-            without = roll.without.setdefault((packet.source, packet.first), set())
-            without.add(sender)
-            if without >= self._state.up():
-                self.gone(group, packet.source, packet.gone)
+            return
+        without = roll.without.setdefault((packet.source, packet.first), {})
+        without[sender] = packet.gone
+        if self._state.up() <= without.keys():  # a node that is down may have it; a join does not wait for that
+            self.gone(group, packet.source, max(packet.first, min(filter(None, without.values()), default=0)))
 
     def gone(self, group: Group, source: int, upto: int) -> None:
         """What a joiner asked for is history."""
@@ -184,7 +184,7 @@ class RollCall:
                 server = up[roll.attempts % len(up)]
             if server in (-1, state.node):
                 continue
-            if len(numbers) > NUMBERS_MAX:
+            if len(numbers) > NUMBERS_MAX or state.logged:
                 last = min(numbers[-1], numbers[0] + state.timing.chunk - 1)
                 state.out.send(server, Fetch(group.name, source, numbers[0], last))
             else:

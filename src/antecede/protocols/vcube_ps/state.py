@@ -67,8 +67,8 @@ class JoinReplies:
         self.stable: dict[int, int] = {}
         #: What a joiner has still to fetch: (source, seq) each.
         self.lacking: set[tuple[int, int]] = set()
-        #: By (source, seq): nodes whose log has it no more.
-        self.without: dict[tuple[int, int], set[int]] = {}
+        #: By (source, seq): nodes that do not have it, and up to where each had it once; 0: never.
+        self.without: dict[tuple[int, int], dict[int, int]] = {}
         self.attempts = 0
         self.armed = False
 

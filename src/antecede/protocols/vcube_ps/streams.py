@@ -50,8 +50,8 @@ class Fetching:
         self.target = 0
         #: Requests without an answer: first sequence number to last.
         self.asked: dict[int, int] = {}
-        #: Nodes that do not have the next message; True: it had it once.
-        self.lacking: dict[int, bool] = {}
+        #: Nodes that do not have the next message; of each: is it further than that, and did it have the message once?
+        self.lacking: dict[int, tuple[bool, bool]] = {}
         #: Did this node refuse the last answer for want of room?
         self.refused = False
         #: Pauses without progress, and how far this node was at the last look.
