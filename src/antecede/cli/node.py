@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from antecede.wire.address import PORT_DEFAULT
+from antecede.wire.address import PORT_DEFAULT, join_address
 
 
 def node_command(
@@ -112,6 +112,7 @@ def _print_address(node: Any) -> None:
     """Tell the user, once the node is ready, where to reach it."""
     typer.echo(f"node {node.slot} ({node.name}) of cluster {node.config.cluster} at {node.url}")
     if node.http is not None:
-        typer.echo(f"status page, /health and /metrics at http://{node.config.host}:{node.http.port}/")
+        address = join_address(node.config.host, node.http.port)
+        typer.echo(f"status page, /health and /metrics at http://{address}/")
     if node.journal is None:
         typer.echo("no journal: its messages are lost when it stops; --dir keeps them")

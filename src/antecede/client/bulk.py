@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from antecede.core import AntecedeError, ProtocolError, UsageError
 from antecede.core.errors import DeniedError, GapError, RefusedError, StoppedError, UnreachableError
-from antecede.wire.address import split_address
+from antecede.wire.address import join_address, split_address
 from antecede.wire.backoff import Backoff, redial
 from antecede.wire.bulk import (
     ANSWER_BYTES_MAX,
@@ -138,7 +138,7 @@ class Caller:
         except TimeoutError:
             line.connection.abort()
             host, port = self._address
-            raise BrokenError(f"{host}:{port} did not answer within {within_s:g} s") from None
+            raise BrokenError(f"{join_address(host, port)} did not answer within {within_s:g} s") from None
 
 
 class _Line:

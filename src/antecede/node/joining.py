@@ -62,8 +62,19 @@ CODEC: Final = RecordCodec[RosterTable]((RosterTable,), frame_bytes_max=_BYTES_M
 class RosterService:
     """Answers exchanges: merges the roster that comes in, and sends its own."""
 
-    def __init__(self, roster: Roster, slots: int, heard: Callable[[list[Member]], None], *, secured: bool) -> None:
-        """`secured`: a caller must show the certificate of a node. `heard` is told of entries that changed."""
+    def __init__(
+        self,
+        roster: Roster,
+        slots: int,
+        heard: Callable[[list[Member]], None],
+        refused: Callable[[FrameConnection, str, str], None],
+        *,
+        secured: bool,
+    ) -> None:
+        """`secured`: a caller must show the certificate of a node. `heard` is told of entries that changed, `refused`
+        of callers that were turned away.
+        """
+        self._refused = refused
         self._roster = roster
         self._secured = secured
         self._slots = slots
@@ -94,7 +105,7 @@ class RosterService:
         connection.write(CODEC.frame(RosterTable(self._slots, tuple(self._roster.members.values()))))
 
     def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
-        log.warning("a node at %s: %s", connection.host, error)
+        self._refused(connection, Reason.MALFORMED, f"roster: {error}")
 
     def writable(self, connection: FrameConnection) -> None:
         """Rosters are small."""

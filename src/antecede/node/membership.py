@@ -50,7 +50,8 @@ class Membership:
         self._set_peers(node.roster.others())
 
     def service(self, secured: bool) -> RosterService:
-        return RosterService(self._node.roster, self._node.config.slots, self.heard, secured=secured)
+        node = self._node
+        return RosterService(node.roster, node.config.slots, self.heard, node.refused, secured=secured)
 
     def joined(self, client: RosterClient, me: Member) -> None:
         """This node has its slot, and listens: from now on others may know its address."""

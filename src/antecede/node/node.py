@@ -38,6 +38,7 @@ from antecede.node.status import node_status
 from antecede.node.tasks import SupervisedTasks
 from antecede.node.watch import watch
 from antecede.private_files import make_private_directory
+from antecede.wire.address import join_address
 from antecede.wire.codec import Hello
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.listener import Listener
@@ -135,7 +136,7 @@ class Node:
         config = self.config
         incarnation = await self._open_journal()
         self.credentials.load()
-        own = config.advertise or f"{config.host}:{config.port}"
+        own = config.advertise or join_address(config.host, config.port)
         self.name = self.name or own
         if self.transport_kind.by_address:
             client = RosterClient(
@@ -316,14 +317,12 @@ class Node:
 
     @property
     def url(self) -> str:
-        host, port = self.listener.address
-        return f"antecede://{host}:{port}" if self.transport_kind.by_address else "memory://"
+        return f"antecede://{join_address(*self.listener.address)}" if self.transport_kind.by_address else "memory://"
 
     @property
     def address(self) -> str:
         """Where others reach it, as host:port."""
-        host, port = self.listener.address
-        return self.config.advertise or f"{host}:{port}"
+        return self.config.advertise or join_address(*self.listener.address)
 
     def publish_payloads(
         self, payloads: Sequence[bytes], level: int

@@ -101,6 +101,12 @@ async def greet(
     except TimeoutError:
         connection.abort()
         raise UnreachableError(who, f"no answer within {timeout_s:g} s") from None
+    except (ConnectionResetError, ssl.SSLEOFError) as error:
+        connection.abort()
+        problem = str(error) or "it closed the connection"
+        if tls is not None:
+            problem = "it ended the TLS handshake, as a node without TLS does: leave out tls, or start it with TLS"
+        raise UnreachableError(who, problem) from None
     except (OSError, ssl.CertificateError) as error:
         connection.abort()
         raise UnreachableError(who, str(error) or type(error).__name__) from None

@@ -12,12 +12,14 @@ The same port answers clients and other roles (`listener.serve`).
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from antecede.core import Packet, UsageError
 from antecede.core.errors import RefusedError, UnreachableError
+from antecede.wire.address import join_address, split_address
 from antecede.wire.admission import AdmissionLimits
 from antecede.wire.backoff import Backoff
 from antecede.wire.codec import Hello, PacketCodec, Welcome
@@ -326,7 +328,9 @@ class TcpTransport(Transport):
     async def _dial_once(self, peer: Peer, host: str, port: int) -> None:
         def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
             if welcome.node != peer.node:
-                raise RefusedError(f"{host}:{port}", Reason.SELF, f"node {welcome.node} answered for {peer.node}")
+                raise RefusedError(
+                    join_address(host, port), Reason.SELF, f"node {welcome.node} answered for {peer.node}"
+                )
             if self._tls is not None:
                 self._tls.check(connection, welcome)
             try:
@@ -348,7 +352,7 @@ class TcpTransport(Transport):
             speaks=self.codec.name,
             node=self.node,
             incarnation=self.incarnation,
-            address="{}:{}".format(*self.address),
+            address=join_address(*self.address),
             version=self.versions.latest,
             oldest=self.versions.oldest,
             agreement=self.agreement,
@@ -387,9 +391,9 @@ class TcpTransport(Transport):
 
         def begin() -> Owner:
             link = self._adopt(hello.node, hello.incarnation, connection, hello.node)
-            host, _, port = hello.address.rpartition(":")
-            if link.peer.address is None and port.isdecimal() and int(port) < 1 << 16:
-                link.peer.address = (host, int(port))
+            if link.peer.address is None:
+                with contextlib.suppress(UsageError):  # it cannot be dialled
+                    link.peer.address = split_address(hello.address)
             self.write_to(link.peer)
             return link
 
