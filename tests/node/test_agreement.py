@@ -1,17 +1,22 @@
 """Nodes that disagree refuse each other, and a node refuses a directory of other settings: by name, with a remedy."""
 
+import random
 import sqlite3
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from antecede.core import Record, UsageError
+from antecede.core import Process, Record, UsageError
 from antecede.core.errors import JournalError, RefusedError
 from antecede.journal.blocks import KeptCodec
+from antecede.journal.restoring import restoring
 from antecede.protocols.live_registry import LIVE
 from tests.client.running import awaited
-from tests.node.clusters import make, until_all_have
+from tests.node.clusters import cluster, make, until_all_have
 
 #: Settings of a founder; of a node that would join it; the setting that differs.
 DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -162,3 +167,71 @@ def forget_settings(directory: Path) -> None:
     with sqlite3.connect(directory / "n0" / "journal.db") as connection:
         connection.execute("DELETE FROM facts WHERE name = 'settings'")
     connection.close()
+
+
+@pytest.mark.parametrize("protocol", LIVE)
+@awaited
+async def test_senseless_records_are_restored_or_refused_and_never_hang(protocol: str, tmp_path: Path) -> None:
+    """Real records, some lost, doubled, moved or with another number in them: a node starts at once, or says why.
+
+    Damage that the checksums cannot see comes from an error of ours, or of whoever wrote the file.
+    """
+    async with cluster(2, tmp_path, protocol=protocol, slots=4) as nodes:
+        for node in nodes:
+            async with node.connect() as bus:
+                for number in range(5):
+                    await bus.publish("t", b"%d" % number)
+        await until_all_have(nodes, 10)
+        assert nodes[0].journal is not None
+        kept = await nodes[0].journal.kept()
+        made = nodes[0].protocol
+    rng = random.Random(protocol)
+    outcomes = Counter[str]()
+    for _ in range(300):
+        records = list(kept)
+        for _ in range(rng.randint(1, 3)):
+            mutate(rng, records)
+        outcomes[outcome(lambda kept: made.make(0).compact(kept), records)] += 1
+        outcomes[outcome(lambda kept: start(made.make(0), kept), records)] += 1
+    assert outcomes["restored"] > 100, outcomes
+
+
+def outcome(work: Callable[[list[object]], object], records: list[object]) -> str:
+    try:
+        with restoring(Path("/its/journal")):
+            work(records)
+    except JournalError as error:
+        return "refused" if "/its/journal" in str(error) else "without its name"
+    except UsageError:
+        return "refused"
+    return "restored"
+
+
+def start(process: Process, records: list[object]) -> None:
+    process.restore(records)
+    process.start()
+
+
+def mutate(rng: random.Random, records: list[object]) -> None:
+    at, to = rng.randrange(len(records)), rng.randrange(len(records))
+    match rng.choice(["lose", "double", "move", "number"]):
+        case "lose" if len(records) > 1:
+            del records[at]
+        case "double":
+            records.insert(to, records[at])
+        case "move":
+            records.insert(to, records.pop(at))
+        case _:
+            records[at] = with_other_number(rng, records[at])
+
+
+def with_other_number(rng: random.Random, record: Any) -> Any:
+    """The same with another number in one of its fields, or in the message it holds."""
+    numbers = [name for name in record.__struct_fields__ if isinstance(getattr(record, name), int)]
+    inside = [name for name in record.__struct_fields__ if isinstance(getattr(record, name), msgspec.Struct)]
+    if not numbers and not inside:
+        return record
+    name = rng.choice(numbers + inside)
+    if name in numbers:
+        return msgspec.structs.replace(record, **{name: rng.choice([0, 1, 2, 3, 1_000_000, (1 << 63) - 1])})
+    return msgspec.structs.replace(record, **{name: with_other_number(rng, getattr(record, name))})

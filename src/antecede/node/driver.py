@@ -82,17 +82,16 @@ class Driver:
     # -- inputs ------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Restore the kept records, start the process, then the transport."""
-        if self._journal is not None:
-            kept = await self._journal.kept()
-            if kept:
-                self._restore(kept)
+        """Restore the kept records, start the process, then the transport. Raises what the process raises."""
+        self._start_process([] if self._journal is None else await self._journal.kept())
         self._running = True
-        self._input(self.process.start)
+        self._touch()
         await self.transport.start(self)
 
-    def _restore(self, kept: Sequence[object]) -> None:
-        self.process.restore(kept)
+    def _start_process(self, kept: Sequence[object]) -> None:
+        if kept:
+            self.process.restore(kept)
+        self.process.start()
 
     def publish(
         self, topic: str, payload: bytes, promise: "asyncio.Future[Message] | None" = None, *, sync: bool = False

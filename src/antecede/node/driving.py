@@ -73,9 +73,9 @@ class NodeDriver(Driver):
     #: Where the journal is, for errors.
     journal_path: Path | None = None
 
-    def _restore(self, kept: Sequence[object]) -> None:
+    def _start_process(self, kept: Sequence[object]) -> None:
         with restoring(self.journal_path):
-            super()._restore(kept)
+            super()._start_process(kept)
 
     def received(self, sender: int, packets: list[Packet]) -> None:
         if self.hub is not None:
