@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import generate_limits
 import generate_wire
 import msgspec
 
@@ -46,7 +47,11 @@ def render() -> str:
 
 
 #: Every generated page, and what writes it.
-PAGES = {"reference.md": render, "wire-and-journal.md": generate_wire.render}
+PAGES = {
+    "reference.md": render,
+    "wire-and-journal.md": generate_wire.render,
+    "limits.md": generate_limits.render,
+}
 
 if __name__ == "__main__":
     for name, write in PAGES.items():

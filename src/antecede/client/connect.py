@@ -12,6 +12,7 @@ from antecede.client.bus import Bus
 from antecede.client.dialler import Dialler
 from antecede.core import UsageError
 from antecede.wire.address import split_address
+from antecede.wire.codec import NAME_CHARACTERS_MAX
 
 
 def connect(
@@ -34,6 +35,10 @@ def connect(
     """
     if not isinstance(url, str):
         raise UsageError("url", url, "is not text", "write antecede://host:port, or memory://")
+    for field, value in (("name", name), ("token", token), ("cluster", cluster)):
+        if len(value) > NAME_CHARACTERS_MAX:
+            shown = f"of {len(value)} characters"  # a token belongs into no log
+            raise UsageError(field, shown, "is too long", f"use up to {NAME_CHARACTERS_MAX} characters")
     scheme, _, rest = url.partition("://")
     if scheme == "memory":
         from antecede.embedded import connect_memory  # noqa: PLC0415 - loads a whole node, which other clients do not need

@@ -8,6 +8,7 @@ from typing import Final, TypedDict
 
 from antecede.client.message import Message, MessageId
 from antecede.core import LimitError, UsageError
+from antecede.core.limits import DEPENDENCIES_MAX
 from antecede.wire.requests import CREDIT_MAX, FILTERS_MAX, TIMEOUT_MS_MAX, Order, Policy
 from antecede.wire.topics import check_filter
 
@@ -69,6 +70,9 @@ def checked_timeout(timeout_s: float) -> float:
 
 def named(after: Iterable[MessageId | Message]) -> tuple[tuple[int, int], ...]:
     named = [one.id if isinstance(one, Message) else one for one in after]
+    if len(named) > DEPENDENCIES_MAX:
+        remedy = "name the last message of each source: the others precede it"
+        raise LimitError("messages named by `after`", len(named), DEPENDENCIES_MAX, remedy)
     for one in named:
         if not (isinstance(one, tuple) and len(one) == 2):
             raise UsageError("after", one, "is not a message", 'name messages or their ids: [MessageId.parse("3.17")]')

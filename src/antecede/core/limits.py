@@ -23,3 +23,6 @@ DEPENDENCIES_MAX: Final = 4096
 #: Counters that LoCaMu may keep for the links of one safe neighbourhood. All may travel in a message, four bytes each,
 #: so this bounds a header to a quarter of a megabyte.
 LINK_COUNTERS_MAX: Final = 65_536
+
+#: Days for which a certificate or a token may be good: ten years. A longer one is never replaced in time.
+CREDENTIAL_DAYS_MAX: Final = 3653

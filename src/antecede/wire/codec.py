@@ -49,7 +49,9 @@ LENGTH_BYTES: Final = 4
 #: A frame without a body: it proves that the connection is up.
 SIGN_OF_LIFE: Final = bytes(LENGTH_BYTES)
 
-_Name: TypeAlias = Annotated[str, Meta(max_length=256)]
+#: Characters of the names that a hello carries.
+NAME_CHARACTERS_MAX: Final = 256
+_Name: TypeAlias = Annotated[str, Meta(max_length=NAME_CHARACTERS_MAX)]
 _Shape: TypeAlias = Annotated[str, Meta(max_length=1024)]
 
 S = TypeVar("S", bound=msgspec.Struct)

@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from antecede.core import UsageError
+from antecede.core.limits import CREDENTIAL_DAYS_MAX
 from antecede.private_files import make_private_directory, write_private
 
 Role: TypeAlias = Literal["node", "client"]
@@ -33,10 +34,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 #: What a node can be reached by when nothing else is said.
 LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
-
-
-#: Ten years. A certificate that outlives its administrator is never replaced in time.
-DAYS_MAX: Final = 3653
 
 
 class CertificateSet(NamedTuple):
@@ -172,8 +169,8 @@ def _read_authority(directory: Path) -> tuple[x509.Certificate, ec.EllipticCurve
 
 
 def _check_days(days: int) -> None:
-    if not 1 <= days <= DAYS_MAX:
-        raise UsageError("days", days, "is not how long a certificate can be valid", f"use 1 … {DAYS_MAX}")
+    if not 1 <= days <= CREDENTIAL_DAYS_MAX:
+        raise UsageError("days", days, "is not how long a certificate can be valid", f"use 1 … {CREDENTIAL_DAYS_MAX}")
 
 
 def _check_name(name: str) -> str:

@@ -22,13 +22,12 @@ import msgspec
 from msgspec import Meta
 
 from antecede.core import UsageError
+from antecede.core.limits import CREDENTIAL_DAYS_MAX
 from antecede.private_files import write_private
 from antecede.wire.topics import TopicFilter, check_filter, covers
 
 #: Clients in one file. Every wrong token is compared with all of them.
 CLIENTS_MAX: Final = 10_000
-#: Ten years.
-DAYS_MAX: Final = 3653
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,8 +131,8 @@ def new_token(
 
     `days`: how long the token is good; None: until its entry is removed.
     """
-    if days is not None and not 1 <= days <= DAYS_MAX:
-        raise UsageError("days", days, "is not how long a token can be good", f"use 1 … {DAYS_MAX}, or none")
+    if days is not None and not 1 <= days <= CREDENTIAL_DAYS_MAX:
+        raise UsageError("days", days, "is not how long a token can be good", f"use 1 … {CREDENTIAL_DAYS_MAX}, or none")
     if not 1 <= len(name) <= 256:
         raise UsageError("name", name, "is empty or too long", "use 1 to 256 characters")
     for pattern in (*publish, *subscribe):
