@@ -1,8 +1,8 @@
-"""VCube-PS: causal publish/subscribe on per-publisher trees (thesis chapter 5), repaired and completed.
+"""VCube-PS: causal publish/subscribe on a tree for each publisher (thesis chapter 5), repaired and completed.
 
-`faithful` is the thesis's algorithm with its errors put right (docs/papers.md), for systems in which nothing fails.
-`pipelined` keeps its trees, views and barriers and gives up its stop and wait: many messages in flight, over links that
-lose and repeat, among nodes that crash and come back.
+`faithful` is the thesis's algorithm with its errors corrected (docs/papers.md), for systems without failures.
+`pipelined` keeps its trees, views and barriers, and drops stop-and-wait: a publisher has many messages in flight, links
+lose and repeat packets, nodes crash and recover.
 """
 
 from antecede.protocols.vcube_ps.faithful import FaithfulVCubePs

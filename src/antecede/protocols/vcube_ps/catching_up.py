@@ -1,9 +1,9 @@
 """Catching up in bulk: a node that missed many messages fetches them, and other nodes serve it from their logs.
 
-A node that was away for longer than the others hold messages in memory is *behind*. Nobody waits for it
-(`streams.Stream.behind`) and nobody pushes to it. It asks for ranges of sequence numbers (`Fetch`), two requests at a
-time for each source, and asks for the next range as soon as an answer is complete (`Fetched`). So it goes on as fast as
-disks and links carry it, without a timer. It asks the custodian of the stream first, then one node after the other.
+A node that was away for longer than other nodes hold messages in memory is *behind*. Publishers do not wait for it
+(`window`), and custodians do not push to it. It asks for ranges of sequence numbers (`Fetch`), two requests at a time
+for each source, and for the next range as soon as an answer is complete (`Fetched`). So it goes as fast as disks and
+links allow, without a timer. It asks the custodian of the stream first, then one node after the other.
 
 A node that serves takes messages from memory, or has its driver read them from the log of what it delivered
 (`Outbox.look_up`). A message is *gone* when no node that is up has it, one of them is further than that, and no member
@@ -142,7 +142,7 @@ class CatchingUp:
             return
         state = self._state
         if fetching.server < 0:
-            return  # nobody is up; the timer asks again
+            return  # no node is up; the timer asks again
         while len(fetching.asked) < _DEPTH:
             first = max(stream.got, *fetching.asked.values(), 0) + 1
             while first in stream.log:

@@ -1,21 +1,22 @@
-"""Looking after streams: sending again, catching up, and knowing when nobody needs a message any more.
+"""Looking after streams: retransmission, and garbage collection of messages that no member needs.
 
-Every stream (the messages of one source on one topic) has a *custodian*: its source, and while the source is down the
-member nearest to it in the cube, of those that are up. Members tell the custodian how far they are (`Have`); the
-custodian sends what somebody lacks, and fetches what somebody has and it has not. That is all there is to crashes: a
-publisher that dies half-way leaves messages with some members, the custodian collects them and brings them to all.
-Anybody who sends too much (suspicions differ, or are wrong) sends duplicates, which do no harm.
+A *stream* is the messages of one source on one topic. Its *custodian* is the source; while the source is down, it is
+the member nearest to the source in the cube, of those that are up. Members tell the custodian how far they are
+(`Have`). The custodian sends what a member lacks, and fetches what a member has and it lacks. That covers crashes: a
+publisher that dies half-way leaves messages with some members; the custodian collects them and brings them to all.
+Where suspicions differ, two nodes may act as custodians. They send duplicates, which do no harm.
 
-A message is *stable* when every member has delivered it, members that are down included; then it is forgotten
-everywhere. So a node that comes back finds what it missed. Members are those in the custodian's view, and views differ
-while they change, hence the rule on which joins depend (`membership`):
+A message is *stable* when every member has delivered it, members that are down included. Then it is forgotten
+everywhere, so a node that recovers finds what it missed. Members are those in the custodian's view. Views differ while
+they change, so joins (`membership`) depend on this rule:
 
     A delivery counts towards stability only if the node that reports it knew exactly the members we know.
 
-If it knew more, or less, the two compare views first. So nothing becomes stable behind the back of a joiner that any of
-those who report has heard of.
+If it knew more members, or fewer, the two nodes compare views first. So no message becomes stable before a joiner has
+delivered it, if any of the reporting nodes has heard of that joiner.
 
-What has *arrived* at all members that are up opens the window of a publisher, and lets it leave.
+A message has *arrived* when all members that are up and keep up have received it. That opens the publisher's window
+(`window`), and lets the publisher leave.
 """
 
 from collections.abc import Callable
@@ -45,7 +46,7 @@ RESEND = "resend"
 ACK = "ack"
 REQUEST = "request"
 
-#: A receiver knows that something is missing; a custodian only supposes. So the one asks sooner than the other sends.
+#: A receiver knows that a message is missing; a custodian assumes it. So receivers ask sooner than custodians send.
 SEEK_SOONER = 4
 
 #: Messages sent again in one packet.
@@ -82,7 +83,7 @@ class Custody:
     # -- acknowledging ------------------------------------------------------------------------------------------
 
     def received(self, group: Group, stream: Stream, count: int = 1) -> None:
-        """Something of the stream came, or was delivered: whoever looks after it should know before long."""
+        """A message of the stream was received or delivered: acknowledge it before long."""
         stream.unacknowledged += count
         if stream.unacknowledged >= self._state.timing.ack_every:
             self._dirty.discard((group.name, stream.source))
@@ -91,13 +92,13 @@ class Custody:
         self.owes(group, stream)
 
     def owes(self, group: Group, stream: Stream) -> None:
-        """Say before long how far this node is."""
+        """Tell the custodian before long how far this node is."""
         if not self._dirty:
             self._state.out.wake_after(self._state.timing.ack_us, (ACK,))
         self._dirty.add((group.name, stream.source))
 
     def acknowledge(self) -> None:
-        """The timer went off: tell of every stream that has moved."""
+        """The timer went off: acknowledge every stream that has moved."""
         dirty, self._dirty = self._dirty, set()
         for topic, source in sorted(dirty):
             group = self._state.group(topic)
@@ -113,7 +114,7 @@ class Custody:
 
     def _have(self, group: Group, stream: Stream, *, asked: bool = False) -> Have:
         done = group.order.reached(group.name, stream.source)
-        # Who is far behind fetches ranges; to name what lies beyond the hole would not help.
+        # A node that is far behind fetches ranges. Naming what it holds beyond the hole would not help.
         beyond = () if stream.fetching is not None else tuple(sorted(stream.ahead)[:NUMBERS_MAX])
         return Have(group.name, stream.source, stream.got, done, group.view.digest, beyond, asked)
 
@@ -126,7 +127,7 @@ class Custody:
         self._arm(stream, group)
 
     def review(self, group: Group) -> None:
-        """Members or suspicions changed: who looks after what, and what is owed to whom?"""
+        """Members or suspicions changed: see which streams this node looks after, and which members lack what."""
         state = self._state
         for stream in list(group.streams.values()):
             if state.looks_after(group, stream.source):
@@ -138,7 +139,7 @@ class Custody:
                 self.owes(group, stream)
 
     def take_over(self, group: Group, source: int) -> None:
-        """`source` is down. If its stream falls to this node, ask everybody what they have of it."""
+        """`source` is down. If this node is its custodian now, ask every node that is up what it has of the stream."""
         stream = group.stream(source)
         stream.heard.clear()
         if self._state.looks_after(group, source):
@@ -148,7 +149,7 @@ class Custody:
             self._arm(stream, group)
 
     def repair(self, group: Group) -> None:
-        """The tree has changed: send down the new one what not everybody is known to have."""
+        """The tree has changed: send down the new one what some member may lack."""
         state = self._state
         up = [node for node in state.others(group) if node not in state.down]
         for stream in group.streams.values():
@@ -171,7 +172,7 @@ class Custody:
                 self._state.out.send(node, Probe(group.name, stream.source))
 
     def brought(self, sender: int, group: Group, stream: Stream, *, fresh: bool) -> None:
-        """Somebody brought what this node lacked: say so to him too, and if others wait for this node, go on now."""
+        """`sender` brought what this node lacked: acknowledge it there, too, and serve members that wait for it."""
         if sender != self._state.custodian(group, stream.source):
             self._state.out.send(sender, self._have(group, stream))
         if fresh and self._state.looks_after(group, stream.source):
@@ -181,7 +182,7 @@ class Custody:
             self._arm(stream, group)
 
     def resend_behind(self, group: Group, stream: Stream) -> None:
-        """The timer went off: whoever is behind with what was there a pause ago gets it again."""
+        """The timer went off: retransmit to members that still lack what was there a pause ago."""
         state, timing = self._state, self._state.timing
         stream.armed = False
         if not state.looks_after(group, stream.source):
@@ -218,7 +219,7 @@ class Custody:
         state = self._state
         target = stream.got
         found = set()
-        if stream.source in state.down:  # whatever anybody has of it counts, member or not
+        if stream.source in state.down:  # what any node has of it counts, member or not
             found = set(range(state.nodes)) - state.down - stream.heard - {state.node}
         if target:
             for node in state.others(group):
@@ -282,7 +283,7 @@ class Custody:
             state.out.keep(Stable(group.name, stream.source, stream.stable))
 
     def _announce(self, group: Group, stream: Stream) -> None:
-        """Nothing more to say of it: let everybody forget what is stable."""
+        """The stream is at rest: tell all members up to where it is stable, so that they forget it."""
         if stream.stable > stream.announced:
             stream.announced = stream.stable
             for hop in group.view.near[self._state.dimension]:
@@ -321,7 +322,7 @@ class Custody:
 
     def on_probe(self, sender: int, packet: Probe) -> None:
         group = self._state.group(packet.topic)
-        if not group.joining:  # who joins says where it is when it knows
+        if not group.joining:  # a joiner acknowledges when it has begun
             self._state.out.send(sender, self._have(group, group.stream(packet.source), asked=True))
 
     def on_pull(self, sender: int, packet: Pull) -> None:
@@ -351,7 +352,7 @@ class Custody:
         self.stable(group, group.stream(packet.source), packet.stable)
 
     def stable(self, group: Group, stream: Stream, until: int) -> None:
-        """We are told that everybody has delivered up to `until`."""
+        """A peer says that every member has delivered up to `until`."""
         until = min(until, group.order.reached(group.name, stream.source))
         if until > stream.stable:
             stream.stable = until

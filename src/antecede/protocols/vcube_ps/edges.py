@@ -1,9 +1,9 @@
 """Aggregation inside VCube-PS (thesis 6.2.1): causally related messages cross an edge of their trees in one packet.
 
-The idea is that of causal aggregation (thesis chapter 4, `protocols.aggregation`): a node keeps a message back
-from a child as long as it knows that the child could not deliver it anyway, because something the message depends on
-will have to come to the child by this very node, and has not been passed on yet. No timer is involved. There messages
-carry vector clocks, links lose nothing and nobody comes or goes. Here they carry causal barriers, and everything moves:
+The idea is that of causal aggregation (thesis chapter 4, `protocols.aggregation`): a node keeps a message back from a
+child as long as it knows that the child could not deliver it anyway, because something the message depends on will have
+to come to the child by this very node, and has not been passed on yet. No timer is involved. There messages carry
+vector clocks, links are reliable and membership is fixed. Here they carry causal barriers, and all of that changes:
 
     A message leaves for a child after those of its *immediate* predecessors that this node passes on to that child.
 
@@ -55,8 +55,8 @@ class Edges:
     def __init__(self, state: State, sizes: Sizes) -> None:
         self._state = state
         self._sizes = sizes
-        # By lane: up to which number messages were passed on, or are not waited for any more. Moved only while somebody
-        # waits: nobody else asks.
+        # By lane: up to which number messages were passed on, or are not waited for any more. Moved only while messages
+        # wait: only then it is read.
         self._passed: Counters[_OnEdge] = Counters()
         # By lane: the numbers kept back.
         self._kept: dict[_Lane, set[int]] = {}
@@ -151,7 +151,7 @@ class Edges:
                 leaving += self._passed.raise_to(lane, one.message.seq)
 
     def _passed_by(self, group: Group, packet: Pub, hops: tuple[int, ...]) -> None:
-        """Whoever waits for a message on an edge that it does not take waits in vain."""
+        """Free messages that wait, on an edge, for one that does not take that edge."""
         if not self._passed.waiting:
             return
         last = packet.messages[-1]

@@ -1,34 +1,41 @@
-"""VCube-PS as thesis chapter 5 describes it, repaired (docs/papers.md): the `faithful` mode.
+"""VCube-PS as thesis chapter 5 describes it, with its errors corrected: the `faithful` mode.
 
-What stays as printed: per-publisher trees of current members, SUB / UNS / PUB broadcasts acknowledged from the leaves
-up, views gathered on the acknowledgements of SUB (Figure 5.5), a queue a topic from which the next thing is taken when
-the last is acknowledged by everybody (5.4.2), causal barriers. The model is the thesis's too (5.2): no node crashes,
-links lose and repeat nothing, but may reorder.
+As printed: trees of current members for each publisher; SUB, UNS and PUB broadcasts that are acknowledged from the
+leaves up; views gathered on the acknowledgements of SUB (Figure 5.5); one queue for each topic, whose next entry is
+taken when all nodes have acknowledged the last (5.4.2); causal barriers. The model is the thesis's, too (5.2): no node
+crashes, and links are reliable but may reorder.
 
-What is repaired:
+Corrections (thesis Algorithms 3 and 4; docs/papers.md has the counts): *printed rule → what goes wrong → our rule*.
 
-* Every node keeps views of every topic, and never resets them. One task a topic; a member leaves when its UNS leaves
-  the queue, and a new SUB waits for the acknowledgement of the UNS before it.
-* A joiner starts from a *cut*. It sends SUB to all nodes; when all know it, it sends ACT to all nodes. Each answers
-  with the number of its own last message and with how far it has delivered each source since it heard of the joiner; a
-  node that has joined meanwhile counts what is before its time as delivered. The highest answer for each source is the
-  joiner's floor there: it waits for ⟨s, c⟩ exactly when c is above it, and drops what is not.
+* Line 6: SUBSCRIBE resets the view → the joiner relays with a partial view, and members lose messages → views are never
+  reset, only merged.
+* Line 68: nodes that are no members do not update their view, but relay → members lose messages → every node keeps
+  views of every topic.
+* Line 12: a node leaves at the call, while its PUB and UNS are queued → they are lost → it leaves when its UNS leaves
+  the queue.
+* Lines 14, 36–37: SUBSCRIBE again starts a second task → the end of UNS wipes the new session → one task a topic; a new
+  SUB waits for the acknowledgement of the UNS before it.
+* Line 97: wait for every source never heard from → a joiner blocks for ever. Text of 5.4.2: do not wait → causal
+  violations → a joiner starts from a *cut*. It sends SUB to all nodes. When all know it, it sends ACT to all nodes.
+  Each answers with the number of its own last message, and with how far it has delivered each source since it heard of
+  the joiner; messages that predate a node's own join count as delivered. The highest answer for each source is the
+  joiner's floor: it waits for ⟨s, c⟩ exactly when c is above the floor of s, and drops the others.
 
 Why that is right, and why joins need not wait for each other (one after the other, 4096 nodes with hops of 100 ms
 would manage a dozen a minute; here any number runs at once, each for two waves):
 
-* *Nothing above the floor is missed.* Its publisher had answered ACT, so every node knew the joiner by then, and who
-  knows a member passes on to its cluster: responsibility for the joiner is handed down from node to node, whatever else
-  they disagree about.
-* *The floors are a consistent cut*: no message below them depends on one above, so ignoring what is below hides
-  nothing, whoever else is joining. Let y come before x and x be below, by the word of node p. Either p published x:
-  then p had delivered y, or had joined after it. Or p delivered x: then again p had y first, or had joined after it.
-  What p delivered before it heard of the joiner was published before all knew the joiner, hence before its publisher
-  answered; what p delivered or excluded later, p says in its answer. So y is below too.
-* *Nobody waits for ever*: everything above the floors comes, and what is below is not waited for.
+* *No message above the floor is missed.* Its publisher had answered ACT, so every node knew the joiner by then. A node
+  that knows a member forwards to that member's cluster: responsibility for the joiner is handed down from node to node,
+  whatever else they disagree about.
+* *The floors are a consistent cut.* No message below them depends on one above, so dropping those below hides nothing,
+  whichever other nodes are joining. Let y come before x, and let x be below a floor by the answer of node p. Either p
+  published x: then p had delivered y, or had joined after it. Or p delivered x: then again p had y first, or had joined
+  after it. What p delivered before it heard of the joiner was published before all nodes knew the joiner, hence before
+  its publisher answered. What p delivered or excluded later, p says in its answer. So y is below, too.
+* *No node waits for ever.* Messages above the floors arrive, and those below are not waited for.
 
-`window` is how many PUBs may be unacknowledged. 1 is the paper's stop and wait; more is pipelining, for reliable
-links: explicit floors make the wait unnecessary. SUB and UNS wait for all PUBs before them in any case.
+`window` is how many PUBs may be unacknowledged. 1 is the paper's stop-and-wait. More is pipelining, for reliable links:
+explicit floors make the wait unnecessary. SUB and UNS wait for all PUBs before them in any case.
 """
 
 from collections import deque
@@ -60,7 +67,7 @@ _NOBODY: Final = -1
 
 
 class _Gathering:
-    """A wave passed on here: whom to answer, for how many answers to wait, and what came up so far."""
+    """A wave that this node passed on: the node to answer, the answers still to come, and what came up so far."""
 
     __slots__ = ("found", "parent", "waits_for")
 
@@ -106,7 +113,7 @@ class _Group:
         #: A SUB, ACT or UNS of this node is under way.
         self.busy = False
         self.unacknowledged = 0
-        #: By message (seq << 16 | source): whom to pass the acknowledgement on to, and for how many it waits, as one
+        #: By message (seq << 16 | source): the node to acknowledge to, and for how many it waits, as one
         #: number (`_waiting`). There is an entry for every message and every node that passed it on.
         self.acks: dict[int, int] = {}
         self.waves: dict[tuple[type[Packet], int, int], _Gathering] = {}
@@ -140,7 +147,7 @@ class FaithfulVCubePs(Process):
         self._window = window
         self._sizes = sizes or Sizes()
         self._groups: dict[str, _Group] = {}
-        #: Is anybody between its SUB and its ACT, on any topic?
+        #: Is any node between its SUB and its ACT, on any topic?
         self._expects_joiners = False
         for topic, members in founders.items():
             self._open(topic, members)

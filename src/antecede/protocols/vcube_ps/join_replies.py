@@ -1,12 +1,12 @@
-"""Hearing everybody before going on: what a joiner does, and a node that comes back.
+"""Collecting an answer from every node: what a joiner does, and a node that recovers.
 
-A roll call is over when every node that is not suspected has answered. A joiner then knows its floors (`membership`),
-and goes on when it holds what is below them and not stable. What it lacks it fetches from the custodians, and if they
-do not have it, from one node after the other.
+A roll call is over when every node that is not suspected has answered. A joiner then knows its floors (`membership`).
+It begins when it holds the messages below them that are not stable. It fetches these from the custodians, and if a
+custodian lacks them, from one node after the other.
 
-Answers of nodes that have gone down since do not count: what they had delivered perhaps nobody else has, and a floor
-above it would make the joiner deliver things whose past others will never get. So when one who answered goes down, a
-joiner that has not begun asks everybody again.
+An answer does not count if its node has gone down since. Perhaps no other node has what that node had delivered, and
+with a floor above it the joiner would deliver messages whose past other members never get. So when a node that answered
+goes down, a joiner that has not begun asks every node again.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from typing import Final
 from antecede.protocols.vcube_ps.packets import NUMBERS_MAX, Fetch, Fetched, Pull
 from antecede.protocols.vcube_ps.state import Group, JoinReplies, State
 
-#: Timer: ask again those who have not answered.
+#: Timer: ask the nodes again that have not answered.
 ROLL: Final = "roll"
 
 
@@ -37,7 +37,7 @@ class RollCall:
         return roll
 
     def ask_again(self, group: Group, roll: JoinReplies) -> None:
-        """Put the question to those who have not answered, one by one; if all have, ask for what is lacking."""
+        """Ask the nodes that have not answered, one by one; if all have, ask for the messages that are lacking."""
         for node in sorted(roll.waits_for):
             self._ask(group, roll, node)
         if not roll.waits_for:
@@ -95,7 +95,7 @@ class RollCall:
             self.look(group)
 
     def down(self, group: Group, node: int) -> None:
-        """Nobody waits for a node that is down, and what it said is not enough to begin from."""
+        """Do not wait for a node that is down, and do not begin from what it answered."""
         roll = group.roll
         if roll is None:
             return
@@ -116,7 +116,7 @@ class RollCall:
             self._again(group, roll)
 
     def look(self, group: Group) -> None:
-        """If everybody has answered and nothing is lacking, go on."""
+        """If every node has answered and no message is lacking, go on."""
         roll = group.roll
         if roll is None or roll.waits_for or roll.lacking:
             return

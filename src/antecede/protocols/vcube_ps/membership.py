@@ -1,26 +1,27 @@
-"""Joining, leaving, and agreeing on who is there, while nodes crash and packets get lost.
+"""Joining, leaving, and agreeing on the members, while nodes crash and packets get lost.
 
-A joiner tells every node and starts from what they answer. SUB goes down the tree of all nodes and comes back up with
-the views (thesis Figure 5.5) and with how far each node below has *delivered* each source. The highest answer for each
-source is the joiner's floor. It waits for messages above its floors and drops what is not.
+A joiner tells every node and starts from their answers. SUB goes down the tree of all nodes. It comes back up with the
+views (thesis Figure 5.5), and with how far each node below has *delivered* each source. The highest answer for each
+source is the joiner's *floor*: the joiner delivers messages above its floors and drops the others.
 
-* *The floors are a consistent cut.* What one node has delivered, or had before its time, holds with every message all
-  that came before it; so does the union over nodes. Joins need not wait for each other.
-* *What is above the floors comes.* Nobody who answered had delivered it when he heard of the joiner. So every later
-  report of its delivery comes with a view that holds the joiner, and it does not become stable, hence is not forgotten,
-  before the joiner has delivered it (`custody`). No tree needs to be right for that.
-* *What is below the floors is not lost to others.* A joiner first fetches what is below its floors and not stable. It
-  does not deliver it; but it will deliver messages that depend on it, and whoever delivers a message must be able to
-  give all that came before it to those who still wait, even if everyone else who had it is gone.
+* *The floors are a consistent cut.* If a node has delivered a message, or the message predates its join, the same holds
+  for every message before it; so it does for the union over nodes. Joins need not wait for each other.
+* *Messages above the floors arrive.* No node that answered had delivered them when it heard of the joiner. So every
+  later report of their delivery comes with a view that has the joiner. They do not become stable, hence are not
+  forgotten, before the joiner has delivered them (`custody`). No tree needs to be right for that.
+* *Messages below the floors are not lost to other members.* A joiner first fetches those that are not stable. It does
+  not deliver them. But it delivers messages that depend on them, and a node that delivers a message must be able to
+  give its past to members that still wait for it, even if every other node that had it is gone.
 
-Nodes that are suspected are not waited for. One that comes back compares views with everybody before it publishes
-again; one that was suspected wrongly does so when the suspicion ends. Should it have published meanwhile, all by
-itself, what is then gone for the joiner, the joiner is told (`Gone`) and joins anew, visibly: it left, and it joined.
+Suspected nodes are not waited for. A node that recovers compares views with every node before it publishes again; a
+node that was suspected wrongly does so when the suspicion ends. Should it have published meanwhile, on its own,
+messages that are gone for the joiner, the joiner is told (`Gone`) and joins anew, visibly: it left, and it joined.
 
-If SUB is lost on the way, or a node dies that should have answered for others, the joiner asks those it has not heard
-from one by one (`rollcall`). UNS is said once, to everybody: who misses it learns from the next comparison of views.
+If SUB is lost, or a node dies that should have answered for others, the joiner asks the nodes it has not heard from one
+by one (`join_replies`). UNS is sent once, to every node: a node that misses it learns from the next comparison of
+views.
 
-Views are compared by digest with every acknowledgement; where they differ, entries are exchanged, and both merge them.
+Views are compared by digest with every acknowledgement. Where they differ, the nodes exchange entries and merge them.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,9 +33,9 @@ from antecede.protocols.vcube_ps.state import Gathering, Group, JoinReplies, Sta
 
 
 class Membership:
-    """The part of a node that comes and goes.
+    """The part of a node that joins and leaves topics.
 
-    `moved(group)` is called when a view has changed, `heard_all(group, roll)` when everybody has answered.
+    `moved(group)` is called when a view has changed, `heard_all(group, roll)` when every node has answered.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Membership:
     # -- coming and going ---------------------------------------------------------------------------------------
 
     def join(self, group: Group, register: int) -> None:
-        """Tell everybody, and hear everybody."""
+        """Tell every node, and wait for its answer."""
         state = self._state
         group.joining = True
         self.learn(group, ((state.node, register),))
@@ -55,10 +56,10 @@ class Membership:
         self.roll_call.begin(group, register)
         for hop in state.everyone.near[state.dimension]:
             state.out.send(hop, Sub(group.name, state.node, register))
-        self.roll_call.look(group)  # alone, there is nobody to hear
+        self.roll_call.look(group)  # a node that is alone has no answers to wait for
 
     def resume(self, group: Group) -> None:
-        """This node was down: what has changed? Until everybody has said, it publishes nothing on the topic."""
+        """This node was down. It publishes nothing on the topic until every node has told it what has changed."""
         roll = self.roll_call.begin(group, group.view.register(self._state.node))
         self.roll_call.ask_again(group, roll)
         self.roll_call.look(group)
@@ -91,7 +92,7 @@ class Membership:
     # -- suspicions ---------------------------------------------------------------------------------------------
 
     def down(self, group: Group, node: int) -> None:
-        """Nobody waits for a node that is down."""
+        """Do not wait for a node that is down."""
         group.waves.pop(node, None)
         for joiner, (register, gathering) in list(group.waves.items()):
             if node in gathering.waits_for:
@@ -135,7 +136,7 @@ class Membership:
             return
         known = group.waves.get(packet.node)
         if known is not None and known[0] >= packet.register:
-            return  # a repetition: whoever misses the answer asks directly
+            return  # a repetition: a joiner that misses the answer asks directly
         height = state.height(sender)
         hops = state.everyone.near[height]
         gathering = Gathering(sender, set(hops))
@@ -195,7 +196,7 @@ class Membership:
         self._state.out.send(gathering.parent, answer)
 
     def _spoken_for(self, sender: int, packet: SubAck) -> set[int]:
-        """Whom an answer speaks for: the sender's whole cluster, if it came up the tree."""
+        """The nodes that an answer speaks for: the sender's whole cluster, if it came up the tree."""
         return {sender} if packet.asked else self._cluster(sender) - set(packet.skipped)
 
     def _cluster(self, node: int) -> set[int]:

@@ -38,7 +38,7 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
     held_bytes: Annotated[int, Meta(ge=1)] = 64 * 1024 * 1024
     #: Pipelined: how long a member may hold a publisher up, in units of time; 0: as long as it is up.
     patience: Annotated[float, Meta(ge=0)] = 0.0
-    #: Rounds of VCube's own diagnosis to run beneath, `round` u.t. apart; 0: nobody notices who is down.
+    #: Rounds of VCube's own diagnosis to run beneath, `round` u.t. apart; 0: no failure detector.
     diagnosis: Annotated[int, Meta(ge=0)] = 0
     #: A round of diagnosis; a test waits up to 0.4 of it for its answer.
     round: Annotated[float, Meta(gt=0)] = 1000.0

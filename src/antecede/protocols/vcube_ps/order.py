@@ -3,10 +3,10 @@
 `TopicOrder` relates messages of its topic only (thesis 5.4). Topics that share a `Domain` share one gate and one
 frontier: a message also waits for the entries of other topics it carries, as far as this node takes those topics.
 
-Two rules where memberships change (both follow from "no wait for the impossible"):
-* A topic counts as taken from the moment one begins to join it. Until the join is complete nobody can say which of its
-  messages will come; what depends on them waits for that, which is a matter of one wave, not of luck.
-* Who leaves a topic waits for nothing on it any more.
+Two rules where memberships change, so that no message waits for one that cannot come:
+* A topic counts as taken as soon as the node begins to join it. Until the join is complete, the node cannot know which
+  of its messages will come. Messages that depend on them wait until then, which takes one wave.
+* A node that leaves a topic waits for nothing on it any more.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What VCube-PS sends.
+"""The packets of VCube-PS.
 
 PUB goes down the publisher's tree of members. The `faithful` mode adds waves acknowledged from the leaves up, as thesis
 Algorithm 4 has them, plus ACT: SUB and ACT go to every node, UNS to the members. The `pipelined` mode acknowledges by
@@ -31,7 +31,7 @@ class Pub(Packet, frozen=True, gc=False, tag="vps.pub"):
     """A message on its way down its publisher's tree; several of one publisher where they are sent again."""
 
     messages: Annotated[tuple[Message, ...], Meta(min_length=1)]  # a field, in the place of the base's empty property
-    #: Whether to pass it on: not at all, unless it is known already, in any case (a tree was rebuilt).
+    #: DIRECT: never forward. ONCE: forward if new here. AGAIN: always forward (a tree was rebuilt).
     spread: Literal[0, 1, 2] = ONCE
     #: Every member has delivered the source's messages up to here.
     stable: Count = 0
@@ -47,7 +47,7 @@ class Bundle(Packet, frozen=True, gc=False, tag="vps.bundle"):
 
 
 class Ack(Packet, frozen=True, gc=False, tag="vps.ack"):
-    """A message has reached everybody below the sender."""
+    """A message has reached every node below the sender."""
 
     topic: Topic
     source: Source
@@ -67,14 +67,14 @@ class Sub(Packet, frozen=True, gc=False, tag="vps.sub"):
 
 
 class SubAck(Packet, frozen=True, gc=False, tag="vps.suback"):
-    """Everybody below the sender knows of the joiner. `view`: the registers of those there that ever took the topic."""
+    """Every node below the sender knows of the joiner. `view`: the registers of those that ever took the topic."""
 
     topic: Topic
     node: Source
     register: Register
     view: Registers = ()
     #: Pipelined: by source, how far its messages were delivered below the sender, and up to where that is history;
-    #: and who there was not asked.
+    #: and the nodes there that were not asked.
     counts: Counts = ()
     stable: Counts = ()
     skipped: Annotated[tuple[Source, ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)] = ()
@@ -139,7 +139,7 @@ class Have(Packet, frozen=True, gc=False, tag="vps.have"):
     done: Count
     digest: Digest
     beyond: Numbers = ()
-    #: It was asked: whoever asked may send at once what is missing.
+    #: An answer to a `Probe`: its sender may send at once what is missing.
     asked: bool = False
 
 

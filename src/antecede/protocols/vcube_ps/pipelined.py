@@ -1,18 +1,22 @@
-"""VCube-PS for systems in which things go wrong: the `pipelined` mode, and the default.
+"""VCube-PS for systems with failures: the `pipelined` mode, and the default.
 
-The trees, views and barriers are the thesis's (chapter 5). The rest is what its authors left for later: a publisher has
-up to `window` messages in flight instead of one a round trip; links may lose, repeat and reorder; nodes crash, are
-suspected rightly or wrongly, and come back with what they kept (thesis 6.2.2.1).
+Trees, views and barriers are the thesis's (chapter 5). Its authors left the rest for later (6.2.2.1). Here a publisher
+has up to `window` messages in flight instead of one for each round trip; links may lose, repeat and reorder packets;
+nodes crash, are suspected rightly or wrongly, and recover with what they kept.
 
-PUB goes down the tree once, as a rule. That everybody gets it does not rest on the tree: receivers see gaps by number
-and ask (`custody.request_missing`), custodians see who is behind and send (`custody.resend_behind`), joiners start from
-what others have delivered (`membership`). So trees may be rebuilt in the middle of a stream, and views may differ; it
-costs duplicates,
-which stop at the stream's log, never a message.
+A PUB goes down its tree once, as a rule. The guarantee that all members get it rests on other parts:
 
-Inputs come in here, the parts do their work, and deliveries leave here. What must survive a crash is kept in the same
-breath (`records`): a node that recovers has its numbers, its memberships and floors, every message it published or
-delivered that is not stable, and no idea how far others are: it asks.
+    custody       custodians retransmit to members that lack messages, and receivers ask for gaps in sequence numbers
+    catching_up   members that lack many messages fetch them in bulk, from the logs of other nodes
+    membership    joiners start from what other nodes have delivered
+    window        publishers wait for members that keep up
+
+So trees may be rebuilt in the middle of a stream, and views may differ between nodes. That costs duplicates, which stop
+at the stream's log, and never a message.
+
+Inputs arrive here, the parts do the work, and deliveries leave here. State that must survive a crash is kept with the
+same input (`records`). A node that recovers has its sequence numbers, memberships, floors and deliveries. It does not
+know how far other nodes are, and asks.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -343,7 +347,7 @@ class VCubePs(Questions):
         (self._membership.roll_call if joining else self._catching_up).on_fetched(sender, packet)
 
     def _gone(self, sender: int, packet: Gone) -> None:
-        """What this node misses is not kept any more."""
+        """A peer no longer keeps what this node lacks."""
         group = self._state.group(packet.topic)
         if group.joining:
             self._membership.roll_call.gone(group, packet.source, packet.upto)
@@ -361,7 +365,7 @@ class VCubePs(Questions):
     # -- comings and goings -------------------------------------------------------------------------------------
 
     def _freed(self, group: Group) -> None:
-        """Something the queue may have waited for has happened."""
+        """The queue may have waited for what has just happened."""
         if group.queue:
             self._to_advance.append(group)
 
@@ -373,7 +377,7 @@ class VCubePs(Questions):
         while self._to_advance:
             self._advance(self._to_advance.pop())
         if self._edges is not None:
-            self._edges.depart()  # who leaves lets go of what it kept
+            self._edges.depart()  # a node that leaves lets go of what it kept back
 
     def _advance(self, group: Group) -> None:
         """Take the next things from the queue, as far as what is under way allows."""
@@ -409,7 +413,7 @@ class VCubePs(Questions):
             stream.rewind(group.order.reached(group.name, stream.source))
 
     def _heard_all(self, group: Group, roll: JoinReplies) -> None:
-        """Everybody who is up has answered."""
+        """Every node that is up has answered."""
         if group.joining:
             floors = tuple(roll.counts.items())
             self.out.keep(Began(group.name, roll.register, floors))

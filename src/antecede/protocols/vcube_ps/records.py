@@ -39,7 +39,7 @@ class Published(OfMessages, frozen=True, gc=False, tag="vps.published"):
 
 
 class Delivered(OfMessages, frozen=True, gc=False, tag="vps.delivered"):
-    """A message given to the application here: it is not given again, and whoever lacks it can have it from here."""
+    """A message delivered here: it is not delivered again, and nodes that lack it can have it from here."""
 
     message: Message
 
@@ -107,7 +107,7 @@ class Began(Record, frozen=True, gc=False, tag="vps.began"):
 
 
 class Stable(Record, frozen=True, gc=False, tag="vps.stable"):
-    """Every member has delivered the source's messages up to `seq`: nobody will ask for them."""
+    """Every member has delivered the source's messages up to `seq`: no node will ask for them."""
 
     topic: Topic
     source: Source

@@ -1,8 +1,8 @@
-"""Messages that one publisher publishes together: they share packets, and the work around each of them.
+"""Messages that one publisher publishes together share packets, and the work around each of them.
 
-A *run* is messages of one source on one topic whose numbers follow each other. What comes out is what publishing or
-receiving them one by one gives (`tests/protocols/vcube_ps/test_runs.py` holds it against that), but that a packet
-carries several, and that acknowledging, settling and looking for who waits happens once for all of them.
+A *run* is messages of one source on one topic with consecutive sequence numbers. The outcome is that of publishing or
+receiving them one by one (`tests/protocols/vcube_ps/test_runs.py` compares the two), except that a packet carries
+several. Acknowledging, settling, and finding messages that waited for them happen once for the run.
 """
 
 from collections.abc import Callable, Iterable, Sequence

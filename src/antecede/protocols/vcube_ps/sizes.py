@@ -33,7 +33,7 @@ class Sizes(msgspec.Struct, frozen=True):
         return self.header + self.topic + self.entry + self._more(packet)
 
     def _more(self, packet: Packet) -> int:
-        """What a control packet carries beside its topic and whom or what it is about."""
+        """Bytes of a control packet beside its topic and the node or message it is about."""
         match packet:
             case Ack():
                 size = self.node if packet.left else 0

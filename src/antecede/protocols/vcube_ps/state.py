@@ -1,4 +1,4 @@
-"""What a pipelined node knows: shared by the parts that act on it (`custody`, `membership`, `pipelined`)."""
+"""The state of a pipelined node, shared by the parts that act on it (`custody`, `membership`, `pipelined`)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from antecede.protocols.vcube_ps.view import View
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """When to speak without being spoken to. All of it affects speed only, never what is delivered."""
+    """Times and bounds. They affect speed and memory, never what is delivered."""
 
     #: An acknowledgement waits so long for company, or until so many messages have come.
     ack_us: int
@@ -53,7 +53,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JoinReplies:
-    """Nodes that must be heard before a node may go on: a joiner asks all, and so does one that comes back."""
+    """The answers that a node waits for before it goes on: a joiner asks all nodes, and so does one that recovers."""
 
     __slots__ = ("armed", "asked", "attempts", "counts", "lacking", "register", "stable", "waits_for", "without")
 
@@ -62,7 +62,7 @@ class JoinReplies:
         self.waits_for = waits_for
         #: How often it began again; 0: the question is going down the tree. Answers to an earlier one do not count.
         self.asked = 0
-        #: By source, of a joiner: up to where messages are before its time, and up to where nobody needs them.
+        #: By source, of a joiner: its floor, and up to where messages are stable.
         self.counts: dict[int, int] = {}
         self.stable: dict[int, int] = {}
         #: What a joiner has still to fetch: (source, seq) each.
@@ -78,7 +78,7 @@ class JoinReplies:
 
 
 class Gathering:
-    """A SUB passed on here: whom to answer, whose answers are missing, and what came up so far."""
+    """A SUB that this node passed on: the node to answer, the answers still to come, and what came up so far."""
 
     __slots__ = ("counts", "parent", "skipped", "stable", "view", "waits_for")
 
@@ -176,7 +176,7 @@ class State:
         return group
 
     def custodian(self, group: Group, source: int) -> int:
-        """Who looks after a stream: its source, or while that is down the member nearest to it; −1: nobody is left."""
+        """The custodian of a stream: its source, or while that is down the member nearest to it; −1: none is left."""
         return source if source not in self.down else nearest(group.view.present, source, self.dimension)
 
     def looks_after(self, group: Group, source: int) -> bool:

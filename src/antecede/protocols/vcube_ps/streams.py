@@ -1,7 +1,7 @@
-"""The messages of one source on one topic, as one node holds them, and what it knows of how far others are.
+"""The messages of one source on one topic, as one node holds them, and how far it knows other nodes to be.
 
-Rules of this file: bookkeeping only, no packets and no decisions. What is asked for every message costs a constant; a
-look at every member happens once a round of acknowledgements (`settle`), not once an acknowledgement.
+Rules of this file: bookkeeping only, no packets and no decisions. Work for each message costs a constant. All members
+are looked at once for each round of acknowledgements (`settle`), not for each acknowledgement.
 """
 
 from collections.abc import Collection, Container, Iterable, Sequence
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
 
 class _Round:
-    """How many are short of a goal. Everybody is looked at when a round begins; then it is a matter of counting."""
+    """How many members are short of a goal. All are looked at when a round begins; from then on they are counted."""
 
     __slots__ = ("goal", "short")
 
@@ -32,7 +32,7 @@ class _Round:
         self.short = 0
 
     def moved(self, old: int, new: int) -> bool:
-        """Somebody moved. True when nobody is short any more."""
+        """A member moved. True when no member is short any more."""
         if old < self.goal <= new and self.short:
             self.short -= 1
             return not self.short
@@ -108,7 +108,7 @@ class Stream:
         #: Received since the last acknowledgement.
         self.unacknowledged = 0
 
-        # For whoever looks after the stream (`custody`):
+        # For the custodian (`custody`):
         #: By node.
         self.positions: dict[int, Position] = {}
         #: Nodes that have answered since we took the stream over.
@@ -239,7 +239,7 @@ class Stream:
         return self._delivery.moved(old.done, position.done) or arrived
 
     def settle(self, done: int, members: Iterable[int], down: Container[int]) -> None:
-        """Look at everybody. `done` is how far this node itself has delivered."""
+        """Look at all members. `done` is how far this node itself has delivered."""
         arrived, stable = self.got, done
         behind = late = unknown = 0
         for node in members:
@@ -287,5 +287,5 @@ class Stream:
 
     @property
     def settled(self) -> bool:
-        """Has everybody who is up and known to follow got everything there was when we last looked?"""
+        """Have all members that are up and keep up received what there was when we last looked?"""
         return not self._arrival.short

@@ -1,14 +1,14 @@
-"""Who takes a topic, as one node knows it, and whom this node would pass the topic's messages on to.
+"""The members of a topic, as one node knows them, and the nodes to which this node forwards the topic's messages.
 
-Membership is one register for each node: it counts that node's comings and goings on the topic, so an odd value means
-"takes it" and an even one "does not". Only its owner moves a register on; everybody else keeps the highest value heard,
-whatever order it comes in. Views therefore merge by maximum, and are never reset (line 6 of the printed
-algorithm does so when a node subscribes).
+Membership is one register for each node. It counts how often that node joined and left the topic: odd means member.
+Only its owner raises a register; other nodes keep the highest value they heard. So views merge by maximum. *Printed*
+(line 6): SUBSCRIBE resets the view → the joiner relays with a partial view, and stable subscribers lose messages → *our
+rule*: a view is never reset.
 
-Trees need no list of members. In the tree of whatever root, a node that got a message from a node of its cluster h + 1
-serves its own clusters 1 … h: it passes the message on to the first member of each (thesis 5.5.1, CHILDREN). So all
-that is kept ready is the first member of each of one's own clusters, `near[h]`; a change of membership touches the one
-cluster the node is in. Members are the bits of one integer: a thousand views of a thousand members are small.
+Trees need no list of members. In the tree of any root, a node that received a message from a node of its cluster h + 1
+serves its own clusters 1 … h: it forwards the message to the first member of each (thesis 5.5.1, CHILDREN). So a view
+keeps ready only the first member of each of the node's own clusters, `near[h]`. A change of membership touches one
+cluster. Members are the bits of one integer: a thousand views of a thousand members are small.
 """
 
 from antecede.overlay.members import nearest
@@ -35,13 +35,13 @@ class View:
         self._founders = founders
         self._registers: dict[int, int] = {}
         self._absent = 0
-        #: Who takes the topic, as bits.
+        #: The nodes that take the topic, as bits.
         self.members = founders
         #: The registers that moved, folded into one number: nodes that know the same have the same.
         self.digest = 0
         # By cluster, from 1: its first member that is not absent, −1 where there is none.
         self._first = [-1] * dimension
-        #: By h: whom this node passes a message on to when it serves its clusters 1 … h. The list stays the same one.
+        #: By h: the nodes to which this node forwards a message when it serves its clusters 1 … h.
         self.near: list[tuple[int, ...]] = [()] * (dimension + 1)
         # By root: how many of its clusters this node serves in that root's tree. Worked out when asked for.
         self._heights: dict[int, int] = {}
