@@ -38,9 +38,11 @@ def test_a_member_cannot_put_markup_or_control_characters_into_the_table() -> No
     status = STATUS | {
         **{"node": 0, "name": "n0", "cluster": "antecede", "journal": None, "oldest": 0, "children": [], "behind": 0},
         **{"feeds": 0, "refused": {}, "delivered": {}, "counts": counts, "members": [member]},
+        "certificate_expires_s": 1_800_000_000.0,
     }
     for table in status_tables(status):
         console.print(table)
     said = console.file.getvalue()  # type: ignore[attr-defined]
     assert r"[red]n1\x1b[2J" in said
     assert "\x1b" not in said
+    assert "good until 2027-01-15" in said

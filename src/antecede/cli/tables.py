@@ -1,5 +1,6 @@
 """Makes tables of the status of nodes."""
 
+import time
 from typing import Any
 
 from rich.markup import escape
@@ -28,6 +29,9 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
         "published", f"{counts['published']:,}" + (f", dropped {counts['dropped']:,}" if counts["dropped"] else "")
     )
     facts.add_row("links", f"{_size(counts['bytes_sent'])} sent, {_size(counts['bytes_received'])} received")
+    expires_s = status.get("certificate_expires_s")  # a node of an earlier version does not tell
+    if expires_s is not None:
+        facts.add_row("certificate", f"good until {time.strftime('%Y-%m-%d', time.gmtime(expires_s))}")
     if status["refused"]:
         facts.add_row("refused", ", ".join(f"{cell(reason)} {count}" for reason, count in status["refused"].items()))
     members = Table(box=None, pad_edge=False)
