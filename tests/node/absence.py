@@ -191,9 +191,9 @@ async def _caught_up(cluster: LocalCluster, node: int, within_s: float, near: in
             with contextlib.suppress(antecede.AntecedeError):
                 mine, theirs = await _status(cluster, node), await _status(cluster, 0)
                 if first < 0:
-                    first = sum(mine["delivered"].values())
-                if sum(theirs["delivered"].values()) - sum(mine["delivered"].values()) < near:
-                    return int(sum(mine["delivered"].values()) - first)
+                    first = sum(mine["reached"].values())
+                if sum(theirs["reached"].values()) - sum(mine["reached"].values()) < near:
+                    return int(sum(mine["reached"].values()) - first)
             await asyncio.sleep(0.1)
 
 
@@ -204,7 +204,7 @@ async def _all_have(cluster: LocalCluster, wanted: set[tuple[int, int]], within_
     async with asyncio.timeout(within_s):
         for node in range(cluster.count):
             while True:
-                found = (await _status(cluster, node))["delivered"]
+                found = (await _status(cluster, node))["reached"]
                 if all(found.get(source, 0) >= seq for source, seq in last.items()):
                     break
                 await asyncio.sleep(0.1)

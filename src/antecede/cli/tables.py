@@ -35,7 +35,7 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
     if status["refused"]:
         facts.add_row("refused", ", ".join(f"{cell(reason)} {count}" for reason, count in status["refused"].items()))
     members = Table(box=None, pad_edge=False)
-    for title in ("slot", "name", "address", "state", "delivered here"):
+    for title in ("slot", "name", "address", "state", "last delivered"):
         members.add_column(title)
     for member in status["members"]:
         delivered = status["delivered"].get(str(member["node"]), 0)

@@ -12,7 +12,7 @@ count the same positions, so a reader that has replayed up to `Driver.position` 
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +34,7 @@ from antecede.journal.blocks import (
 from antecede.journal.clock import SYSTEM, Clock
 from antecede.journal.lives import Identity, begin_life, end_life, insert_changes
 from antecede.journal.lock import FileLock
-from antecede.journal.lookup import first_after, locate
+from antecede.journal.lookup import first_after, last_seqs, locate
 from antecede.journal.retention import Retained, Retention, retain
 from antecede.journal.schema import REPLACE_NODE, Check, connect, open_for_writing
 from antecede.journal.writer import Writer
@@ -219,6 +219,10 @@ class Journal:
     async def first_after(self, topic: str, after: int, last: int) -> dict[int, int]:
         """By source: the lowest sequence number delivered at positions after `after`, up to about `last`."""
         return await self._read(lambda connection: first_after(connection, topic, after, last))
+
+    async def last_seqs(self, topic: str, sources: Collection[int]) -> dict[int, int]:
+        """By source: the sequence number of the last message that was delivered here and is still stored."""
+        return await self._read(lambda connection: last_seqs(connection, topic, sources))
 
     async def locate(self, topic: str, wanted: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Of each source, the first message with at least this number: its number, and a position before it."""

@@ -5,9 +5,22 @@ rise with positions, so the messages of a source up to some number are those up 
 """
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from antecede.journal.blocks import decode_deliveries
+
+
+def last_seqs(connection: sqlite3.Connection, topic: str, sources: Iterable[int]) -> dict[int, int]:
+    """By source: the sequence number of the last message that was delivered here and is still stored."""
+    found: dict[int, int] = {}
+    for source in sources:
+        row = connection.execute(
+            "SELECT last_seq FROM ranges WHERE topic = ? AND source = ? ORDER BY first_seq DESC LIMIT 1",
+            (topic, source),
+        ).fetchone()
+        if row is not None:
+            found[source] = int(row[0])
+    return found
 
 
 def first_after(connection: sqlite3.Connection, topic: str, after: int, last: int) -> dict[int, int]:

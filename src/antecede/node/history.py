@@ -262,7 +262,7 @@ class History:
 
         A source of which there is none is left out.
         """
-        if self.journal is not None:
+        if self.journal is not None and self.journal.removed < self.first:
             return await self.journal.locate(topic, wanted)
         found: dict[int, tuple[int, int]] = {}
         for position, message in enumerate(self._messages, self.first):
@@ -272,5 +272,5 @@ class History:
 
     @property
     def oldest(self) -> int:
-        """The last position that cannot be read any more."""
-        return self.first - 1 if self.journal is None else self.journal.removed
+        """The last position that cannot be read any more: neither memory nor journal has it."""
+        return self.first - 1 if self.journal is None else min(self.first - 1, self.journal.removed)

@@ -50,8 +50,10 @@ class Hub:
         """`total`: messages have one order everywhere, and nobody may see them before."""
         self.domain = domain
         self.history = history
-        #: By source: the last message delivered here.
+        #: By source: every message up to this one was delivered here or predates this node's join.
         self.delivered = delivered
+        #: By source: the last message that was delivered here.
+        self.delivered_here: dict[int, int] = {}
         self.counts = HubCounts()
         self.total = total
         #: Asked when somebody waits: by source, how far nothing is to come here that has not been delivered.
@@ -86,9 +88,13 @@ class Hub:
         topics = self._topics_of(messages)
         self.history.append(batch, topics)
         if batch.out_of_order:
-            self._raise({message.source: message.seq for message in sorted(messages, key=lambda one: one.seq)})
+            last = {message.source: message.seq for message in sorted(messages, key=lambda one: one.seq)}
+            _raise(self.delivered, last)
+            _raise(self.delivered_here, last)
         else:
-            self.delivered.update({message.source: message.seq for message in messages})
+            last = {message.source: message.seq for message in messages}
+            self.delivered.update(last)
+            self.delivered_here.update(last)
         touched = self._touched
         for topic in dict.fromkeys(topics):
             if topic is None:
@@ -157,7 +163,7 @@ class Hub:
         missing = [(source, before.get(source, 0) + 1, seq) for source, seq in sorted(reached.items())]
         gap = Gap(batch.first - 1 + after, tuple([one for one in missing if one[1] <= one[2]]))
         self.history.gaps.append(gap)
-        self._raise(reached)
+        _raise(self.delivered, reached)
         for feed in list(self.feeds):
             if feed.live and feed.minds(gap):  # others come to it as they read
                 feed.end_at(gap)
@@ -241,10 +247,6 @@ class Hub:
             lacking = [one for one in lacking if settled.get(one[0], 0) < one[1]]
         return lacking[0] if lacking else None
 
-    def _raise(self, reached: dict[int, int]) -> None:
-        for source, seq in reached.items():
-            self.delivered[source] = max(seq, self.delivered.get(source, 0))
-
     def when_delivered(self, after: After, do: Callable[[], None]) -> Callable[[], None]:
         """Call `do` once all of `after` was delivered here, which it was not yet. Calling the result withdraws."""
         return self._predecessors.add(after, do)
@@ -298,3 +300,8 @@ class Hub:
             feed.flush()
         for session in {feed.session for feed in touched}:
             session.flush()  # now: readers should not wait for another turn of the loop
+
+
+def _raise(levels: dict[int, int], reached: dict[int, int]) -> None:
+    for source, seq in reached.items():
+        levels[source] = max(seq, levels.get(source, 0))

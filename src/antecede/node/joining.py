@@ -228,7 +228,7 @@ class RosterClient:
             elif mine is None and reached:
                 mine = await self._request_slot(reached)
             if mine is not None:
-                return msgspec.structs.replace(mine, name=self._name, incarnation=incarnation, address="")
+                return msgspec.structs.replace(mine, name=self._name, incarnation=incarnation, address="", left=False)
             if failures in (0, 5) and not reached:
                 log.warning("no seed answers yet (%s); waiting", "; ".join(map(str, problems)))
             failures += 1

@@ -54,7 +54,10 @@ class LocalCluster:
         self.directory = directory
         self.cluster = cluster
         self.processes: dict[int, asyncio.subprocess.Process] = {}
-        self.ports = self._ports(nodes, first_port)
+        ports = self._ports(nodes, first_port)
+        self.ports = ports[:nodes]
+        #: Slots for all nodes there ever were in this directory: they must not become fewer.
+        self._slots = 1 << max(1, (len(ports) - 1).bit_length())
         self._settings = settings
         self._http_port = _free_ports([0])[0] if http else None
         self._memory = memory
@@ -111,7 +114,7 @@ class LocalCluster:
             "slot": node,
             "seeds": [f"127.0.0.1:{port}" for port in self.ports],
             "http_port": self._http_port if node == 0 else None,
-            "slots": 1 << max(1, (self.count - 1).bit_length()),
+            "slots": self._slots,
         }
         write_private(config, _toml(settings | self._settings).encode())
         create_private(self.log(node))
@@ -177,7 +180,7 @@ class LocalCluster:
         ports: list[int] = []
         try:
             if remembered.exists():
-                ports = msgspec.json.decode(remembered.read_bytes(), type=list[_Port])[:count]
+                ports = msgspec.json.decode(remembered.read_bytes(), type=list[_Port])
             ports += _free_ports([first + node if first else 0 for node in range(len(ports), count)])
             make_private_directory(self.directory)
             write_private(remembered, json.dumps(ports).encode())

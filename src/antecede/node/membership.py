@@ -35,6 +35,8 @@ class Membership:
         self._node = node
         #: Slots that no node has claimed, as far as we know.
         self.absent: set[int] = set()
+        #: Slots of nodes that had a link to us since we started.
+        self.met: set[int] = set()
         #: By slot: the incarnation of each node we have a link to.
         self.linked: dict[int, int] = {}
         self._client: RosterClient | None = None
@@ -66,6 +68,7 @@ class Membership:
             self.linked.pop(slot, None)
         else:
             self.linked[slot] = incarnation
+            self.met.add(slot)
             self._appeared(slot)
 
     def heard(self, news: list[Member]) -> None:

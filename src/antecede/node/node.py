@@ -193,11 +193,12 @@ class Node:
         self.roster = Roster.load(directory / "roster.json", key)
         node, mine = self.journal.identity.node, self.roster.mine()
         if node < 0 and mine is not None:
-            # Its numbers are gone: others have messages under them, and would take what is new for those.
-            problem = f"is new, but the node of this directory has had place {mine.slot} and numbered messages by it"
-            remedy = "restore it, or give the node an empty directory: it comes back at another place"
+            # Its sequence numbers are gone: other nodes have messages under them, and would take new ones for those.
+            problem = f"is new, but the node of this directory has had slot {mine.slot} and numbered messages by it"
+            remedy = "restore it, or give the node an empty directory: it comes back in another slot"
             raise JournalError(str(directory / "journal.db"), problem, remedy)
         self.protocol.check_journal(self.journal)
+        self.roster.check_slots(self.config.slots)
         await self.protocol.compact_journal(self.journal)
         return self.journal.identity.incarnation
 
@@ -234,6 +235,8 @@ class Node:
         if self.transport_kind.by_address:
             await self.listener.start()
         self.hub.delivered.update(process.delivered(self.domain))
+        if self.journal is not None:
+            self.hub.delivered_here = await self.journal.last_seqs(self.domain, self.hub.delivered)
         if self.protocol.live.total_order:
             self.hub.settled = lambda: process.delivered(self.domain)
         self.driver.hub = self.hub

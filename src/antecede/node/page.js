@@ -84,7 +84,7 @@ function show(status) {
     + " s, started " + Math.max(1, status.incarnation) + (status.incarnation > 1 ? " times" : " time");
   at("problems").replaceChildren(...status.problems.map(problem => make("li", {}, problem)));
   tiles(status); cube(status); curve();
-  table("members", ["slot", "name", "address", "state", {text: "delivered here", kind: "number"}],
+  table("members", ["slot", "name", "address", "state", {text: "last delivered", kind: "number"}],
     status.members.map(member => [member.node, member.name, member.address, {text: member.state, kind: member.state},
       {text: number(status.delivered[member.node] || 0), kind: "number"}]));
   const refused = Object.entries(status.refused);

@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from antecede.core.errors import JournalError
+from antecede.core.errors import JournalError, UsageError
 from antecede.core.message import Source
 from antecede.private_files import write_private
 
@@ -31,7 +31,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     address: Annotated[str, Meta(max_length=256)] = ""
     #: Counts its starts, so that a newer address replaces an older one.
     incarnation: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
-    #: It has left for good.
+    #: It has left the cluster. Its slot stays its own, should it come back.
     left: bool = False
 
 
@@ -83,6 +83,13 @@ class Roster:
                 news.append(member)
         return news
 
+    def check_slots(self, slots: int) -> None:
+        """Raise `UsageError` if a member has a slot that a cube of so many does not have."""
+        highest = max(self.members, default=-1)
+        if highest >= slots:
+            problem = f"the cluster has a node in slot {highest} ({self.members[highest].name})"
+            raise UsageError("slots", slots, problem, "use the number of slots it was founded with, on all nodes")
+
     def mine(self) -> Member | None:
         return next((member for member in self.members.values() if member.key == self.key), None)
 
@@ -115,5 +122,6 @@ class Roster:
 
 def _beats(new: Member, old: Member) -> bool:
     if new.key == old.key:
-        return (new.left, new.incarnation, bool(new.address)) > (old.left, old.incarnation, bool(old.address))
+        # A node that has left may come back: a newer incarnation counts for more than a farewell.
+        return (new.incarnation, new.left, bool(new.address)) > (old.incarnation, old.left, bool(old.address))
     return new.key < old.key

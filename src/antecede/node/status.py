@@ -1,10 +1,15 @@
-"""What a node tells of itself: for `antecede status`, the status table of a local cluster, and metrics."""
+"""What a node tells of itself: for `antecede status`, its page, `/health` and metrics.
+
+`delivered`: by source, the last message that was delivered here. `reached`: by source, every message up to this one was
+delivered here or predates this node's join. `oldest`: the last position that can no longer be read.
+"""
 
 import asyncio
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 from antecede.core.process import Missing
+from antecede.node.roster import Member
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
@@ -37,12 +42,13 @@ def node_status(node: "Node") -> dict[str, Any]:
                 "node": member.slot,
                 "name": member.name,
                 "address": member.address,
-                "state": _state(member.slot, node.slot, members, down, member.left),
+                "state": _state(node, member, members, down),
                 "linked": member.slot in node.membership.linked,
             }
             for member in sorted(node.roster.members.values(), key=lambda one: one.slot)
         ],
-        "delivered": dict(sorted(hub.delivered.items())),
+        "delivered": dict(sorted(hub.delivered_here.items())),
+        "reached": dict(sorted(hub.delivered.items())),
         "children": list(process.children(node.domain)),
         "held": process.held,
         "held_bytes": process.held_bytes,
@@ -114,11 +120,15 @@ def why_busy(node: "Node") -> str:
     return "messages have no place in the order yet; see that a majority of the managers is up"
 
 
-def _state(slot: int, own: int, members: frozenset[int], down: frozenset[int], left: bool) -> str:
-    if left:
-        return "left"
-    if slot == own:
+def _state(node: "Node", member: Member, members: frozenset[int], down: frozenset[int]) -> str:
+    """here, left, down (suspected), joining (does not take messages yet), up, or unknown: no sign of it since we
+    started, for or against."""
+    if member.slot == node.slot:
         return "here"
-    if slot in down:
+    if member.left:
+        return "left"
+    if member.slot in down:
         return "down"
-    return "up" if slot in members else "joining"
+    if member.slot not in members:
+        return "joining"
+    return "up" if member.slot in node.membership.met else "unknown"
