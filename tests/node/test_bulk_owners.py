@@ -59,8 +59,8 @@ async def test_a_release_asks_for_grants_again(tmp_path: Path) -> None:
         await ask(node, Stage("p", 0, rows("a")), token=shown["alice"])
         with pytest.raises(DeniedError, match="may not ask what the journal holds"):
             await ask(node, ExtentQuery(), token=shown["nobody"])
-        assert node._credentials._tokens is not None
-        for grants in node._credentials._tokens._grants:
+        assert node.credentials._tokens is not None
+        for grants in node.credentials._tokens._grants:
             grants._publish.clear()
         with pytest.raises(DeniedError, match="may not publish on 'out'"):
             await ask(node, Release("job", 1, (("p", 1),)), token=shown["alice"])
