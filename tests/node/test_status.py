@@ -77,16 +77,16 @@ async def test_a_node_that_left_and_came_back_is_up(tmp_path: Path) -> None:
 
 
 def test_a_farewell_is_outlived_by_a_newer_incarnation_only() -> None:
-    roster = Roster(key=1)
+    roster = Roster(key=1, slots=8)
     left = Member(slot=2, name="n2", key=9, address="h:1", incarnation=3, left=True)
     back = Member(slot=2, name="n2", key=9, address="h:1", incarnation=4)
     late = Member(slot=2, name="n2", key=9, address="h:1", incarnation=3)
     for order in ([left, back, late], [back, left, late], [late, left, back]):
-        roster = Roster(key=1)
+        roster = Roster(key=1, slots=8)
         for member in order:
             roster.merge([member])
         assert roster.members[2] == back
-    roster = Roster(key=1)
+    roster = Roster(key=1, slots=8)
     roster.merge([late])
     roster.merge([left])
     roster.merge([late])

@@ -266,6 +266,14 @@ class Journal:
         )
         self.settings = dict(settings)
 
+    def give_up(self, why: str) -> None:
+        """Refuse to be opened from now on: the node must not go on from this journal. Written after earlier jobs."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR IGNORE INTO facts VALUES ('given_up', ?)", (why,))
+
+        self._writer.put(write, lambda answer, error: None, sync=True)
+
     async def retain(self, wanted: Retention, *, needed_from: int | None = None) -> Retained:
         """Remove deliveries by age and size, as far as cursors and the node (`needed_from`, a position) allow."""
         done: Retained = await self._do(

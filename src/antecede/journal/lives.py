@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from antecede.core.errors import JournalError
 from antecede.journal.blocks import StoredChange, encode_changes
+from antecede.journal.schema import REPLACE_NODE
 
 
 class Identity(NamedTuple):
@@ -33,6 +34,9 @@ def begin_life(connection: sqlite3.Connection, path: Path, cluster: str, now_us:
         connection.execute("ROLLBACK")
         problem = f"belongs to cluster {owner!r}, not {cluster!r}"
         raise JournalError(str(path), problem, "name that cluster, or give this node a directory of its own")
+    if "given_up" in facts:
+        connection.execute("ROLLBACK")
+        raise JournalError(str(path), f"was given up: {facts['given_up']}", REPLACE_NODE)
     incarnation = int(facts["incarnation"]) + 1
     if incarnation > 1:
         if not facts["clean"]:

@@ -26,8 +26,8 @@ Check: TypeAlias = Literal["quick", "full"]
 
 TABLES: Final = f"""
 -- Whose journal it is (cluster, node: its slot, key, incarnation), whether its last life ended with a stop (clean), the
--- last position that retention removed (removed), how long its node has run (ran_us), and the settings that what is
--- kept depends on (settings, as JSON).
+-- last position that retention removed (removed), how long its node has run (ran_us), the settings that what is kept
+-- depends on (settings, as JSON), and why it must not be used any more, if so (given_up).
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
 -- Deliveries in order, a block a batch: positions first to last, without holes between blocks.

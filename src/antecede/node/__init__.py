@@ -27,8 +27,10 @@ publishing.py       the publications of one client
 predecessors.py     publications that wait for what they follow
 bulk/               reading and publishing in bulk
 
+directory.py        its directory: journal and roster
 roster.py           which node has which slot
 joining.py          exchanging rosters, taking a slot
+continuity.py       no number is given twice, and one life runs at a time
 membership.py       telling transport and protocol of the other nodes
 
 status.py           what a node tells of itself, and whether it is healthy

@@ -126,7 +126,9 @@ class NodeConfig:
             raise UsageError("fanout", self.fanout, "is out of range", "use 1 … 64")
         protocol.agreed(self.live_settings())
         for seed in self.seeds:
-            split_address(seed)
+            split_address(seed, "seeds")
+        if self.advertise and split_address(self.advertise, "advertise")[1] == 0:
+            raise UsageError("advertise", self.advertise, "has port 0", "name the port at which others reach this node")
         if self.tokens is None and not is_loopback(self.host):
             raise UsageError("tokens", None, f"anybody could publish at {self.host}", "make some with `antecede token`")
 

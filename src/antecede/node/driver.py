@@ -64,6 +64,7 @@ class Driver:
         self._on_link = on_link
         self._loop = asyncio.get_running_loop()
         self._wall_us = wall_us
+        self._prepared = False
         self._running = False
         self._due = False
         self._committing = False
@@ -81,9 +82,18 @@ class Driver:
 
     # -- inputs ------------------------------------------------------------------------------------------------------
 
+    async def prepare(self) -> None:
+        """Restore the kept records and start the process. Raises what the process raises.
+
+        Nothing that it wants done is carried out before `start`, which does this unless it was done before.
+        """
+        self._prepared = True
+        self._start_process([] if self._journal is None else await self._journal.kept())
+
     async def start(self) -> None:
         """Restore the kept records, start the process, then the transport. Raises what the process raises."""
-        self._start_process([] if self._journal is None else await self._journal.kept())
+        if not self._prepared:
+            await self.prepare()
         self._running = True
         self._touch()
         await self.transport.start(self)

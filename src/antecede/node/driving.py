@@ -43,6 +43,10 @@ class Replicas:
         self._settle()
         return future
 
+    def acknowledged(self, peer: int) -> int:
+        """How far `peer` has kept what this node published, as it has said since this node started."""
+        return self._done.get(peer, 0)
+
     def stop(self, why: str) -> None:
         for _, _, future, _ in self._waiting:
             if not future.done():

@@ -12,14 +12,16 @@ answers; the others wait. So a cluster whose nodes all start at once comes up as
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from antecede.core import ProtocolError, UsageError
-from antecede.core.errors import RefusedError, UnreachableError
+from antecede.core.errors import JournalError, RefusedError, StoppedError, UnreachableError
+from antecede.node.continuity import Evidence
 from antecede.node.roster import Member, Roster
 from antecede.wire.address import split_address
 from antecede.wire.backoff import Backoff
@@ -54,6 +56,10 @@ class RosterTable(msgspec.Struct, frozen=True, array_like=True, tag="table"):
     slots: int
     members: _Members
     request: SlotRequest | None = None
+    #: The caller asks what the other side knows of the messages of this slot, its own (`continuity`); −1: it does not.
+    about: Annotated[int, Meta(ge=-1, lt=1 << 16)] = -1
+    #: The answer to that.
+    evidence: Evidence | None = None
 
 
 CODEC: Final = RecordCodec[RosterTable]((RosterTable,), frame_bytes_max=_BYTES_MAX)
@@ -65,20 +71,21 @@ class RosterService:
     def __init__(
         self,
         roster: Roster,
-        slots: int,
         heard: Callable[[list[Member]], None],
+        evidence: Callable[[int], Awaitable[Evidence]],
         refused: Callable[[FrameConnection, str, str], None],
         *,
         secured: bool,
     ) -> None:
         """`secured`: a caller must show the certificate of a node. `heard` is told of entries that changed, `refused`
-        of callers that were turned away.
+        of callers that were turned away. `evidence` says what this node knows of another one's messages.
         """
         self._refused = refused
         self._roster = roster
         self._secured = secured
-        self._slots = slots
         self._heard = heard
+        self._evidence = evidence
+        self._answering: set[asyncio.Task[None]] = set()
 
     def judge(self, connection: FrameConnection, hello: Hello) -> Callable[[], Owner]:
         if hello.speaks != SPEAKS:
@@ -93,16 +100,26 @@ class RosterService:
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         for table in CODEC.decode(body):
-            if table.slots != self._slots:
-                raise ProtocolError(f"the caller has slots = {table.slots}, this node has {self._slots}")
+            if table.slots != self._roster.slots:
+                raise ProtocolError(f"the caller has slots = {table.slots}, this node has {self._roster.slots}")
             news = self._roster.merge(table.members)
             request = table.request
             if request is not None:
-                given = self._roster.give(request.key, request.name, self._slots, request.slot)
+                given = self._roster.give(request.key, request.name, request.slot)
                 news += [] if given is None else [given]
             if news:
                 self._heard(news)
-        connection.write(CODEC.frame(RosterTable(self._slots, tuple(self._roster.members.values()))))
+            task = asyncio.get_running_loop().create_task(self._answer(connection, table.about))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, connection: FrameConnection, about: int) -> None:
+        evidence: Evidence | None = None
+        if about >= 0:
+            with suppress(JournalError, StoppedError):  # a node that cannot look it up does not know
+                evidence = await self._evidence(about)
+        members = tuple(self._roster.members.values())
+        connection.write(CODEC.frame(RosterTable(self._roster.slots, members, None, -1, evidence)))
 
     def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
         self._refused(connection, Reason.MALFORMED, f"roster: {error}")
@@ -147,16 +164,21 @@ class RosterClient:
         roster: Roster,
         *,
         cluster: str,
-        slots: int,
         name: str,
+        about: int = -1,
         wanted: int = -1,
         tls: Tls | None = None,
         agreement: Mapping[str, str] | None = None,
     ) -> None:
-        """`agreement`: settings on which all nodes must agree; a node whose values differ refuses the exchange."""
+        """`agreement`: settings on which all nodes must agree; a node whose values differ refuses the exchange.
+
+        `about`: the slot of this node, if it has one already, for others to say what they know of it.
+        """
         self.roster = roster
+        self.about = about
+        #: By address: what that node last knew of the messages of this one.
+        self.evidence: dict[str, Evidence] = {}
         self._cluster = cluster
-        self._slots = slots
         self._name = name
         self._wanted = wanted
         self._agreement = dict(agreement or {})
@@ -181,7 +203,7 @@ class RosterClient:
         try:
             mine = self.roster.members
             members = tuple((mine if me is None else mine | {me.slot: me}).values())
-            connection.write(CODEC.frame(RosterTable(self._slots, members, request)))
+            connection.write(CODEC.frame(RosterTable(self.roster.slots, members, request, self.about)))
             async with asyncio.timeout(_WAIT_S):
                 table = await answered
         except TimeoutError:
@@ -189,6 +211,8 @@ class RosterClient:
         finally:
             answered.cancel()
             connection.close()
+        if table.evidence is not None:
+            self.evidence[address] = table.evidence
         return self.roster.merge(table.members)
 
     async def exchange_all(self, addresses: set[str], *, me: Member | None = None) -> tuple[set[str], list[Exception]]:
@@ -213,10 +237,10 @@ class RosterClient:
             addresses = addresses | self.roster.addresses()
         return reached, problems
 
-    async def take_slot(self, seeds: tuple[str, ...], own: str, incarnation: int) -> Member:
-        """This node's entry, with its slot. Waits for a seed to answer, with growing pauses."""
+    async def take_slot(self, seeds: tuple[str, ...], own: str) -> Member:
+        """This node's entry, with its slot, as the cluster knows it. Waits for a seed, with growing pauses."""
         failures = 0
-        backoff = Backoff(random.Random(f"{self._name}/{incarnation}"), first_s=0.2)
+        backoff = Backoff(random.Random(f"{self._name}/{self.roster.key}"), first_s=0.2)
         while True:
             reached, problems = await self.exchange_all((set(seeds) | self.roster.addresses()) - {own})
             refusal = next((one for one in problems if isinstance(one, RefusedError) and _final(one)), None)
@@ -224,11 +248,11 @@ class RosterClient:
                 raise refusal
             mine = self.roster.mine()
             if mine is None and not reached and (not seeds or own == seeds[0]):
-                mine = self.roster.give(self.roster.key, self._name, self._slots, self._wanted)
+                mine = self.roster.give(self.roster.key, self._name, self._wanted)
             elif mine is None and reached:
                 mine = await self._request_slot(reached)
             if mine is not None:
-                return msgspec.structs.replace(mine, name=self._name, incarnation=incarnation, address="", left=False)
+                return mine
             if failures in (0, 5) and not reached:
                 log.warning("no seed answers yet (%s); waiting", "; ".join(map(str, problems)))
             failures += 1
@@ -246,7 +270,7 @@ class RosterClient:
         mine = self.roster.mine()
         if mine is None:
             remedy = "start the cluster with more slots"
-            raise UsageError("slots", self._slots, "every slot is or was taken", remedy)
+            raise UsageError("slots", self.roster.slots, "every slot is or was taken", remedy)
         return mine
 
 

@@ -1,6 +1,7 @@
 """A node's port and its transport: made together, since links between nodes may use the port."""
 
 from antecede.node.config import NodeConfig
+from antecede.node.continuity import Continuity
 from antecede.node.protocol import NodeProtocol
 from antecede.wire.codec import Welcome
 from antecede.wire.listener import Listener, Tls
@@ -9,12 +10,13 @@ from antecede.wire.transports import TransportContext, TransportKind
 
 
 def make_links(
-    slot: int, incarnation: int, config: NodeConfig, protocol: NodeProtocol, kind: TransportKind, tls: Tls | None
+    slot: int, continuity: Continuity, config: NodeConfig, protocol: NodeProtocol, kind: TransportKind, tls: Tls | None
 ) -> tuple[Listener, Transport]:
     """The port and the transport of a node, neither started."""
     counts = Counts()
+    incarnation, life = continuity.incarnation, continuity.life
     listener = Listener(
-        lambda: Welcome(node=slot, incarnation=incarnation),
+        lambda: Welcome(node=slot, incarnation=incarnation, life=life),
         cluster=config.cluster,
         host=config.host if kind.by_address else "memory",
         port=config.port,
@@ -25,6 +27,8 @@ def make_links(
     context = TransportContext(
         node=slot,
         incarnation=incarnation,
+        life=life,
+        superseded=continuity.superseded,
         codec=protocol.codec,
         cluster=config.cluster,
         listener=listener,

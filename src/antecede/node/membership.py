@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antecede.core import UsageError
-from antecede.core.errors import RefusedError, UnreachableError
+from antecede.core.errors import JournalError, RefusedError, UnreachableError
 from antecede.node.joining import RosterClient, RosterService
 from antecede.node.roster import Member
 from antecede.wire.address import split_address
@@ -40,6 +40,8 @@ class Membership:
         #: By slot: the incarnation of each node we have a link to.
         self.linked: dict[int, int] = {}
         self._client: RosterClient | None = None
+        #: Set when a link has come up: its node may know of messages of ours that we do not.
+        self._linked = asyncio.Event()
         self._me: Member | None = None
 
     def begin(self) -> None:
@@ -53,7 +55,7 @@ class Membership:
 
     def service(self, secured: bool) -> RosterService:
         node = self._node
-        return RosterService(node.roster, node.config.slots, self.heard, node.refused, secured=secured)
+        return RosterService(node.roster, self.heard, node.continuity.evidence, node.refused, secured=secured)
 
     def joined(self, client: RosterClient, me: Member) -> None:
         """This node has its slot, and listens: from now on others may know its address."""
@@ -70,6 +72,8 @@ class Membership:
             self.linked[slot] = incarnation
             self.met.add(slot)
             self._appeared(slot)
+            self._node.continuity.linked(slot)
+            self._linked.set()
 
     def heard(self, news: list[Member]) -> None:
         """Entries of the roster have changed."""
@@ -77,7 +81,13 @@ class Membership:
         if node.roster.clash is not None:
             other = node.roster.clash
             problem = f"is also that of {other.name} at {other.address}: two clusters were founded apart"
-            node.driver._fail(UsageError("slot", node.slot, problem, "start this node again with an empty directory"))
+            node.fail(UsageError("slot", node.slot, problem, "start this node again with an empty directory"))
+            return
+        own = node.roster.members[node.slot]
+        if own.life not in (0, node.continuity.life):
+            node.continuity.superseded(
+                f"start {own.incarnation} of this node runs at {own.address or 'another address'}"
+            )
             return
         node.roster.save()
         self._set_peers(news)
@@ -88,18 +98,36 @@ class Membership:
     async def keep_in_touch(self) -> None:
         """Send our entry to every node, then exchange rosters with one at random now and then."""
         assert self._client is not None
-        rng = random.Random(self._node.roster.key)
-        await self._client.exchange_all(self._node.roster.addresses(), me=self._me)
-        self.heard(list(self._node.roster.members.values()))
+        client, roster = self._client, self._node.roster
+        rng = random.Random(roster.key)
+        await client.exchange_all(roster.addresses(), me=self._me)
+        self.heard(list(roster.members.values()))
         while True:
+            await self._check_evidence()
             # More often while this node starts: others may be starting, too, and not know each other yet.
-            await asyncio.sleep((_PAUSE_S if self._node.ready else _PAUSE_S / 10) * rng.uniform(0.5, 1.5))
-            others = [member for member in self._node.roster.others() if member.address]
+            pause_s = (_PAUSE_S if self._node.ready else _PAUSE_S / 10) * rng.uniform(0.5, 1.5)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._linked.wait()
+            self._linked.clear()
+            strangers = [one for one in roster.addresses() if one not in client.evidence and self._is_linked(one)]
+            others = strangers or sorted(roster.addresses())
             if others:
                 with contextlib.suppress(RefusedError, UnreachableError):
-                    news = await self._client.exchange(rng.choice(others).address, me=self._me)
+                    news = await client.exchange(rng.choice(others), me=self._me)
                     if news:
                         self.heard(news)
+
+    async def _check_evidence(self) -> None:
+        """Stop the node if others know messages of it that it does not."""
+        assert self._client is not None
+        try:
+            await self._node.continuity.check(self._client.evidence)
+        except JournalError as error:
+            self._node.fail(error)
+
+    def _is_linked(self, address: str) -> bool:
+        return any(one.address == address and one.slot in self.linked for one in self._node.roster.members.values())
 
     async def farewell(self) -> None:
         """Tell every node that this one has left for good."""

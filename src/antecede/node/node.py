@@ -13,17 +13,21 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from antecede.core import Message, UsageError
-from antecede.core.errors import JournalError, RefusedError, StoppedError
+from antecede.core.errors import RefusedError, StoppedError
 from antecede.journal import Journal, Retention
 from antecede.journal.batch import Batch
 from antecede.node.bulk.service import BulkService
 from antecede.node.config import DOMAIN, NodeConfig, make_config
+from antecede.node.continuity import Continuity, Evidence
 from antecede.node.credentials import Credentials
+from antecede.node.directory import new_key, open_directory
 from antecede.node.driving import NodeDriver, Replicas
 from antecede.node.history import Gap, History
 from antecede.node.hub import Hub
@@ -37,7 +41,6 @@ from antecede.node.session import Session
 from antecede.node.status import node_status
 from antecede.node.tasks import SupervisedTasks
 from antecede.node.watch import watch
-from antecede.private_files import make_private_directory
 from antecede.wire.address import join_address
 from antecede.wire.codec import Hello
 from antecede.wire.frames import FrameConnection, Owner
@@ -134,7 +137,13 @@ class Node:
 
     async def _start(self) -> None:
         config = self.config
-        incarnation = await self._open_journal()
+        if config.directory is None:
+            self.epoch = secrets.randbits(62) | 1
+            self.roster = Roster(new_key(), config.slots)
+        else:
+            self.journal, self.roster = await open_directory(config.directory, config, self.protocol)
+        incarnation = int(time.time()) if self.journal is None else self.journal.identity.incarnation
+        self.continuity = Continuity(self, incarnation)
         self.credentials.load()
         own = config.advertise or join_address(config.host, config.port)
         self.name = self.name or own
@@ -142,21 +151,26 @@ class Node:
             client = RosterClient(
                 self.roster,
                 cluster=config.cluster,
-                slots=config.slots,
                 name=self.name,
+                about=-1 if self.journal is None else self.journal.identity.node,
                 wanted=config.slot,
                 tls=self.credentials.tls,
                 agreement=self.protocol.agreement,
             )
-            me = await client.take_slot(config.seeds, own, incarnation)
+            known = await client.take_slot(config.seeds, own)
+            self.continuity.check_start(known)
+            client.about = known.slot
         else:
-            me = Member(slot=max(0, config.slot), name=self.name, key=self.roster.key)
+            known = Member(slot=max(0, config.slot), name=self.name, key=self.roster.key)
+        me = msgspec.structs.replace(
+            known, name=self.name, incarnation=incarnation, life=self.continuity.life, address="", left=False
+        )
         self.slot = me.slot
         self.roster.merge([me])
         if self.journal is not None and self.journal.identity.node != me.slot:
-            await self.journal.set_node(me.slot)  # before the roster has it: see `_open_journal`
+            await self.journal.set_node(me.slot, me.key)  # before the roster has it: see `directory.open_roster`
         self.roster.save()
-        await self._run(incarnation)
+        await self._run(client.evidence if self.transport_kind.by_address else {})
         if self.transport_kind.by_address:
             self.membership.joined(client, me)
             self.tasks.start("exchanges rosters", self.membership.keep_in_touch())
@@ -171,42 +185,11 @@ class Node:
         self.ready = True
         log.info("node %d (%s) of %s at %s", self.slot, self.name, config.cluster, self.url)
 
-    async def _open_journal(self) -> int:
-        """The incarnation of this life."""
-        directory = self.config.directory
-        key = secrets.randbits(63)
-        if directory is None:
-            self.epoch = secrets.randbits(62) | 1
-            self.roster = Roster(key)
-            return int(time.time())
-        try:
-            make_private_directory(directory)
-        except OSError as error:
-            problem = f"cannot be made ({error.strerror})"
-            raise UsageError("directory", str(directory), problem, "choose another") from None
-        self.journal = await Journal.open(
-            directory / "journal.db",
-            cluster=self.config.cluster,
-            kept=self.protocol.records,
-            durability=self.config.durability,
-        )
-        self.roster = Roster.load(directory / "roster.json", key)
-        node, mine = self.journal.identity.node, self.roster.mine()
-        if node < 0 and mine is not None:
-            # Its sequence numbers are gone: other nodes have messages under them, and would take new ones for those.
-            problem = f"is new, but the node of this directory has had slot {mine.slot} and numbered messages by it"
-            remedy = "restore it, or give the node an empty directory: it comes back in another slot"
-            raise JournalError(str(directory / "journal.db"), problem, remedy)
-        self.protocol.check_journal(self.journal)
-        self.roster.check_slots(self.config.slots)
-        await self.protocol.compact_journal(self.journal)
-        return self.journal.identity.incarnation
-
-    async def _run(self, incarnation: int) -> None:
+    async def _run(self, evidence: Mapping[str, Evidence]) -> None:
         config = self.config
         process = self.protocol.make(self.slot)
         self.listener, self.transport = make_links(
-            self.slot, incarnation, config, self.protocol, self.transport_kind, self.credentials.tls
+            self.slot, self.continuity, config, self.protocol, self.transport_kind, self.credentials.tls
         )
         history = History(
             self.journal,
@@ -229,6 +212,9 @@ class Node:
         self.bulk.begin(self.credentials.grant)
         self.listener.serve(ROSTER, self.membership.service(self.credentials.tls is not None).judge)
         self._taking = asyncio.get_running_loop().create_future()
+        await self.driver.prepare()
+        self.continuity.begin()
+        await self.continuity.check(evidence)
         await self.driver.start()
         if self.journal is not None and not self.journal.settings:
             await self.journal.set_settings(self.protocol.kept_settings)  # its records are of this protocol
@@ -311,6 +297,10 @@ class Node:
         if self.journal is not None:
             with contextlib.suppress(StoppedError):
                 await self.journal.close()
+
+    def fail(self, error: Exception) -> None:
+        """Stop at once, because of `error`."""
+        self.driver._fail(error)
 
     async def stopped(self) -> None:
         """Return when the node has stopped; raises what stopped it, if it was not asked to."""

@@ -5,9 +5,14 @@ owner has left. Slots are given by one node (`joining`), so two newcomers do not
 one slot all the same (two clusters were founded apart, or nodes joined on both sides of a partition), every node
 decides alike: the owner with the lower key keeps the slot, and the other must stop, with an error that says so.
 
-Rosters merge entry by entry, in any order, any number of times. Each node keeps its own beside its journal.
+Rosters merge entry by entry, in any order, any number of times. An entry that makes no sense (an address that cannot be
+dialled, a slot that the cube does not have) is not taken over as it is, so that a mistake at one node stays there.
+
+Each node keeps its roster in a file, so that it finds the others again. Its own slot and key are in its journal
+(`directory`); the file only says where the others were.
 """
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -15,9 +20,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from antecede.core.errors import JournalError, UsageError
 from antecede.core.message import Source
 from antecede.private_files import write_private
+from antecede.wire.address import is_dialable
+
+log = logging.getLogger("antecede.node")
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,9 +40,13 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
     #: It has left the cluster. Its slot stays its own, should it come back.
     left: bool = False
+    #: Drawn at random for this incarnation: of two processes that claim it, the lower one stays. 0: not told.
+    life: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
 
 
-class _File(msgspec.Struct, kw_only=True):
+class RosterFile(msgspec.Struct, kw_only=True):
+    """`roster.json`: the members as one node knows them, and the key of that node."""
+
     key: int
     members: list[Member]
 
@@ -43,38 +54,30 @@ class _File(msgspec.Struct, kw_only=True):
 class Roster:
     """What one node knows of the slots and their owners."""
 
-    def __init__(self, key: int, path: Path | None = None) -> None:
+    def __init__(self, key: int, slots: int, path: Path | None = None) -> None:
         self.key = key
+        self.slots = slots
         self.members: dict[int, Member] = {}
         #: Another node with a lower key that claims our slot.
         self.clash: Member | None = None
         self._path = path
-
-    @classmethod
-    def load(cls, path: Path, key_if_new: int) -> "Roster":
-        if not path.exists():
-            return cls(key_if_new, path)
-        try:
-            found = msgspec.json.decode(path.read_bytes(), type=_File)
-        except (OSError, msgspec.DecodeError) as error:
-            raise JournalError(str(path), f"cannot be read ({error})", "restore a copy, it names this node") from None
-        roster = cls(found.key, path)
-        roster.members = {member.slot: member for member in found.members}
-        return roster
 
     def save(self) -> None:
         """Write the file, all or nothing; it is on the disk when this returns."""
         if self._path is None:
             return
         beside = self._path.with_suffix(".new")
-        data = msgspec.json.encode(_File(key=self.key, members=list(self.members.values())))
+        data = msgspec.json.encode(RosterFile(key=self.key, members=list(self.members.values())))
         write_private(beside, data, sync=True)
         beside.replace(self._path)
 
     def merge(self, members: Iterable[Member]) -> list[Member]:
         """Take over newer entries; return those that changed the roster."""
         news = []
-        for member in members:
+        for member in map(self._sensible, members):
+            if member.slot >= self.slots:
+                log.error("roster: %s claims slot %d of %d; ignored", member.name, member.slot, self.slots)
+                continue
             mine = self.members.get(member.slot)
             if mine is None or _beats(member, mine):
                 if mine is not None and mine.key == self.key != member.key:
@@ -83,21 +86,21 @@ class Roster:
                 news.append(member)
         return news
 
-    def check_slots(self, slots: int) -> None:
-        """Raise `UsageError` if a member has a slot that a cube of so many does not have."""
-        highest = max(self.members, default=-1)
-        if highest >= slots:
-            problem = f"the cluster has a node in slot {highest} ({self.members[highest].name})"
-            raise UsageError("slots", slots, problem, "use the number of slots it was founded with, on all nodes")
+    def _sensible(self, member: Member) -> Member:
+        """The entry without an address that cannot be dialled: its slot is taken all the same."""
+        if not member.address or is_dialable(member.address):
+            return member
+        log.error("roster: %s (slot %d) gives %r as its address; ignored", member.name, member.slot, member.address)
+        return msgspec.structs.replace(member, address="")
 
     def mine(self) -> Member | None:
         return next((member for member in self.members.values() if member.key == self.key), None)
 
-    def free(self, slots: int) -> int:
+    def free(self) -> int:
         """The lowest slot that no node ever claimed; −1: there is none."""
-        return next((slot for slot in range(slots) if slot not in self.members), -1)
+        return next((slot for slot in range(self.slots) if slot not in self.members), -1)
 
-    def give(self, key: int, name: str, slots: int, wanted: int = -1) -> Member | None:
+    def give(self, key: int, name: str, wanted: int = -1) -> Member | None:
         """The entry of the node with `key`: the one it has, or a new one. None: no slot is left.
 
         A new one gets the slot `wanted` if that is free, else the lowest free slot.
@@ -105,7 +108,7 @@ class Roster:
         known = next((member for member in self.members.values() if member.key == key), None)
         if known is not None:
             return known
-        slot = wanted if 0 <= wanted < slots and wanted not in self.members else self.free(slots)
+        slot = wanted if 0 <= wanted < self.slots and wanted not in self.members else self.free()
         if slot < 0:
             return None
         self.members[slot] = Member(slot=slot, name=name, key=key)
@@ -121,7 +124,12 @@ class Roster:
 
 
 def _beats(new: Member, old: Member) -> bool:
-    if new.key == old.key:
-        # A node that has left may come back: a newer incarnation counts for more than a farewell.
-        return (new.incarnation, new.left, bool(new.address)) > (old.incarnation, old.left, bool(old.address))
-    return new.key < old.key
+    return _rank(new) > _rank(old) if new.key == old.key else new.key < old.key
+
+
+def _rank(member: Member) -> tuple[int, bool, int, bool, bool]:
+    """Of the entries of one node, the highest is kept. Of the lives that claim one incarnation, that is the lowest.
+
+    A node that has left may come back: a newer incarnation counts for more than a farewell.
+    """
+    return member.incarnation, member.life > 0, -member.life, member.left, bool(member.address)

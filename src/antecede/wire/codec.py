@@ -52,6 +52,7 @@ SIGN_OF_LIFE: Final = bytes(LENGTH_BYTES)
 #: Characters of the names that a hello carries.
 NAME_CHARACTERS_MAX: Final = 256
 _Name: TypeAlias = Annotated[str, Meta(max_length=NAME_CHARACTERS_MAX)]
+_Life: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 _Shape: TypeAlias = Annotated[str, Meta(max_length=1024)]
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -82,6 +83,8 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=T
     agreement: Annotated[dict[_Name, _Name], Meta(max_length=64)] = {}
     #: Of a node: what its packets look like (`shapes`).
     shapes: Annotated[dict[_Name, _Shape], Meta(max_length=256)] = {}
+    #: Of a node: drawn at random when it started. Two processes that claim one incarnation differ in it; 0: not told.
+    life: _Life = 0
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome", kw_only=True):
@@ -90,6 +93,7 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome", kw_on
     version: int = WIRE_VERSION
     node: Source
     incarnation: Annotated[int, Meta(ge=0)] = 0
+    life: _Life = 0
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refused", kw_only=True):

@@ -2,7 +2,9 @@
 
 One connection between two nodes carries packets both ways. Either node may dial. When both do, the connection dialled
 by the *lower* slot stays, and the other is retired without loss (`tcp_link`). A higher incarnation of a node replaces
-the connection of a lower one; a lower one is refused. A broken link is dialled again with back-off (`backoff`).
+the connection of a lower one; a lower one is refused. Two processes that claim one incarnation (a copied directory runs
+twice) differ in their random `life`: the lower one stays. A node that is refused for another life of it is told
+(`superseded`). A broken link is dialled again with back-off (`backoff`).
 
 Packets sent while a link is down wait in the peer's queue, which has two bounds (`transport`). Beyond
 `queue_bytes_high` the transport is congested, while the link is up: one dead peer must not stop the others. Beyond
@@ -12,14 +14,13 @@ The same port answers clients and other roles (`listener.serve`).
 """
 
 import asyncio
-import contextlib
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 
 from antecede.core import Packet, UsageError
 from antecede.core.errors import RefusedError, UnreachableError
-from antecede.wire.address import join_address, split_address
+from antecede.wire.address import is_dialable, join_address, split_address
 from antecede.wire.admission import AdmissionLimits
 from antecede.wire.backoff import Backoff
 from antecede.wire.codec import Hello, PacketCodec, Welcome
@@ -70,15 +71,19 @@ class TcpTransport(Transport):
         agreement: Mapping[str, str] | None = None,
         listener: Listener | None = None,
         counts: Counts | None = None,
+        life: int = 0,
+        superseded: Callable[[str], None] | None = None,
     ) -> None:
         """`agreement`: settings on which all nodes must agree; a link is refused where their values differ.
 
-        `listener` answers nodes, too, instead of one made for `host` and `port`.
+        `listener` answers nodes, too, instead of one made for `host` and `port`. `superseded` is called when a peer
+        refuses this node because it has met a later life of it.
         """
         super().__init__(node, counts)
         self.codec = codec
         self.cluster = cluster
         self.incarnation = incarnation
+        self.life = life
         self.limits = limits or TcpLimits()
         self.versions = versions
         self.agreement = dict(agreement or {})
@@ -96,9 +101,8 @@ class TcpTransport(Transport):
             agreement=self.agreement,
         )
         self.listener.serve("node", self._answer)
-        #: Told of a node that claims our slot: a transport does not settle that.
-        self.on_clash: Callable[[Hello], None] | None = None
         self.peers: dict[int, Peer] = {}
+        self._superseded = superseded
         self._tls = tls
         self._backoff = Backoff(
             random.Random(f"{seed}/{cluster}/{node}/{incarnation}"),
@@ -247,23 +251,28 @@ class TcpTransport(Transport):
             peer = self.peers[node] = Peer(node)
         return peer
 
-    def _check_precedence(self, node: int, incarnation: int, dialled_by: int) -> None:
+    def _check_precedence(self, node: int, said: Hello | Welcome, dialled_by: int) -> None:
         """Raise `RefusedError` when a connection must not become the link to `node`."""
         peer = self._peer(node)
         old = peer.link
-        if incarnation < peer.incarnation:
+        if said.incarnation < peer.incarnation:
             raise RefusedError(f"node {node}", Reason.STALE, f"incarnation {peer.incarnation} has been here")
-        same_life = old is not None and incarnation == old.incarnation
+        twin = said.incarnation == peer.incarnation and 0 not in (said.life, peer.life) and said.life != peer.life
+        if twin and said.life > peer.life:
+            detail = f"another process has been here as incarnation {peer.incarnation}"
+            raise RefusedError(f"node {node}", Reason.TWIN, detail)
+        same_life = old is not None and said.incarnation == old.incarnation and not twin
         if old is not None and same_life and dialled_by not in (old.dialled_by, min(self.node, node)):
             old.sign_of_life()  # should it be dead after all, this finds out
             raise RefusedError(f"node {node}", Reason.DUPLICATE, f"node {old.dialled_by} dialled first")
 
-    def _adopt(self, node: int, incarnation: int, connection: FrameConnection, dialled_by: int) -> Link:
+    def _adopt(self, node: int, said: Hello | Welcome, connection: FrameConnection, dialled_by: int) -> Link:
         """Make `connection` the link to `node`, replacing the present one."""
         peer = self._peer(node)
         old = peer.link
+        incarnation = said.incarnation
         if old is not None:
-            if incarnation > old.incarnation:
+            if incarnation > old.incarnation or said.life != peer.life:
                 old.connection.abort()
                 self.link_ended(old)
             elif old.dialled_by == dialled_by:
@@ -275,6 +284,7 @@ class TcpTransport(Transport):
         fresh = peer.link is None
         peer.link = link
         peer.incarnation = incarnation
+        peer.life = said.life
         peer.failures = 0
         peer.problem = ""
         self._links.add(link)
@@ -334,7 +344,7 @@ class TcpTransport(Transport):
             if self._tls is not None:
                 self._tls.check(connection, welcome)
             try:
-                self._check_precedence(welcome.node, welcome.incarnation, self.node)
+                self._check_precedence(welcome.node, welcome, self.node)
             except RefusedError as error:
                 if error.reason != Reason.DUPLICATE:
                     raise
@@ -343,7 +353,7 @@ class TcpTransport(Transport):
                 self._links.add(unwanted)
                 unwanted.retire()
                 return unwanted
-            link = self._adopt(welcome.node, welcome.incarnation, connection, self.node)
+            link = self._adopt(welcome.node, welcome, connection, self.node)
             self.write_to(peer)
             return link
 
@@ -352,6 +362,7 @@ class TcpTransport(Transport):
             speaks=self.codec.name,
             node=self.node,
             incarnation=self.incarnation,
+            life=self.life,
             address=join_address(*self.address),
             version=self.versions.latest,
             oldest=self.versions.oldest,
@@ -373,6 +384,8 @@ class TcpTransport(Transport):
             peer.problem = str(error)
             if isinstance(error, RefusedError) and error.reason != Reason.DUPLICATE:
                 self.listener.admission.refused(host, f"by peer: {error.reason}", error.detail)
+                if error.reason in (Reason.STALE, Reason.TWIN) and self._superseded is not None:
+                    self._superseded(f"node {peer.node} says that {error.detail}")
 
     # -- answering ---------------------------------------------------------------------------------------------------
 
@@ -384,23 +397,20 @@ class TcpTransport(Transport):
         if problem is not None:
             raise RefusedError(connection.host, Reason.PACKETS, problem)
         if hello.node < 0 or hello.node == self.node:
-            if self.on_clash is not None:
-                self.on_clash(hello)
             raise RefusedError(connection.host, Reason.SELF, f"node {self.node} is here")
-        self._check_precedence(hello.node, hello.incarnation, hello.node)
+        self._check_precedence(hello.node, hello, hello.node)
 
         def begin() -> Owner:
-            link = self._adopt(hello.node, hello.incarnation, connection, hello.node)
-            if link.peer.address is None:
-                with contextlib.suppress(UsageError):  # it cannot be dialled
-                    link.peer.address = split_address(hello.address)
+            link = self._adopt(hello.node, hello, connection, hello.node)
+            if link.peer.address is None and is_dialable(hello.address):
+                link.peer.address = split_address(hello.address)
             self.write_to(link.peer)
             return link
 
         return begin
 
     def _welcome(self) -> Welcome:
-        return Welcome(node=self.node, incarnation=self.incarnation)
+        return Welcome(node=self.node, incarnation=self.incarnation, life=self.life)
 
     def _task(self, work: Coroutine[None, None, None]) -> "asyncio.Task[None]":
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)

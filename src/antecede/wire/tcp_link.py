@@ -37,6 +37,8 @@ class Peer:
         self.problem = ""
         #: The highest incarnation of it that was linked with us.
         self.incarnation = 0
+        #: Of the processes that claimed this incarnation, the one we are linked with (`codec.Hello.life`); 0: not told.
+        self.life = 0
         #: Encoded packets not yet written, and their bytes.
         self.queue: list[bytes] = []
         self.queued = 0

@@ -45,6 +45,7 @@ class Reason(enum.StrEnum):
     SELF = "self"  # a node dialled itself, or somebody claims our number
     DUPLICATE = "duplicate"  # there is a link between the two already, and it has precedence
     STALE = "stale"  # an earlier life of a node that has restarted since
+    TWIN = "twin"  # another process claims the same start of the same node, and has precedence
     CLUSTER = "cluster"
     VERSION = "version"
     PACKETS = "packets"  # another protocol, or other packets under its name

@@ -22,6 +22,10 @@ class TransportContext:
     #: The node's slot, and which of its lives this is: a later life outranks an earlier one.
     node: int
     incarnation: int
+    #: Drawn at random for this life: two processes that claim one incarnation differ in it.
+    life: int
+    #: To be called, with the reason, when a peer has met another life of this node that has precedence over this one.
+    superseded: Callable[[str], None]
     #: Encodes and decodes packets.
     codec: PacketCodec
     cluster: str
@@ -64,6 +68,8 @@ def _tcp(context: TransportContext) -> Transport:
         context.codec,
         cluster=context.cluster,
         incarnation=context.incarnation,
+        life=context.life,
+        superseded=context.superseded,
         listener=context.listener,
         tls=context.tls,
         agreement=context.agreement,

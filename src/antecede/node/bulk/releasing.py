@@ -310,7 +310,8 @@ class Releases:
                 # Whatever was delivered meanwhile is not ours: no mark of this release is needed any more.
                 await journal.set_cursor(_cursor(release.batch.producer), hub.position)
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(release.wake.wait(), _CURSOR_S)
+                    async with asyncio.timeout(_CURSOR_S):  # `wait_for` may swallow a cancellation
+                        await release.wake.wait()
                 if asyncio.get_running_loop().time() > deadline:
                     release.cancel(f"{release.waits} within {_WAIT_S_MAX / 3600:g} hours")
         finally:

@@ -1,0 +1,105 @@
+"""Opens a node's directory: its journal, and its roster.
+
+The journal holds the two facts that make the node what it is: its slot, by which its messages are numbered, and its
+key, by which the cluster knows the slot for its own. `roster.json` holds where the other nodes were. Losing it costs
+nothing but the way to them: seeds lead there as well.
+"""
+
+import logging
+import secrets
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from antecede.core import UsageError
+from antecede.core.errors import JournalError
+from antecede.journal import Identity, Journal
+from antecede.journal.schema import REPLACE_NODE
+from antecede.node.config import NodeConfig
+from antecede.node.protocol import NodeProtocol
+from antecede.node.roster import Member, Roster, RosterFile
+from antecede.private_files import make_private_directory
+
+log = logging.getLogger("antecede.node")
+
+JOURNAL: Final = "journal.db"
+ROSTER: Final = "roster.json"
+
+
+def new_key() -> int:
+    """The key of a new node."""
+    return secrets.randbits(63)
+
+
+async def open_directory(directory: Path, config: NodeConfig, protocol: NodeProtocol) -> tuple[Journal, Roster]:
+    """Open or create the journal and the roster in `directory`. Raises `UsageError` or `JournalError`."""
+    try:
+        make_private_directory(directory)
+    except OSError as error:
+        problem = f"cannot be made ({error.strerror})"
+        raise UsageError("directory", str(directory), problem, "choose another") from None
+    journal = await Journal.open(
+        directory / JOURNAL, cluster=config.cluster, kept=protocol.records, durability=config.durability
+    )
+    try:
+        protocol.check_journal(journal)
+        roster = open_roster(directory, journal.identity, config.slots)
+        slot = journal.identity.node
+        if journal.identity.key < 0:  # new, or of version 1
+            await journal.set_node(slot, roster.key)
+        await protocol.compact_journal(journal)
+    except BaseException:
+        await journal.close()
+        raise
+    return journal, roster
+
+
+def open_roster(directory: Path, identity: Identity, slots: int) -> Roster:
+    """The roster in `directory`, for the node whose journal says `identity`."""
+    path = directory / ROSTER
+    file = _read(path, identity)
+    former = None if file is None else next((one for one in file.members if one.key == file.key), None)
+    if identity.node < 0 and former is not None and former.key != identity.key:
+        # Its numbers are gone: others have messages under them, and would take new ones for those.
+        problem = f"is new, but {ROSTER} beside it says that the node of this directory has slot {former.slot}"
+        raise JournalError(str(directory / JOURNAL), problem, f"put back the journal it had; or else {REPLACE_NODE}")
+    key = identity.key
+    if identity.node >= 0 and key < 0:
+        if file is None or former is None or former.slot != identity.node:
+            problem = f"has slot {identity.node}, and {ROSTER} with the key to it is missing, or another node's"
+            raise JournalError(
+                str(directory / JOURNAL), problem, f"put back the {ROSTER} it had; or else {REPLACE_NODE}"
+            )
+        key = file.key
+    roster = Roster(key if key >= 0 else new_key(), slots, path)
+    if file is not None:
+        _check_slots(file, slots)
+        roster.merge(file.members)
+    if identity.node >= 0:
+        known = roster.members.get(identity.node)
+        if known is None or known.key != roster.key:
+            roster.members[identity.node] = Member(slot=identity.node, name="", key=roster.key)
+        roster.clash = None
+    return roster
+
+
+def _check_slots(file: RosterFile, slots: int) -> None:
+    """Raise `UsageError` if a member has a slot that a cube of so many does not have."""
+    highest = max(file.members, key=lambda member: member.slot, default=None)
+    if highest is not None and highest.slot >= slots:
+        problem = f"the cluster has a node in slot {highest.slot} ({highest.name})"
+        raise UsageError("slots", slots, problem, "use the number of slots it was founded with, on all nodes")
+
+
+def _read(path: Path, identity: Identity) -> RosterFile | None:
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=RosterFile)
+    except (OSError, msgspec.DecodeError) as error:
+        if identity.key < 0:
+            problem = f"cannot be read ({error})"
+            raise JournalError(str(path), problem, "put it back; in a new directory, remove it") from None
+        log.warning("%s cannot be read (%s); seeds will tell where the others are", path, error)
+        return None
