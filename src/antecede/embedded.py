@@ -1,4 +1,4 @@
-"""Client and node in one process: `antecede.Node`, and what `memory://` connects to.
+"""Client and node in one process: `antecede.Node`, and the nodes behind `memory://`.
 
 This is the only module that imports both sides. A client needs no node and a node needs no client; a test, a notebook
 or an application that runs a node of its own wants both.
@@ -50,8 +50,8 @@ def connect_memory(key: str, *, name: str, token: str, timeout_s: float) -> Bus:
     async def dial(connection: FrameConnection) -> None:
         nonlocal using
         if using is None:
-            place = (asyncio.get_running_loop(), key)
-            using = _nodes.setdefault(place, _Shared()) if key else _Shared()
+            entry = (asyncio.get_running_loop(), key)
+            using = _nodes.setdefault(entry, _Shared()) if key else _Shared()
             using.users += 1
         async with using.lock:
             if not using.running:

@@ -1,7 +1,7 @@
-"""The other side of `service`, for programs without an event loop: ask, and have the answer or an error that says why.
+"""A bulk client, for programs without an event loop: ask a question, and get the answer or an error that says why.
 
-Every question may be asked twice, so a connection that breaks is dialled again, within `patience_s`, and asked again.
-It is always the same node: positions and batches are a node's own.
+Every question may be asked twice. So a connection that breaks is dialled again, for up to `patience_s`, and the
+question is repeated. It is always the same node: positions and batches belong to one node.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from antecede.wire.handshake import greet
 A = TypeVar("A", bound=Answer)
 T = TypeVar("T")
 
-#: What a node may take for an answer, beside the patience a release has of its own.
+#: How long an answer may take. A release has a patience of its own.
 _ANSWER_S: Final = 60.0
 
 
@@ -41,7 +41,7 @@ class BrokenError(AntecedeError):
 
 
 class Caller:
-    """A context manager: the node is reached on entering. Raises `UnreachableError` or `RefusedError`."""
+    """A connection to one node, used with `with`. Entering raises `UnreachableError` or `RefusedError`."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Caller:
         self._loop.close()
 
     def ask(self, question: Question, answer: type[A], *, within_s: float = _ANSWER_S) -> A:
-        """Raises what the node says: `GapError`, `DeniedError`, `StoppedError`, or `UsageError`."""
+        """Raises the node's error: `GapError`, `DeniedError`, `StoppedError`, or `UsageError`."""
         found = self._patiently(lambda: self._ask(question, within_s))
         if isinstance(found, Failed):
             raise _error(found)
@@ -142,7 +142,7 @@ class Caller:
 
 
 class _Line:
-    """Owns a connection."""
+    """Owns the connection, and waits for one answer at a time."""
 
     def __init__(self) -> None:
         self.connection: FrameConnection | None = None

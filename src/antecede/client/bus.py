@@ -72,11 +72,11 @@ class Bus:
         #: By number, of publications under way: the part of the client's past that they cover.
         self._covered: dict[int, tuple[tuple[int, int], ...]] = {}
         self._feeds: dict[int, Feed] = {}
-        #: What this client has read, by its maximal elements.
+        #: The client's past: the immediate predecessors of the message it would publish next.
         self._frontier = Frontier()
         self._bodies: list[bytes] = []
-        #: Publications that will travel in one record: their payloads and bytes, the first's number and predecessors,
-        #: and what was asked for them.
+        #: A run: publications that will travel in one record. Their payloads and bytes, the number and predecessors of
+        #: the first, and the options they share.
         self._run: list[bytes] = []
         self._run_bytes = 0
         self._run_number = 0
@@ -116,7 +116,7 @@ class Bus:
         await self.close()
 
     async def close(self) -> None:
-        """Send what was published so far, and leave."""
+        """Send the publications so far, and close the connection."""
         self._flush()
         self._end(None)
         await self._dialler.close()
@@ -215,7 +215,7 @@ class Bus:
         return future
 
     def _end_run(self) -> None:
-        """What is published next travels in another record."""
+        """End the run: the next publication travels in another record."""
         if self._run:
             payloads, self._run = self._run, []
             number, timeout_s = self._run_number, self._run_timeout_s
@@ -456,11 +456,11 @@ class Bus:
         for future in pending:
             if not future.done():
                 future.set_exception(error)
-                future.exception()  # whoever does not await it has been told by the log of its feed
+                future.exception()  # marked as seen: a caller need not await it
         self._make_room()
 
     def _end(self, error: AntecedeError | None) -> None:
-        """For good."""
+        """Close for good."""
         self._closing = True
         self._error = error or StoppedError(f"this connection to {self._dialler.where} is closed")
         if self._redialling is not None and self._redialling is not asyncio.current_task():

@@ -1,8 +1,8 @@
-"""`antecede.connect(url)`: which node, reached how.
+"""`antecede.connect(url)`: makes a client from a URL.
 
 antecede://host:port[,host:port…]   a node over TCP; further addresses are tried in turn
-memory://                           a node of one's own, within the process, gone when the connection closes
-memory://name                       the same, shared by all who connect to that name on this event loop
+memory://                           a node of its own within the process, which ends with the connection
+memory://name                       the same, shared by all clients of that name on this event loop
 """
 
 import ssl

@@ -1,4 +1,4 @@
-"""Reaching a node, and reaching one again."""
+"""Dials a node for a client, and dials again when the connection breaks."""
 
 import random
 import ssl
@@ -19,7 +19,7 @@ class Adopter(Protocol):
 
 
 class Dialler:
-    """Knows addresses and who we are; tries one address after the other."""
+    """Holds the addresses to try, in turn, and the hello that names the client."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Dialler:
         self._backoff = Backoff(random.Random(f"{name}/{self.where}"))
 
     async def dial(self, bus: Adopter) -> None:
-        """Reach one of the addresses. Raises what the last one said."""
+        """Reach one of the addresses. Raises the error of the last one."""
         problem: RefusedError | UnreachableError | UsageError | None = None
         known = [address for text in self.others if (address := split_address(text)) not in self._addresses]
         for host, port in (*self._addresses, *known):

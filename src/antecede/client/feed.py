@@ -185,7 +185,7 @@ class Feed:
     def _take(self, record: Items) -> None:
         """Raises `ProtocolError` when the columns of a record do not agree."""
         count = len(record.payloads)
-        placed, named = sum([place[1] for place in record.positions]), sum([name[2] for name in record.ids])
+        placed, named = sum([run[1] for run in record.positions]), sum([run[2] for run in record.ids])
         if not placed == named == count:
             raise ProtocolError(f"{count} messages came with {placed} positions and {named} ids")
         positions = [

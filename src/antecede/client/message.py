@@ -88,7 +88,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def cursor(self) -> str:
-        """The place right behind it: `subscribe(…, since=cursor)` goes on there, at this node or at another."""
+        """The cursor right behind it: `subscribe(…, since=cursor)` goes on there, at this node or at another."""
         return self._trail.cursor(self._index, self._position)
 
     def __eq__(self, other: object) -> bool:
@@ -103,7 +103,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 class Trail:
-    """What came before messages that came together: enough to write the cursor of each when it is asked for."""
+    """The messages before some that came together: enough to write the cursor of each when it is asked for."""
 
     __slots__ = ("_epoch", "_ids", "_node", "_seen", "_tagged")
 

@@ -1,4 +1,4 @@
-"""What callers may ask of a bus, checked before anything is sent."""
+"""The options of a bus's calls, checked before anything is sent."""
 
 import re
 import ssl
@@ -48,7 +48,7 @@ class SubscribeOptions(TypedDict, total=False):
 
 
 def parse_durability(durability: str | None) -> int:
-    """The level of `records.Publish`."""
+    """`durability` as a level of `wire.requests.Publish`."""
     if durability is None:
         return -1
     if durability == "memory":

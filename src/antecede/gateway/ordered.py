@@ -349,8 +349,8 @@ class OrderedBus:
             self._send(out.sends)
         for call in out.ens:
             self._calls.put_nowait(call)
-        for place, message in enumerate(out.deliveries):
-            self._notify(message, place in out.out_of_order)
+        for index, message in enumerate(out.deliveries):
+            self._notify(message, index in out.out_of_order)
         for change in out.changes:
             if change.what == "subscribe" and (joining := self._joining.pop(change.topic, None)) is not None:
                 joining.set_result(None)

@@ -1,4 +1,4 @@
-"""What a node is told: every setting with its default and its reason; from Python or from a TOML file."""
+"""The settings of a node, each with its default and its reason. They come from Python or from a TOML file."""
 
 import os
 import random
@@ -44,24 +44,24 @@ class NodeConfig:
     advertise: str = ""
     #: host:port of nodes through which to join. Without any, or as the first of them, a node founds a cluster.
     seeds: tuple[str, ...] = ()
-    #: Places in the cube: the most nodes the cluster will ever have had. All nodes must agree. Empty places cost one
-    #: failed test now and then.
+    #: Slots of the cube: the most nodes that the cluster will ever have had. All nodes must agree. An empty slot costs
+    #: one failed test now and then.
     slots: int = 16
     #: The slot to ask for when it joins, if that is free; −1: any.
     slot: int = -1
     #: The node's directory, with its journal and its roster. None: it forgets everything when it stops.
     directory: Path | None = None
-    #: Against what an acknowledged message is safe: the end of the process, or of the machine's power.
+    #: What an acknowledged message survives: the end of the process, or a power failure, too.
     durability: Literal["process", "power"] = "process"
-    #: Bounds of the journal; None: none.
+    #: Retention: how long deliveries stay in the journal, and how many bytes of them; None: no bound.
     retain_s: float | None = None
     retain_bytes: int | None = None
-    #: After so many deliveries what the protocol keeps is written anew, without what nobody will ask for.
+    #: Deliveries between two compactions of the records that the protocol keeps.
     shorten_every: int = 20_000
     #: Deliveries kept in memory for readers, and their bytes; beyond that readers are served from the journal.
     recent_messages: int = 32_768
     recent_bytes: int = 64 * 1024 * 1024
-    #: Messages of this node under way to the others: a longer line of them hides a longer round trip.
+    #: Messages of this node that may be under way to the others at one time: more hide a longer round trip.
     window: int = 4096
     #: What carries packets between nodes (`wire.transports`). All nodes must agree.
     transport: str = "tcp"
@@ -77,19 +77,19 @@ class NodeConfig:
     #: Of gossip: its round, and how many others a message is told to in each.
     gossip_round_s: float = 0.05
     fanout: int = 3
-    #: Of total: the first so many places number the messages together. A minority of them may be down. All nodes must
-    #: agree. And how long a message is waited for whose node went silent after it was numbered.
+    #: Of total: the nodes of the first slots, so many of them, number the messages together. A minority of them may be
+    #: down. All nodes must agree. And how long a numbered message is waited for whose node went silent.
     managers: int = 1
     patience_s: float = 5.0
     #: The failure detector's round, and how long it waits for an answer.
     round_s: float = 1.0
     timeout_s: float = 0.8
-    #: A directory made by `antecede cert init`, and whose certificate in it is this node's.
+    #: A directory made by `antecede cert init`, and the name of this node's certificate in it.
     tls: Path | None = None
     certificate: str = "node"
-    #: A file made by `antecede token`: clients and what each may do. None: everybody may do everything, on loopback.
+    #: A file made by `antecede token`: clients and their grants. None: every client may do everything, on loopback.
     tokens: Path | None = None
-    #: Health and metrics over HTTP on the same host; None: none. 0: any free port.
+    #: Port of page, health and metrics over HTTP, on the same host. None: no HTTP. 0: any free port.
     http_port: int | None = None
     #: For tests: faults of links to other nodes, in words of `antecede simulate`: a network (or none), then faults. A
     #: unit of time is a second, counted from `fault_injection_from`, in seconds since 1970.
@@ -130,7 +130,9 @@ class NodeConfig:
         if self.advertise and split_address(self.advertise, "advertise")[1] == 0:
             raise UsageError("advertise", self.advertise, "has port 0", "name the port at which others reach this node")
         if self.tokens is None and not is_loopback(self.host):
-            raise UsageError("tokens", None, f"anybody could publish at {self.host}", "make some with `antecede token`")
+            raise UsageError(
+                "tokens", None, f"every host that reaches {self.host} could publish", "make some with `antecede token`"
+            )
 
     def live_settings(self) -> LiveSettings:
         """The settings that the protocol reads."""

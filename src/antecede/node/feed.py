@@ -54,7 +54,7 @@ class Feed:
         self.credit = wanted.credit
         self.window = max(wanted.window, wanted.credit)
         self.over_gaps = wanted.over_gaps
-        #: Everything up to here was given, or did not match.
+        #: Every message up to here was given, or did not match.
         self.position = hub.position if wanted.since < 0 else wanted.since
         self._since = wanted.since
         self.live = False
@@ -65,7 +65,7 @@ class Feed:
         self._matchers = [TopicFilter(pattern).matches for pattern in wanted.filters]
         #: By source: the reader has had the messages up to this one, which are yet to pass here.
         self._seen = dict(wanted.seen)
-        #: The same, for good: what it had when it came from another node.
+        #: The same, as it was when the reader came from another node.
         self._had = dict(wanted.seen)
         #: The reader asked for all there is, and was given nothing yet.
         self._from_oldest = wanted.since == 0 and not wanted.seen
@@ -173,7 +173,7 @@ class Feed:
             self.position = position
 
     def room(self) -> None:
-        """The client gave credit, or its socket takes more."""
+        """The client gave credit, or its socket takes more bytes."""
         if self._queue:
             while self._queue and self.credit > 0 and self.session.can_write:
                 self._put(self._queue.popleft())
@@ -182,7 +182,7 @@ class Feed:
             self.catch_up()
 
     def flush(self) -> None:
-        """Hand what gathered to the session, as one record."""
+        """Hand the messages that have gathered to the session, as one record."""
         if self._outgoing:
             outgoing, self._outgoing = self._outgoing, []
             self._outgoing_bytes = 0
@@ -216,7 +216,7 @@ class Feed:
             except GapError as gap:
                 if not self._from_oldest:
                     raise
-                self.position = gap.first - 1  # retention was faster; the reader asked for what there still is
+                self.position = gap.first - 1  # retention was faster; the reader asked for all there still is
                 continue
             self._from_oldest = False
             self._give(entries, reached)
@@ -298,7 +298,7 @@ class Feed:
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _pass_on(self, limit: int) -> None:
-        """Give what memory has behind our position, as far as there is room, out of up to `limit` deliveries."""
+        """Give messages from memory behind our position, as far as there is room, out of up to `limit` deliveries."""
         history = self.hub.history
         end = self._before_gap(min(self.position + limit, self.hub.position))
         while self.position < end and self.credit > 0 and self.session.can_write and not self.closed:
@@ -314,9 +314,11 @@ class Feed:
                 self.credit -= count
                 self.position += count
             else:
-                wanted = [place for place, topic in enumerate(topics, self.position + 1) if topic in taken]
+                wanted = [position for position, topic in enumerate(topics, self.position + 1) if topic in taken]
                 some = wanted[: self.credit + 1]
-                self._give([history.entry(place) for place in some], end if len(some) == len(wanted) else some[-1])
+                self._give(
+                    [history.entry(position) for position in some], end if len(some) == len(wanted) else some[-1]
+                )
 
     def _send(self, piece: bytes) -> None:
         self.session.send_items(self.number, self.dropped, piece)

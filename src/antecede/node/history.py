@@ -26,14 +26,14 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Entry(NamedTuple):
-    """A delivery by itself: for where messages go one by one (queues, messages ahead of their turn, the journal)."""
+    """One delivery, where messages go one by one: in queues, ahead of their turn, and from the journal."""
 
     position: int
     message: Message
     held_us: int
-    #: What the application called it; None for what is not an envelope, which nobody takes.
+    #: The topic its application gave it; None for a message that is no envelope: no feed takes it.
     topic: str | None
-    #: Could it not be given in the order promised?
+    #: It came too late to be delivered in order.
     out_of_order: bool = False
 
 
@@ -52,42 +52,42 @@ def topic_of(message: Message) -> str | None:
 
 
 def columns(entries: Sequence[Entry]) -> bytes:
-    """The columns of `client.records.Items`, encoded, for deliveries that do not follow each other."""
-    places: list[tuple[int, int]] = []
+    """The columns of `wire.requests.Items`, encoded, for deliveries whose positions may have gaps between them."""
+    positions: list[tuple[int, int]] = []
     for entry in entries:
-        if places and places[-1][0] and entry.position == places[-1][0] + places[-1][1]:
-            places[-1] = (places[-1][0], places[-1][1] + 1)
+        if positions and positions[-1][0] and entry.position == positions[-1][0] + positions[-1][1]:
+            positions[-1] = (positions[-1][0], positions[-1][1] + 1)
         else:
-            places.append((entry.position, 1))
+            positions.append((entry.position, 1))
     held_us = {index: entry.held_us for index, entry in enumerate(entries) if entry.held_us}
     tagged = [index for index, entry in enumerate(entries) if entry.out_of_order]
     messages = [entry.message for entry in entries]
-    return _columns(messages, places, _names(messages), held_us, tagged)
+    return _columns(messages, positions, _ids(messages), held_us, tagged)
 
 
 def _columns(
     messages: Sequence[Message],
-    places: list[tuple[int, int]],
-    names: list[tuple[int, int, int]],
+    positions: list[tuple[int, int]],
+    ids: list[tuple[int, int, int]],
     held_us: dict[int, int],
     out_of_order: list[int],
 ) -> bytes:
     deps = {index: message.deps for index, message in enumerate(messages) if message.deps}
     payloads = unmarked([message.payload for message in messages])
-    return b"".join(map(_encode, (payloads, places, names, deps, held_us, out_of_order)))
+    return b"".join(map(_encode, (payloads, positions, ids, deps, held_us, out_of_order)))
 
 
-def _names(messages: Sequence[Message]) -> list[tuple[int, int, int]]:
-    """(source, seq, how many) of what follows each other in number."""
-    names: list[tuple[int, int, int]] = []
+def _ids(messages: Sequence[Message]) -> list[tuple[int, int, int]]:
+    """The ids of messages as runs: (source, first sequence number, how many)."""
+    ids: list[tuple[int, int, int]] = []
     source, first, count = messages[0].source, messages[0].seq, 0
     for message in messages:
         if message.source == source and message.seq == first + count:
             count += 1
         else:
-            names.append((source, first, count))
+            ids.append((source, first, count))
             source, first, count = message.source, message.seq, 1
-    return [*names, (source, first, count)]
+    return [*ids, (source, first, count)]
 
 
 class Gap(NamedTuple):
@@ -106,7 +106,7 @@ class Gap(NamedTuple):
 
 
 class History:
-    """Deliveries by position. Memory has them as columns: no object a delivery, nothing for the garbage collector."""
+    """Deliveries by position. Memory holds them as columns, which cost the garbage collector nothing."""
 
     def __init__(self, journal: Journal | None, position: int, *, entries_max: int, bytes_max: int) -> None:
         self.journal = journal
@@ -116,16 +116,16 @@ class History:
         self.position = position
         self._messages: list[Message] = []
         self._topics: list[str | None] = []
-        #: By position, of those that waited.
+        #: By position: the hold time of deliveries that had one.
         self._held_us: dict[int, int] = {}
-        #: Positions, of those that are out of order.
+        #: Positions of deliveries that came out of order.
         self._tagged: set[int] = set()
-        #: Bytes of payload up to and with each, ever.
+        #: For each delivery: the bytes of all payloads up to it, ever.
         self._ends: list[int] = []
         self._forgotten = 0
         self._entries_max = entries_max
         self._bytes_max = bytes_max
-        # What was encoded since the last delivery: readers that keep up are given the very same pieces.
+        # Pieces encoded since the last delivery: all readers that keep up are given the same ones.
         self._pieces: dict[tuple[int, int], bytes] = {}
 
     @property
@@ -140,7 +140,7 @@ class History:
         return [gap for gap in self.gaps if gap.position >= position]
 
     def append(self, batch: Batch, topics: list[str | None]) -> None:
-        """What was delivered, and what the applications called it."""
+        """Take the deliveries of a batch, with their topics."""
         messages = batch.deliveries
         self._ends += accumulate([len(message.payload) for message in messages], initial=self._end)
         del self._ends[-len(messages) - 1]
@@ -158,7 +158,7 @@ class History:
 
     @property
     def excess(self) -> int:
-        """How many entries are too many for memory. They go in large steps: shortening a list costs its length."""
+        """How many entries memory should give up. They go in large steps: shortening a list costs its length."""
         count = len(self._messages)
         if count > 2 * self._entries_max:
             return count - self._entries_max
@@ -181,12 +181,12 @@ class History:
         del self._ends[:count]
 
     def topics(self, after: int, limit: int) -> list[str | None] | None:
-        """Those of up to `limit` deliveries after position `after`; None when memory does not reach back so far."""
+        """The topics of up to `limit` deliveries after position `after`; None if memory does not reach back so far."""
         at = after + 1 - self.first
         return None if at < 0 else self._topics[at : at + limit]
 
     def recent(self, after: int, limit: int) -> list[Entry] | None:
-        """Up to `limit` entries after position `after`, from memory; None when memory does not reach back so far."""
+        """Up to `limit` entries after position `after`, from memory; None if memory does not reach back so far."""
         at = after + 1 - self.first
         if at < 0:
             return None
@@ -203,8 +203,8 @@ class History:
         return self._entry(position - self.first)
 
     def piece(self, first: int, count: int, bytes_full: int) -> tuple[bytes, int]:
-        """The columns of `client.records.Items` for deliveries in memory from position `first` on, and how many those
-        are: `count`, or fewer when that is more than about `bytes_full` bytes."""
+        """The columns of `wire.requests.Items`, encoded, for deliveries in memory from position `first` on; and how
+        many those are: `count`, or fewer if that would be more than about `bytes_full` bytes."""
         at = first - self.first
         before = self._ends[at - 1] if at else self._forgotten
         if self._ends[at + count - 1] - before > bytes_full:
@@ -219,8 +219,8 @@ class History:
             source, seq = messages[0].source, messages[0].seq
             # Deliveries of a source are in its order, but for some that are tagged.
             alike = messages[-1].seq - seq == count - 1 and {message.source for message in messages} == {source}
-            names = [(source, seq, count)] if alike and not self._tagged else _names(messages)
-            piece = self._pieces[first, count] = _columns(messages, [(first, count)], names, held_us, tagged)
+            ids = [(source, seq, count)] if alike and not self._tagged else _ids(messages)
+            piece = self._pieces[first, count] = _columns(messages, [(first, count)], ids, held_us, tagged)
         return piece, count
 
     async def older(self, after: int, matches: Callable[[str], bool]) -> tuple[list[Entry], int]:

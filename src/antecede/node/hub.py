@@ -1,12 +1,12 @@
-"""Where a node's deliveries meet its clients.
+"""The hub gives a node's deliveries to its clients' feeds.
 
-One hub a node: it numbers nothing and orders nothing, that is done. It keeps what was delivered (`history`), finds the
-feeds that take each message, lets publications wait for what they must follow, and says when the node's own readers are
-so far behind that it must not take more (`jammed`).
+The driver hands every batch to the hub (`deliver`). The hub keeps the deliveries (`history`), finds the feeds whose
+filters take each message, and wakes publications that waited for their predecessors. It is `jammed` when readers are so
+far behind that the node must take no more messages.
 
-Feeds of order `fifo` and `none` may have messages before their turn. The driver shows what comes in (`arrived`); a
-message that is not delivered within the same turn is held somewhere, and goes to them then: `none` at once, `fifo` when
-its source's previous one was given.
+Feeds of order `fifo` and `none` may be given messages before their turn. The driver shows packets as they arrive
+(`arrived`). A message that is not delivered within the same turn of the event loop is held back for others to come; it
+goes to those feeds then: to `none` at once, to `fifo` behind the previous message of its source.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ class HubCounts:
     #: Messages that waited for another before they were delivered, and how long altogether.
     held: int = 0
     held_us: int = 0
-    #: What came from a peer and is not an envelope.
+    #: Messages from peers that are no envelopes.
     foreign: int = 0
     #: Requests of clients that were refused, by kind.
     refused: Counter[str] = field(default_factory=Counter)
@@ -47,7 +47,7 @@ class Hub:
     """Made for a domain, whose messages it gives out."""
 
     def __init__(self, domain: str, history: History, delivered: dict[int, int], *, total: bool = False) -> None:
-        """`total`: messages have one order everywhere, and nobody may see them before."""
+        """`total`: all nodes deliver in one order, so no feed may be given a message before its turn."""
         self.domain = domain
         self.history = history
         #: By source: every message up to this one was delivered here or predates this node's join.
@@ -56,7 +56,7 @@ class Hub:
         self.delivered_here: dict[int, int] = {}
         self.counts = HubCounts()
         self.total = total
-        #: Asked when somebody waits: by source, how far nothing is to come here that has not been delivered.
+        #: By source: every message up to this one was delivered here or predates our join. Asked when one waits.
         self.settled: Callable[[], dict[int, int]] | None = None
         self.feeds: set[Feed] = set()
         self.on_jam: Callable[[bool], None] | None = None
@@ -66,11 +66,11 @@ class Hub:
         self._predecessors = Predecessors(self.missing)
         self._jammed = False
         self._relieved: list[asyncio.Future[None]] = []
-        # Of feeds that asked for less than causal order.
+        # How many feeds asked for less than causal order; messages that just arrived; those not delivered, by source.
         self._impatient = 0
         self._arrived: list[Message] = []
         self._ahead: dict[int, dict[int, Entry]] = {}
-        # Of runs that were published here and are not delivered yet, by their first message.
+        # By first message: topics of runs that were published here and are not delivered yet.
         self._called: dict[tuple[int, int], list[str]] = {}
         self._fifo: dict[int, int] = {}
 
@@ -117,7 +117,7 @@ class Hub:
             self._predecessors.wake(list(moved))
 
     def called(self, first: Message, topics: list[str]) -> None:
-        """What the messages of a run are called, which begins with `first` and is about to be delivered."""
+        """The topics of a run of messages that begins with `first` and is about to be delivered."""
         self._called[first.source, first.seq] = topics
 
     def _topics_of(self, messages: list[Message]) -> list[str | None]:
@@ -134,7 +134,7 @@ class Hub:
         return topics
 
     def arrived(self, packets: Iterable[Packet]) -> None:
-        """What came in, before it is ordered."""
+        """Packets that arrived, before the protocol has put their messages in order."""
         if self._impatient and not self.total:
             if not self._arrived:
                 asyncio.get_running_loop().call_soon(self._hurry)
@@ -199,7 +199,7 @@ class Hub:
     # -- readers that lag ----------------------------------------------------------------------------------------------
 
     async def relieved(self) -> None:
-        """Return when the node may take new messages. At once, mostly."""
+        """Return when the node may take new messages: mostly at once."""
         while self._jammed:
             waiter = asyncio.get_running_loop().create_future()
             self._relieved.append(waiter)
@@ -210,7 +210,7 @@ class Hub:
         return self._jammed
 
     def moved(self) -> None:
-        """A reader has read: perhaps memory can be given up."""
+        """A reader has read: memory may be given up."""
         if self._jammed:
             self._trim()
 
@@ -254,7 +254,7 @@ class Hub:
     # -- messages ahead of their turn ----------------------------------------------------------------------------------
 
     def _hurry(self) -> None:
-        """What arrived in the last turn and is not delivered yet."""
+        """Offer messages that arrived in the last turn and are not delivered yet."""
         arrived, self._arrived = self._arrived, []
         for message in arrived:
             source, seq = message.source, message.seq
@@ -269,10 +269,10 @@ class Hub:
         self._flush()
 
     def _go_on(self, source: int) -> None:
-        """Give `fifo` feeds what follows what they have of this source."""
+        """Give `fifo` feeds the messages of this source that follow those they have."""
         ahead = self._ahead.get(source, {})
         last = max(self._fifo.get(source, 0), self.delivered.get(source, 0))
-        while last and last + 1 in ahead:  # before the first delivery of a source nobody knows where it begins
+        while last and last + 1 in ahead:  # before its first delivery a source may begin anywhere
             last += 1
             self._offer_early(ahead[last], "fifo")
         self._fifo[source] = last

@@ -232,7 +232,7 @@ class Node:
         self.tasks.start("tells feeds how far they are", self.hub.keep_telling_progress())
 
     async def _join_domain(self) -> None:
-        """Return when this node takes what is published."""
+        """Return when this node is a member that takes publications."""
         inner = self.process
         if inner.takes(self.domain):
             return
@@ -303,7 +303,7 @@ class Node:
         self.driver._fail(error)
 
     async def stopped(self) -> None:
-        """Return when the node has stopped; raises what stopped it, if it was not asked to."""
+        """Return when the node has stopped. Raises the error if it stopped by itself."""
         await asyncio.shield(self.driver.stopped)
 
     # -- ways in -------------------------------------------------------------------------------------------------------

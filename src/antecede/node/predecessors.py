@@ -2,7 +2,7 @@
 
 A publication may name messages it follows (`after`) that this node has not delivered yet: its client read them at
 another node. It waits here under one predecessor that is missing. A delivery looks only at what waits for its source,
-in order of sequence number, so thousands that wait cost the others nothing. Whoever waits can withdraw.
+in order of sequence number, so thousands that wait cost the others nothing. A waiter can withdraw.
 """
 
 from collections.abc import Callable, Iterable
@@ -52,7 +52,7 @@ class Predecessors:
         return lambda: self._withdraw(waiter)
 
     def wake(self, sources: Iterable[int]) -> None:
-        """Messages of these sources were delivered. What a callback does may add others that wait."""
+        """Messages of these sources were delivered. A callback may add others that wait."""
         ready: list[_Waiter] = []
         for source in sources:
             heap = self._heaps.get(source)

@@ -61,7 +61,7 @@ class _Unsettled(NamedTuple):
 
 
 class Publications:
-    """What one session was asked to publish."""
+    """The publications of one session."""
 
     def __init__(self, session: "Session") -> None:
         self._session = session
@@ -81,7 +81,7 @@ class Publications:
         self._over = False
 
     def take(self, record: Publish) -> None:
-        """The client asks for these. Raises `ProtocolError` for what no client of ours would send."""
+        """Publish these, or let them wait. Raises `ProtocolError` for a record that no client of ours would send."""
         timeout_s = (record.timeout_ms or TIMEOUT_MS) / 1000
         size = sum(map(len, record.payloads))
         one = _Waiting(record, size, timeout_s, asyncio.get_running_loop().time() + timeout_s)
@@ -106,7 +106,7 @@ class Publications:
         return Acks(self._node.slot, tuple(acks))
 
     def close(self) -> None:
-        """The client is gone: what waits is dropped, and nobody waits for copies any more."""
+        """The client is gone: drop the publications that wait, and stop waiting for copies of the others."""
         self._over = True
         self._waiting.clear()
         if self._withdraw is not None:
@@ -192,7 +192,7 @@ class Publications:
             self._settle_later(one, number, 0, 1, answer)
 
     def _go_on(self) -> None:
-        """What the first one waited for may have happened."""
+        """The first one may not have to wait any more."""
         self._withdraw = None
         while self._waiting and self._withdraw is None and not self._over:
             one = self._waiting[0]
@@ -247,7 +247,7 @@ class Publications:
             self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
 
     def _sweep(self) -> None:
-        """Fail what is over its time."""
+        """Fail the publications that are over their time."""
         self._sweeping = None
         now = asyncio.get_running_loop().time()
         late = [(number, one) for number, one in self._unsettled.items() if one.deadline <= now]

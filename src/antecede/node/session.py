@@ -70,18 +70,18 @@ class Session:
         self.touch()
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
-        """`records.Items`, put together from columns that were encoded once for everybody (`history`)."""
+        """Send `Items`, from columns that `history` encoded once for all feeds."""
         self._bodies.append(b"".join((_ITEMS_HEAD, _encode(feed), _encode(dropped), piece)))
         self.touch()
 
     def touch(self) -> None:
-        """Write what has gathered at the end of this turn."""
+        """Write the records that have gathered, at the end of this turn."""
         if not self._due:
             self._due = True
             asyncio.get_running_loop().call_soon(self.flush)
 
     def flush(self) -> None:
-        """Write what has gathered."""
+        """Write the records that have gathered."""
         self._due = False
         acks = self._publications.acknowledgements()
         if acks is not None:

@@ -117,7 +117,7 @@ def why_busy(node: "Node") -> str:
         return "readers lag, and there is no journal to serve them from later"
     if node.transport.congested:
         return "another node takes packets too slowly"
-    return "messages have no place in the order yet; see that a majority of the managers is up"
+    return "messages have not been numbered yet; see that a majority of the managers is up"
 
 
 def _state(node: "Node", member: Member, members: frozenset[int], down: frozenset[int]) -> str:

@@ -1,4 +1,4 @@
-"""Publishing what was staged: a batch once, all of it, in order, across crashes of the client and of the node.
+"""Publishes staged batches: each once, all of it, in order, across crashes of the client and of the node.
 
 A release is written down before its first message is published, and crossed out after the last is in the journal. Its
 messages carry a mark (`envelope.seal`): the release's own random number, and the row's. A node that comes back to a
@@ -120,7 +120,7 @@ class Releases:
         await asyncio.get_running_loop().run_in_executor(None, self.abort)
 
     def abort(self) -> None:
-        """As a crash would. Blocks."""
+        """Stop as a crash would. Blocks."""
         self._closed = True
         self._thread.shutdown(wait=True)
         if self._staging is not None:
@@ -307,7 +307,7 @@ class Releases:
         withdraw = hub.when_delivered(after, release.wake.set)
         try:
             while not hub.has(after) and not release.cancelled:
-                # Whatever was delivered meanwhile is not ours: no mark of this release is needed any more.
+                # Deliveries meanwhile are not of this release: its marks are not needed any more.
                 await journal.set_cursor(_cursor(release.batch.producer), hub.position)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_CURSOR_S):  # `wait_for` may swallow a cancellation
@@ -334,7 +334,7 @@ class Releases:
                         done = max(done, _furthest(stored.block.messages, slot, batch.mark))
             return done
 
-        # What was published and not delivered here yet is kept by the protocol alone.
+        # Messages that were published and not delivered here yet are kept by the protocol alone.
         records = await journal.kept()
         kept = [message for one in records if isinstance(one, Record) for message in one.own_messages]
         return max(_furthest(kept, slot, batch.mark), await asyncio.to_thread(look))
@@ -350,7 +350,7 @@ class Releases:
         await self._do(lambda staging: staging.note(producer, done))
 
     async def _until(self, release: _Release, ask: Callable[[Callable[[], None]], None]) -> None:
-        """Return when what is asked for has happened, or the release was cancelled."""
+        """Return when `ask` has called back, or the release was cancelled."""
         ask(release.wake.set)
         await release.wake.wait()
         release.wake.clear()

@@ -1,7 +1,7 @@
-"""One who reads or publishes in bulk, seen from its node: a question at a time, answered off the event loop.
+"""A bulk client, seen from its node: one question at a time, answered off the event loop.
 
-Grants hold as for any client. Where everybody may do everything, pages are the journal's own blocks, unopened;
-otherwise they hold only what the filters take, which the grants must cover.
+Grants hold as for any client. Where no tokens are asked for, pages are the journal's own blocks, unopened. Otherwise a
+page holds only messages that the filters take, and the grants must cover the filters.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ log = logging.getLogger("antecede.node")
 
 
 class BulkService:
-    """Lets them in."""
+    """Lets bulk clients in."""
 
     def __init__(self, node: "Node") -> None:
         self._node = node
@@ -67,7 +67,7 @@ class BulkService:
             self.releases = Releases(node, node.config.directory)
 
     def begin(self, grant: Callable[[FrameConnection, str], Grants]) -> None:
-        """Answer those who dial. Before the node is open to clients they are turned away like them."""
+        """Answer bulk clients that dial. Until the node is ready they are refused, like other clients."""
         self._grant = grant
         self._node.listener.serve(ROLE, self._judge)
 
@@ -96,7 +96,7 @@ class BulkService:
 
 
 class BulkSession:
-    """Owns a connection."""
+    """Owns the connection of one bulk client."""
 
     def __init__(self, node: "Node", connection: FrameConnection, name: str, grant: Grants, releases: Releases) -> None:
         assert node.journal is not None
@@ -198,7 +198,7 @@ class BulkSession:
         return Page(page.reached, tuple(page.pieces))
 
     def _takes(self, filters: tuple[str, ...]) -> Callable[[str], bool] | None:
-        """None: this client may have everything, and picks for itself."""
+        """The test for topics that the filters take. None: this client may read everything, and filters itself."""
         for pattern in filters:
             check_filter(pattern)
             if not self._grant.may_subscribe(pattern):
@@ -244,7 +244,7 @@ class _Reader:
         self._over = False
 
     def use(self, read: Callable[[JournalFile], T]) -> T:
-        """In a thread: what `read` finds in the journal, opened on first use."""
+        """Call `read` with the journal file, which is opened on first use. In a thread."""
         try:
             with self._in_use:
                 if self._over:
@@ -282,21 +282,21 @@ class _Page:
         self._put(Piece(one.first, one.time_us, one.block), min(one.last, self._last))
 
     def add_some(self, one: Sealed, takes: Callable[[str], bool] | None) -> None:
-        """A block that is not to be given whole: those of its messages that are wanted, in pieces of a bounded size."""
+        """Add the messages of a block that are wanted, in pieces of a bounded size."""
         block = decode_deliveries(one.block)
         messages: list[Message] = []
-        places: list[int] = []
+        offsets: list[int] = []
         size = 0
 
         def put(reached: int) -> None:
-            held = {index: block.held_us[place] for index, place in enumerate(places) if place in block.held_us}
-            piece = Piece(one.first, one.time_us, encode_deliveries(messages.copy(), held), tuple(places))
+            held = {index: block.held_us[offset] for index, offset in enumerate(offsets) if offset in block.held_us}
+            piece = Piece(one.first, one.time_us, encode_deliveries(messages.copy(), held), tuple(offsets))
             self._put(piece, reached)
             messages.clear()
-            places.clear()
+            offsets.clear()
 
-        for place, message in enumerate(block.messages):
-            position = one.first + place
+        for offset, message in enumerate(block.messages):
+            position = one.first + offset
             if not self.reached < position <= self._last:
                 continue
             topic = topic_of(message)
@@ -308,7 +308,7 @@ class _Page:
                 self.full = True
                 return
             messages.append(msgspec.structs.replace(message, payload=payload))
-            places.append(place)
+            offsets.append(offset)
             size += len(payload)
         if messages:
             put(min(one.last, self._last))

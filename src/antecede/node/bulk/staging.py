@@ -29,7 +29,7 @@ FILE_NAME: Final = "staged.db"
 STAGED_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 #: Producers remembered: some hundred bytes each.
 PRODUCERS_MAX: Final = 100_000
-#: After so long, parts that nobody released are dropped, and producers that were given a name by chance forgotten.
+#: After so long, parts that were not released are dropped, and producers with random names are forgotten.
 FORGET_US: Final = 24 * 3600 * 1_000_000
 
 _VERSION: Final = 2
@@ -46,7 +46,7 @@ CREATE TABLE releases (owner TEXT NOT NULL, producer TEXT NOT NULL, batch INTEGE
                        PRIMARY KEY (owner, producer)) WITHOUT ROWID;
 """
 
-#: From version 1, in which parts and producers belonged to nobody.
+#: From version 1, in which parts and producers had no owner.
 _FROM_1: Final = f"""
 ALTER TABLE parts RENAME TO parts_1;
 ALTER TABLE releases RENAME TO releases_1;
@@ -62,7 +62,7 @@ _decode_parts = msgspec.msgpack.Decoder(tuple[tuple[str, int], ...]).decode
 
 
 class Producer(NamedTuple):
-    """Who counts batches: a client, and the name it gave."""
+    """A producer of batches: the client that owns it, and its name."""
 
     owner: str
     name: str
@@ -94,7 +94,7 @@ class Staging:
     """Open until `close`. Raises `JournalError` when the file is not one of ours."""
 
     def __init__(self, path: Path, *, sync: bool = False) -> None:
-        """`sync`: what is confirmed survives the loss of power too."""
+        """`sync`: confirmed rows survive a power failure, too."""
         self.path = path
         self._connection = connect(path)
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -158,7 +158,7 @@ class Staging:
     def begin(
         self, producer: Producer, number: int, parts: tuple[tuple[str, int], ...], position: int, now_us: int
     ) -> Batch:
-        """From here on the batch is published, whatever happens. `position`: nothing of it lies before."""
+        """From now on the batch will be published, across crashes. `position`: none of its messages lies before."""
         before = self.find(producer)
         assert before is None or before.parts is None, "asked for while another is under way"
         assert before is None or before.batch < number or before.again, "asked for in the wrong order"
