@@ -390,9 +390,9 @@ class Bus:
                     future.set_result(_name(MessageId, (source, seq)))
                 seq += 1  # noqa: PLW2901 - counts on with the number
             latest = max(latest, seq - 1)
-            if self._covered:
-                for number in range(first, first + count):
-                    self._covered.pop(number, None)
+            if self._covered:  # few publications cover anything
+                for number in [number for number in self._covered if first <= number < first + count]:
+                    del self._covered[number]
         self._frontier.read(source, latest)
         if self._room:
             self._make_room()
