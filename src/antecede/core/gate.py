@@ -276,7 +276,7 @@ class Gate(Generic[T]):
         """Return the messages that may be delivered now, in order, with those that waited only for these."""
         out: list[T] = []
         ready, inside, have_less = self._ready, self._inside, self._have_less
-        for item, pos, caps in ready:  # grows while we walk it
+        for item, pos, caps in ready:  # grows during the loop
             delivered = False
             if (self._floor or self._void) and self._dropped(pos):
                 self._void.difference_update(pos)

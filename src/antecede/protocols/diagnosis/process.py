@@ -13,6 +13,9 @@ is newer, so merging takes the maximum, whatever the order of arrival. A suspici
 a suspected node raises its counter again, and a node that learns of its own suspicion refutes it. A counter that rose
 by two means that a node failed and recovered in between; both are reported.
 
+Links that lose packets make a single test unreliable: with 5 % loss one in ten fails. So a tester sends a probe up to
+`tries` times before it suspects. The thesis, whose links lose nothing, has one.
+
 Answers carry only what changed since the tester last asked, usually nothing. The state is one number for each node.
 """
 
@@ -39,6 +42,8 @@ class _Round(NamedTuple):
 class _Timeout(NamedTuple):
     node: int
     number: int
+    #: How many probes of this test were sent.
+    tries: int
 
 
 #: The types of the diagnosis' timers, by which a process above tells them from its own.
@@ -49,9 +54,21 @@ class Diagnosis(Process):
     """One node's part of the diagnosis. It publishes nothing, and calls `tell` with what it finds out."""
 
     def __init__(
-        self, node: int, nodes: int, *, interval_us: int, timeout_us: int, rounds: int = 0, tell: Tell | None = None
+        self,
+        node: int,
+        nodes: int,
+        *,
+        interval_us: int,
+        timeout_us: int,
+        tries: int = 1,
+        rounds: int = 0,
+        tell: Tell | None = None,
     ) -> None:
-        """Start a round every `interval_us`; `rounds` of them, or without end if 0."""
+        """Start a round every `interval_us`; `rounds` of them, or without end if 0.
+
+        A node is suspected when it has left `tries` probes unanswered: the first for `timeout_us`, others for half of
+        it.
+        """
         super().__init__(node)
         if not 0 <= node < nodes <= 1 << CUBE_DIMENSION_MAX:
             raise UsageError("node", node, f"is not one of {nodes} nodes", f"choose 0 … {nodes - 1}")
@@ -61,6 +78,7 @@ class Diagnosis(Process):
         self._dimension = (nodes - 1).bit_length()
         self._interval_us = interval_us
         self._timeout_us = timeout_us
+        self._tries = tries
         self._rounds = rounds
         self._tell = tell
         #: By node: even while it is up.
@@ -87,9 +105,9 @@ class Diagnosis(Process):
         return frozenset(node for node in range(self._nodes) if not self.is_up(node))
 
     def hear(self, node: int) -> None:
-        """A packet came from `node`, so it is up."""
-        if self._counter[node] % 2:
-            self._set(node, self._counter[node] + 1)
+        """A packet of another protocol came from `node`: it is up, and need not answer the test under way."""
+        self._open.pop(node, None)
+        self._trust(node)
 
     def tested(self) -> tuple[int, ...]:
         """The nodes that this node will test in the next round, cluster by cluster."""
@@ -119,7 +137,7 @@ class Diagnosis(Process):
     def receive(self, sender: int, packet: Packet) -> None:
         if not 0 <= sender < self._nodes or sender == self.node:
             raise ProtocolError(f"node {self.node} got a {packet.kind} from {sender}, which is not another node")
-        self.hear(sender)
+        self._trust(sender)
         if isinstance(packet, Probe):
             life = self._counter[self.node]
             since = packet.since if packet.life == life else 0
@@ -139,6 +157,9 @@ class Diagnosis(Process):
         if isinstance(timer, _Round):
             self._begin(timer)
         elif isinstance(timer, _Timeout) and self._open.get(timer.node) == timer.number:
+            if timer.tries < self._tries and self.is_up(timer.node):
+                self._probe(timer.node, timer.number, timer.tries + 1)
+                return
             del self._open[timer.node]
             if self.is_up(timer.node):
                 self._set(timer.node, self._counter[timer.node] + 1)
@@ -154,12 +175,22 @@ class Diagnosis(Process):
 
     def _begin(self, timer: _Round) -> None:
         for node in self.tested():
-            self._tests += 1
-            self._open[node] = self._tests
-            self.out.send(node, Probe(self._tests, *self._heard.get(node, (0, 0))))
-            self.out.wake_after(self._timeout_us, _Timeout(node, self._tests))
+            if node not in self._open:  # else the last test is being repeated
+                self._tests += 1
+                self._open[node] = self._tests
+                self._probe(node, self._tests, 1)
         if not self._rounds or timer.number < self._rounds:
             self.out.wake_after(self._interval_us, _Round(timer.number + 1))
+
+    def _probe(self, node: int, number: int, tries: int) -> None:
+        self.out.send(node, Probe(number, *self._heard.get(node, (0, 0))))
+        wait_us = self._timeout_us if tries == 1 else self._timeout_us // 2
+        self.out.wake_after(wait_us, _Timeout(node, number, tries))
+
+    def _trust(self, node: int) -> None:
+        """A packet came from `node`: end a suspicion."""
+        if self._counter[node] % 2:
+            self._set(node, self._counter[node] + 1)
 
     def _news(self, since: int) -> tuple[tuple[int, int], ...]:
         return tuple([(node, self._counter[node]) for node, at in self._changed.items() if at > since])

@@ -26,7 +26,6 @@ from antecede.core.process import Missing
 from antecede.protocols.bundling import in_packets
 from antecede.protocols.vcube_ps.catching_up import CatchingUp
 from antecede.protocols.vcube_ps.packets import (
-    AGAIN,
     DIRECT,
     NUMBERS_MAX,
     Ahead,
@@ -41,13 +40,16 @@ from antecede.protocols.vcube_ps.records import Stable
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Position, Stream
 
-#: Timers: look after a stream; acknowledge; ask for what is missing.
+#: Timers: look after a stream; acknowledge; ask for what is missing; see what a tree that lost a node left undone.
 RESEND = "resend"
 ACK = "ack"
 REQUEST = "request"
+REPAIR = "repair"
 
 #: A receiver knows that a message is missing; a custodian assumes it. So receivers ask sooner than custodians send.
 SEEK_SOONER = 4
+#: What a suspicion leaves undone is brought after half the usual pause, which crosses a tree and back.
+REPAIR_SOONER = 2
 
 #: Messages sent again in one packet.
 _BUNDLE = 16
@@ -74,6 +76,8 @@ class Custody:
         self._progress = progress
         self._overdue = overdue
         self._dirty: set[tuple[str, int]] = set()
+        # By topic whose tree lost a node, by source: up to where messages were under way then.
+        self._under_way: dict[str, dict[int, int]] = {}
         self._seeking = False
         self._sought = 0
         self._lacked: set[tuple[str, int]] = set()
@@ -109,6 +113,8 @@ class Custody:
         to = self._state.custodian(group, stream.source)
         if to == self._state.node:
             self.settle(group, stream)
+            if stream.source != to:  # a packet can outlive its sender: others may lack what it brought
+                self._arm(stream, group)
         elif to >= 0 and not group.joining:
             self._state.out.send(to, self._have(group, stream))
 
@@ -148,19 +154,30 @@ class Custody:
                     self._state.out.send(node, Probe(group.name, source))
             self._arm(stream, group)
 
-    def repair(self, group: Group) -> None:
-        """The tree has changed: send down the new one what some member may lack."""
-        state = self._state
-        up = [node for node in state.others(group) if node not in state.down]
+    def repair_later(self, group: Group) -> None:
+        """A tree lost a node: after a pause, bring what was under way to the members that did not get it.
+
+        Most of it arrives by itself, since the suspected node may be up, or was not in its way.
+        """
+        if group.name not in self._under_way:
+            self._under_way[group.name] = {}
+            self._state.out.wake_after(self._state.timing.retry_us // REPAIR_SOONER, (REPAIR, group.name))
+        under_way = self._under_way[group.name]
         for stream in group.streams.values():
-            if stream.log and state.looks_after(group, stream.source):
-                reached = [position.got if (position := stream.positions.get(node)) else 0 for node in up]
-                # A window at most: a node that lacks more fetches it.
-                first = max(min(reached, default=stream.got), stream.got - state.window) + 1
-                for message in stream.held(range(first, stream.got + 1)):
-                    packet = Pub((message,), AGAIN, stream.stable)
-                    for hop in group.view.near[state.dimension]:
-                        state.out.send(hop, packet)
+            if stream.log and self._state.looks_after(group, stream.source):
+                under_way.setdefault(stream.source, stream.got)
+
+    def repair(self, group: Group) -> None:
+        """The pause is over: bring what was under way to the members that still lack it."""
+        state = self._state
+        for source, until in self._under_way.pop(group.name).items():
+            stream = group.stream(source)
+            if state.looks_after(group, source):
+                unheard = Position(stream.stable, (), stream.stable)
+                for node in state.others(group):
+                    position = stream.positions.get(node, unheard)
+                    if position.got < until and node not in state.down:
+                        self._bring(group, stream, node, position, until)
 
     def greet(self, group: Group, node: int) -> None:
         """`node` is back, and may have forgotten what it had not delivered: ask how far it is."""

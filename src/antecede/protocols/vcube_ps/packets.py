@@ -31,7 +31,7 @@ class Pub(Packet, frozen=True, gc=False, tag="vps.pub"):
     """A message on its way down its publisher's tree; several of one publisher where they are sent again."""
 
     messages: Annotated[tuple[Message, ...], Meta(min_length=1)]  # a field, in the place of the base's empty property
-    #: DIRECT: never forward. ONCE: forward if new here. AGAIN: always forward (a tree was rebuilt).
+    #: DIRECT: never forward. ONCE: forward if new here. AGAIN: always forward (sent by the version before).
     spread: Literal[0, 1, 2] = ONCE
     #: Every member has delivered the source's messages up to here.
     stable: Count = 0

@@ -19,7 +19,7 @@ same input (`records`). A node that recovers has its sequence numbers, membershi
 know how far other nodes are, and asks.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any, ClassVar, Final
 
 from antecede.core import Message, Packet, ProtocolError, UsageError
@@ -174,6 +174,8 @@ class VCubePs(Questions):
                 self._custody.acknowledge()
             case ("request",):
                 self._custody.request_missing()
+            case ("repair", str(topic)):
+                self._custody.repair(self._state.group(topic))
             case ("resend", str(topic), int(source)):
                 group = self._state.group(topic)
                 self._custody.resend_behind(group, group.stream(source))
@@ -199,13 +201,14 @@ class VCubePs(Questions):
         state.down.add(node)
         state.everyone.hide(node)
         for group in list(state.groups.values()):
+            fallen = self._looked_after_by(group, node)
             group.view.hide(node)
             self._let_go()
             self._membership.down(group, node)
             self._custody.review(group)
             if group.takes:
-                self._custody.repair(group)
-                self._take_over(group)
+                self._custody.repair_later(group)
+                self._take_over(group, fallen)
         self._finish()
 
     def peer_up(self, node: int) -> None:
@@ -221,6 +224,10 @@ class VCubePs(Questions):
             self._custody.greet(group, node)
             self._custody.review(group)
         self._finish()
+
+    def _looked_after_by(self, group: Group, node: int) -> set[int]:
+        """`node`, and the sources that are down and whose custodian is `node` while it is up."""
+        return {node, *[down for down in self._state.down if self._state.custodian(group, down) == node]}
 
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet)
@@ -437,16 +444,16 @@ class VCubePs(Questions):
             if group.order.held:
                 self._custody.watch()
         self._custody.review(group)
-        self._take_over(group)
+        self._take_over(group, self._state.down)
         self._freed(group)
 
     def _moved(self, group: Group) -> None:
         self._let_go()
         self._custody.review(group)
 
-    def _take_over(self, group: Group) -> None:
+    def _take_over(self, group: Group, sources: Set[int]) -> None:
         """Streams of sources that are down may fall to this node."""
-        for source in sorted(self._state.down):
+        for source in sorted(sources & self._state.down):
             if group.view.register(source) or source in group.streams:
                 self._custody.take_over(group, source)
 
