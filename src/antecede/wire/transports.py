@@ -15,6 +15,10 @@ from antecede.wire.tcp import TcpTransport
 from antecede.wire.transport import Counts, Transport
 
 
+def _ignored(reason: str) -> None:
+    """For a transport that is made without a node."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportContext:
     """What a node gives to the transport it makes."""
@@ -22,10 +26,10 @@ class TransportContext:
     #: The node's slot, and which of its lives this is: a later life outranks an earlier one.
     node: int
     incarnation: int
-    #: Drawn at random for this life: two processes that claim one incarnation differ in it.
-    life: int
+    #: Drawn at random for this life: two processes that claim one incarnation differ in it. 0: not told.
+    life: int = 0
     #: To be called, with the reason, when a peer has met another life of this node that has precedence over this one.
-    superseded: Callable[[str], None]
+    superseded: Callable[[str], None] = _ignored
     #: Encodes and decodes packets.
     codec: PacketCodec
     cluster: str
