@@ -91,14 +91,14 @@ def packet_bytes(trace: DataFrame) -> DataFrame:
 def reception_latency(trace: DataFrame) -> DataFrame:
     """*Reception latency*: "from the broadcast of the message until it arrives at the destination node" (4.5.4).
 
-    Every receive row counts; a publisher's own message does not.
+    The first arrival at each node counts, relays included (`relays`); duplicates and a publisher's own do not.
     """
-    return _latency(trace, "receive", "receptions")
+    return _latency(trace, _first(trace, "receive"), "receptions")
 
 
 def delivery_latency(trace: DataFrame) -> DataFrame:
     """*Delivery latency*: "reception latency plus the queuing time", up to the delivery (4.5.4); others' messages."""
-    return _latency(trace, "deliver", "deliveries")
+    return _latency(trace, _others(trace, "deliver"), "deliveries")
 
 
 def hold_time(trace: DataFrame) -> DataFrame:
@@ -121,11 +121,12 @@ def buffered(trace: DataFrame) -> DataFrame:
     """*Number of buffered messages*: most messages a node has received and not yet delivered (4.5.5, Figure 4.6).
 
     One row per node: `buffered_max`. A message that has just arrived counts, as in the `pending` set of Algorithm 2.
+    A duplicate is not buffered. For runs without crashes, in which nodes lose what they have buffered.
     """
-    step = F.when(F.col("event") == "receive", 1).otherwise(-1)
     order = W.partitionBy(*RUN, "node").orderBy("row").rowsBetween(W.unboundedPreceding, W.currentRow)
-    foreign = trace.where(F.col("event").isin("receive", "deliver") & (F.col("source") != F.col("node")))
-    pending = foreign.where(F.col("source").isNotNull()).withColumn("pending", F.sum(step).over(order))
+    arrived = _first(trace, "receive").withColumn("step", F.lit(1))
+    delivered = _first(trace, "deliver").withColumn("step", F.lit(-1))
+    pending = arrived.unionByName(delivered).withColumn("pending", F.sum("step").over(order))
     return pending.groupBy(*RUN, "node").agg(F.max("pending").alias("buffered_max"))
 
 
@@ -285,9 +286,19 @@ METRICS: Final = {
 # -- helpers ----------------------------------------------------------------------------------------------------------
 
 
-def _latency(trace: DataFrame, event: str, count: str) -> DataFrame:
+def _others(trace: DataFrame, event: str) -> DataFrame:
+    """The rows of `event` for messages of other nodes."""
+    return trace.where((F.col("event") == event) & (F.col("source") != F.col("node")))
+
+
+def _first(trace: DataFrame, event: str) -> DataFrame:
+    """The first row of `event` for each node and message of another node."""
+    rows = _others(trace, event).groupBy(*_MESSAGE, "node")
+    return rows.agg(F.min("row").alias("row"), F.min("time_us").alias("time_us"))
+
+
+def _latency(trace: DataFrame, arrived: DataFrame, count: str) -> DataFrame:
     published = trace.where(F.col("event") == "publish").groupBy(*_MESSAGE).agg(F.min("time_us").alias("published_us"))
-    arrived = trace.where((F.col("event") == event) & (F.col("source") != F.col("node")))
     joined = arrived.select(*_MESSAGE, "time_us").join(published, list(_MESSAGE))
     latency = F.col("time_us") - F.col("published_us")
     return joined.groupBy(*RUN).agg(F.count("*").alias(count), *_spread(latency))
