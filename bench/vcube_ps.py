@@ -148,22 +148,21 @@ def throughput(chosen: argparse.Namespace) -> None:
 def measure_joins(mode: str, members: int, minutes: float) -> dict[str, float]:
     from antecede.sim import RunSpec  # noqa: PLC0415
     from antecede.sim import run as runner  # noqa: PLC0415
-    from antecede.sim.group_meter import GroupMeter  # noqa: PLC0415
+    from antecede.sim.meter import Meter  # noqa: PLC0415
     from antecede.sim.units import TICKS  # noqa: PLC0415
 
     asked: dict[int, int] = {}
     took: list[float] = []
     most = 0
-    now_of: list[Callable[[], int]] = []
 
-    class JoinMeter(GroupMeter):
-        """Notes how long each join takes from the call until it holds."""
+    class JoinMeter(Meter):
+        """Notes how long each join takes from the request until it takes effect."""
 
-        def wished(self, node: int, topic: str, takes: bool) -> None:
+        def asks(self, now: int, node: int, topic: str, takes: bool) -> None:
             nonlocal most
-            super().wished(node, topic, takes)
+            super().asks(now, node, topic, takes)
             if takes:
-                asked[node] = now_of[0]()
+                asked[node] = now
                 most = max(most, len(asked))
             else:
                 asked.pop(node, None)
@@ -173,12 +172,7 @@ def measure_joins(mode: str, members: int, minutes: float) -> dict[str, float]:
             if what == "subscribe" and node in asked:
                 took.append((now - asked.pop(node)) / TICKS)
 
-    class Simulation(runner.GroupSimulation):
-        def __init__(self, *values: Any, **named: Any) -> None:
-            super().__init__(*values, **named)
-            now_of.append(lambda: self.now)
-
-    runner.GroupMeter, runner.GroupSimulation = JoinMeter, Simulation  # type: ignore[misc]
+    runner.Meter = JoinMeter  # type: ignore[misc]
     a_minute = 46 * members / 4000
     spec = RunSpec(
         protocol="vcube-ps",

@@ -1,11 +1,12 @@
 """The figures of a run, computed from its trace, slowly and plainly. What `sim.meter` counts is held to this.
 
-Two figures of the meter are not in a trace: `turn` and `latency_from_request`, which count from an application's call.
+Applications' requests are not in a trace. When they ask for topics is given beside it (`Ask`). Two figures of the meter
+count from the request to publish and are left out: `turn` and `latency_from_request`.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,10 +16,19 @@ from antecede.trace import Event, Row
 Key = tuple[str, int, int]
 
 
+class Ask(NamedTuple):
+    """An application asks for a topic, or to leave it, after so many rows of the trace."""
+
+    rows: int
+    node: int
+    topic: str
+    takes: bool
+
+
 class Story:
     """A trace, read once: what came, what was delivered, in which packets."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
+    def __init__(self, rows: Iterable[Row], asks: Iterable[Ask] = ()) -> None:
         self.published: dict[Key, int] = {}
         self.dependencies: Counter[int] = Counter()
         #: By packet: its kind, sender, messages and bytes.
@@ -41,7 +51,12 @@ class Story:
         self._back: set[Key] = set()
         self._done: set[tuple[int, Key]] = set()
         self._held: defaultdict[int, set[Key]] = defaultdict(set)
+        waiting, read = list(asks)[::-1], 0
         for arrived in packets_together(rows):
+            while waiting and waiting[-1].rows <= read:
+                _, node, topic, takes = waiting.pop()
+                (self._takes.add if takes else self._takes.discard)((node, topic))
+            read += len(arrived)
             for row in arrived:
                 self._read(row)
             if arrived[0].event is Event.RECEIVE and self._held[arrived[0].node]:
@@ -107,7 +122,7 @@ class Story:
         if place in self._at_root:
             return
         first = self._first.get(place)
-        if first is not None and place not in self._member:  # it was about to join
+        if first is not None and place not in self._member:  # it had asked to leave before it had joined
             self._receive(place, first)
         self.deliveries.append(row.time_us - self.published[key])
         self.waits.append(0 if first is None or place in self._done else row.time_us - first.time_us)

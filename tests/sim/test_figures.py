@@ -1,14 +1,18 @@
 """The meter's figures, which bypass the trace, equal those computed from the trace: every protocol, with faults."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antecede.protocols.registry import PROTOCOLS
-from antecede.sim import RunSpec, simulate
-from tests.sim.from_trace import Story
+from antecede.sim import RunSpec, run, simulate
+from antecede.sim.meter import Meter
+from antecede.sim.tracing import Tracer
+from antecede.trace import Recorder
+from tests.sim.from_trace import Ask, Story
 
 NODES = 12
 #: The trace does not say when an application asked; the rest is the engine's.
@@ -84,12 +88,24 @@ def made_for(spec: RunSpec) -> bool:
     return spec.options.get("mode") != "faithful" or not spec.faults
 
 
+def run_and_read(spec: RunSpec) -> tuple[dict[str, Any], Story]:
+    """What the meter says of a run, and what its trace says."""
+    recorder, asks = Recorder(), list[Ask]()
+
+    class Noting(Meter):
+        def asks(self, now: int, node: int, topic: str, takes: bool) -> None:
+            asks.append(Ask(len(recorder), node, topic, takes))
+            super().asks(now, node, topic, takes)
+
+    with patch.object(run, "Meter", Noting):
+        metrics = simulate(spec, watch=[Tracer(recorder)]).metrics
+    return metrics, Story(recorder.rows(), asks)
+
+
 def assert_equal(spec: RunSpec) -> None:
-    result = simulate(spec, trace=True)
-    assert result.trace is not None
-    story = Story(result.trace.rows())
+    metrics, story = run_and_read(spec)
     expected = story.broadcast() if PROTOCOLS[spec.protocol].options.broadcast else story.groups()
-    measured = {name: value for name, value in result.metrics.items() if name not in BEYOND_THE_TRACE}
+    measured = {name: value for name, value in metrics.items() if name not in BEYOND_THE_TRACE}
     measured = {name: value for name, value in measured.items() if not name.startswith(("place_", "delay_"))}
     assert measured == approximately(expected), spec.command()
 
@@ -126,22 +142,18 @@ def test_figures_are_those_of_the_trace_at_length(protocol: str, data: st.DataOb
 # -- what was wrong ---------------------------------------------------------------------------------------------------
 
 
-def deliveries_to_others(spec: RunSpec) -> int:
-    result = simulate(spec, trace=True)
-    assert result.trace is not None
-    return len(Story(result.trace.rows()).deliveries)
-
-
 def test_a_delivery_elsewhere_does_not_hide_one_here() -> None:
     """Nodes share message objects. Another node's delivery removed the entry of one that still waited (922 of 930)."""
     spec = RunSpec(protocol="locamu", nodes=31, seed=6)
-    assert simulate(spec).metrics["deliveries"] == deliveries_to_others(spec) == 930
+    metrics, story = run_and_read(spec)
+    assert metrics["deliveries"] == len(story.deliveries) == 930
 
 
 def test_a_member_that_leaves_while_it_joins_delivers() -> None:
     """Asked to leave before its join took effect, a node joins, delivers and leaves: it was taken for a relay."""
     spec = RunSpec(protocol="vcube-ps", nodes=32, seed=5, workload="churn:size=20,messages=60,session=4000", options={})
-    assert simulate(spec).metrics["deliveries"] == deliveries_to_others(spec) == 1083
+    metrics, story = run_and_read(spec)
+    assert metrics["deliveries"] == len(story.deliveries) == 1083
 
 
 @pytest.mark.parametrize("protocol", ["gossip-context", "gossip-rounds"])

@@ -91,6 +91,8 @@ class Simulation:
         self.on_delivery: Callable[[int, Message], None] | None = None
         #: Called with (now, node, topic) when a publication waits for its turn.
         self.on_wait: Callable[[int, int, str], None] | None = None
+        #: Called with (now, node, topic, takes) when an application asks for a topic, or to leave it.
+        self.on_ask: Callable[[int, int, str, bool], None] | None = None
         #: The network without its faults, for workloads that adapt to how busy it is.
         self.wire = network
         self._make_process = make_process
@@ -339,6 +341,8 @@ class Simulation:
     def _change(self, node: int, what: str, topic: str) -> None:
         process = self.processes.get(node)
         if process is not None:
+            if self.on_ask is not None:
+                self.on_ask(self.now, node, topic, what == "subscribe")
             getattr(process, what)(topic)
             if not process.reports_membership:
                 self._note(node, what, topic)

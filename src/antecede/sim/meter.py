@@ -1,7 +1,8 @@
 """Measures a run as it goes, without a trace: the metrics of thesis 4.5.1 and 5.6.1, counted as its authors count them.
 
-* A *reception* is the first arrival of a message at a node that takes its topic then, or that delivers it later (a node
-  may be about to join). Any other first arrival is a *relay's*, a false positive. Later arrivals are *duplicates*.
+* A *reception* is the first arrival of a message at a node that wants its topic, or that delivers it later. A node
+  wants a topic from its application's request to subscribe to that to unsubscribe; both take effect later. Any other
+  first arrival is a *relay's*, a false positive. Later arrivals are *duplicates*.
 * Where messages go to a root first (`post`), that hop is no reception, and the root's delivery does not count. The
   publisher's own message coming back down the tree counts as a reception and a delivery. Everywhere else a publisher's
   own copy counts for neither.
@@ -41,7 +42,7 @@ class _Known(NamedTuple):
     cell: int
     #: How long it waited for its turn.
     turn: int
-    #: Did its publisher take the topic?
+    #: Did its publisher want the topic?
     own: bool
 
 
@@ -57,7 +58,7 @@ class Meter:
         # By node and topic: when publications were asked for that wait for their turn.
         self._asked: defaultdict[tuple[int, str], deque[int]] = defaultdict(deque)
         self._turns = self._turns_received = 0
-        # By cell: when messages came that are not delivered, to nodes that take them and to others; copies at a root.
+        # By cell: when messages came that are not delivered, to nodes that want them and to others; copies at a root.
         # ~time, which is negative, where the node has crashed since.
         self._came: dict[int, int] = {}
         self._relayed: dict[int, int] = {}
@@ -89,6 +90,10 @@ class Meter:
     def waits_for_its_turn(self, now: int, node: int, topic: str) -> None:
         """A publication was asked for, and is stamped later (`published`)."""
         self._asked[node, topic].append(now)
+
+    def asks(self, now: int, node: int, topic: str, takes: bool) -> None:
+        """An application asks for a topic, or to leave it; that takes effect later (`changed`)."""
+        (self._takes[topic].add if takes else self._takes[topic].discard)(node)
 
     def published(self, now: int, node: int, message: Message) -> None:
         topic = message.topic
@@ -185,7 +190,7 @@ class Meter:
             return
         else:
             came = self._relayed.pop(cell, None)
-            if came is not None:  # the node was about to join
+            if came is not None:  # it had asked to leave before its join took effect, which comes first
                 self._reception.append(came - published_at)
                 self._hops[hops[node]] += 1
                 self._turns_received += turn

@@ -118,6 +118,7 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
     simulation = Simulation(make_process, range(spec.nodes), network, observers)
     if measure:
         simulation.on_wait = meter.waits_for_its_turn
+        simulation.on_ask = meter.asks
     simulation.idle_max = IDLE_EVENTS_MAX + 10 * spec.nodes**2  # the last acknowledgements of a large run
     simulation.wire = wire
     if isinstance(wire, StepQueues):
