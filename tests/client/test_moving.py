@@ -206,12 +206,13 @@ async def test_a_cursor_of_a_node_that_forgot_its_past_is_refused() -> None:
 # -- many moves --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("protocol", ["vcube", "gossip"])
 @pytest.mark.parametrize("seed", range(3))
 @awaited
-async def test_readers_that_move_under_load(tmp_path: Path, seed: int) -> None:
+async def test_readers_that_move_under_load(tmp_path: Path, seed: int, protocol: str) -> None:
     rng = random.Random(seed)
     count = 150
-    async with cluster(3, tmp_path, recent_messages=8) as nodes:
+    async with cluster(3, tmp_path, protocol=protocol, recent_messages=8) as nodes:
 
         async def load(node: Node) -> None:
             async with node.connect() as bus:

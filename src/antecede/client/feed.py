@@ -70,6 +70,8 @@ class Feed:
         self._info: Info | None = None
         self._position = -1
         self._seen: dict[int, int] | None = None
+        # The feed has gone on at another node.
+        self._moved = False
         # A subscription was sent, and the node has not said yet where it begins.
         self._opening = False
 
@@ -160,21 +162,26 @@ class Feed:
                 where = f"{cursor.node}:{cursor.position}"
                 raise UsageError("cursor", where, problem, "connect to that node, or use a newer cursor")
             self._seen = dict(cursor.seen)
+            self._moved = True
             return 0, self._seen_for(info)
         if cursor.node == info.node and cursor.epoch not in (None, info.epoch):
             raise LostHistoryError(f"node {info.node} has no journal, and was started anew since; read on from now")
-        if cursor.seen is not None:
-            self._seen = dict(cursor.seen)
-        return cursor.position, ()
+        if cursor.seen is None:
+            return cursor.position, ()
+        self._seen = dict(cursor.seen)
+        self._moved = True
+        return cursor.position, self._seen_for(info)
 
     def _go_on_at(self, info: Info, before: Info) -> tuple[int, tuple[tuple[int, int], ...]]:
         """Where a feed goes on whose connection broke."""
         here = before.node == info.node and before.epoch == info.epoch
         if here and self._position >= 0:
-            return self._position, ()
+            # This node may yet deliver messages that the reader had at another one.
+            return self._position, self._seen_for(info) if self._moved else ()
         if self._seen is None or (before.node == info.node and not here):
             raise LostHistoryError("the node does not remember this feed; open it again to read on from now")
         self._position = -1
+        self._moved = True
         return 0, self._seen_for(info)
 
     def _seen_for(self, info: Info) -> tuple[tuple[int, int], ...]:

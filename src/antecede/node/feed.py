@@ -89,7 +89,7 @@ class Feed:
         """Find where to begin, and tell the client: it can go on from there at any node."""
         hub, history = self.hub, self.hub.history
         delivered = dict(hub.delivered)
-        if self._had:
+        if self._had and not self.position:
             await self._find_unseen(delivered)
             self._tell({})
             return
@@ -97,7 +97,9 @@ class Feed:
             self.position = max(self.position, history.oldest)
         elif self.position < history.oldest:
             raise GapError(self.position, history.oldest + 1)
-        self._tell(await history.reached_at(hub.domain, self.position, delivered))
+        reached = await history.reached_at(hub.domain, self.position, delivered)
+        self._seen = {source: seq for source, seq in self._seen.items() if seq > reached.get(source, 0)}
+        self._tell(reached)
 
     async def _find_unseen(self, delivered: dict[int, int]) -> None:
         """Go to the first message the reader lacks. Raises `GapError` when this node lacks some of them, too."""
