@@ -95,6 +95,18 @@ def published(directory: Path) -> list[str]:
     return [envelope.body.decode() for envelope in envelopes if envelope.topic == "out"]
 
 
+@awaited
+async def test_a_clock_that_jumps_ahead_forgets_nothing_that_was_staged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster(1, tmp_path) as (node,):
+        await ask(node, Stage("p", 0, rows("a", "b")))
+    right = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: right() + 2 * 24 * 3600 * 10**9)
+    async with cluster(1, tmp_path) as (node,):
+        assert await ask(node, Release("job", 1, (("p", 1),))) == [Done(2)]
+
+
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import antecede
-from antecede.journal import JournalFile
+from antecede.audit import audit
+from antecede.journal import JournalFile, export_rows
 from antecede.node.local_cluster import LocalCluster
 from antecede.wire.envelope import unseal
 from tests.client.running import awaited
@@ -68,6 +69,11 @@ async def refused(cluster: LocalCluster, node: int, problem: str) -> None:
         await cluster.processes[node].wait()
 
 
+def judged(*directories: Path) -> tuple[str, ...]:
+    """What the audit finds wrong with the contents of messages in these nodes' journals."""
+    return audit(list(export_rows([one / "journal.db" for one in directories])), rules=("same-content",)).violated
+
+
 async def agree(cluster: LocalCluster, nodes: list[int], acknowledged: Acknowledged) -> None:
     """Every one of `nodes` has what was acknowledged, under its id; no id was acknowledged twice."""
     assert acknowledged.twice() == []
@@ -77,6 +83,7 @@ async def agree(cluster: LocalCluster, nodes: list[int], acknowledged: Acknowled
         assert {name: found[name] for name in acknowledged.bodies} == {
             name: bodies[0] for name, bodies in acknowledged.bodies.items()
         }
+    assert judged(*[cluster.directory / f"n{node}" for node in nodes]) == ()
 
 
 async def start_empty(cluster: LocalCluster, node: int) -> None:
@@ -289,6 +296,7 @@ async def test_a_restored_node_starts_alone_and_stops_when_it_meets_one_that_kno
         theirs, own = journal(tmp_path / "n0"), journal(tmp_path / "n1")
         assert {name: theirs[name] for name in before.bodies} == {name: one[0] for name, one in before.bodies.items()}
         assert {name: own[name] for name in alone.bodies} == {name: one[0] for name, one in alone.bodies.items()}
+        assert judged(tmp_path / "n0", tmp_path / "n1") == ("same-content",)  # and the audit sees it
 
 
 @awaited

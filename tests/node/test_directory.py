@@ -102,6 +102,15 @@ def test_a_slot_beyond_the_cube_is_refused_by_name(tmp_path: Path) -> None:
         asyncio.run(Node(port=0, slots=2, directory=tmp_path / "n2").start())
 
 
+@awaited
+async def test_a_roster_that_cannot_be_written_stops_no_node(tmp_path: Path) -> None:
+    async with cluster(1, tmp_path) as (founder,):
+        (tmp_path / "n0" / "roster.new").mkdir()  # in the way
+        async with make(1, (founder.address,), tmp_path) as node, node.connect() as bus:
+            await bus.publish("t", b"x", durability="replicated(1)")
+            assert founder.roster.members[1].address == node.address
+
+
 # -- addresses ---------------------------------------------------------------------------------------------------------
 
 WRONG = ["10.0.0.1:7400:1", "10.0.0.1:74000", "my host:7400", ":7400", "host:port", "[::1:7400", "a b", "ünï:1", "h:-1"]

@@ -277,7 +277,7 @@ class Journal:
     async def retain(self, wanted: Retention, *, needed_from: int | None = None) -> Retained:
         """Remove deliveries by age and size, as far as cursors and the node (`needed_from`, a position) allow."""
         done: Retained = await self._do(
-            lambda connection: retain(connection, wanted, self._running_us(), needed_from, self.stored_bytes)
+            lambda connection: retain(connection, wanted, self.running_us(), needed_from, self.stored_bytes)
         )
         self.removed = done.removed
         self.stored_bytes -= done.bytes
@@ -290,7 +290,7 @@ class Journal:
         """
         if not self._closed:
             with suppress(JournalError):
-                await self._do(lambda connection: end_life(connection, self._clock.wall_us(), self._running_us()))
+                await self._do(lambda connection: end_life(connection, self._clock.wall_us(), self.running_us()))
             await self._loop.run_in_executor(None, self.abort)
 
     def abort(self) -> None:
@@ -304,7 +304,7 @@ class Journal:
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _running_us(self) -> int:
+    def running_us(self) -> int:
         """How long the node has run, in all its lives."""
         return self._ran_us + self._clock.elapsed_us()
 

@@ -53,7 +53,7 @@ class NodeConfig:
     directory: Path | None = None
     #: What an acknowledged message survives: the end of the process, or a power failure, too.
     durability: Literal["process", "power"] = "process"
-    #: Retention: how long deliveries stay in the journal, and how many bytes of them; None: no bound.
+    #: Retention: how long deliveries stay in the journal, while the node runs, and how many bytes; None: no bound.
     retain_s: float | None = None
     retain_bytes: int | None = None
     #: Deliveries between two compactions of the records that the protocol keeps.

@@ -93,15 +93,20 @@ class Continuity:
     async def evidence(self, slot: int) -> Evidence:
         """What this node knows of the messages of the node with this slot."""
         node = self._node
-        held = [one.seq for one in node.process.holding() if one.source == slot and one.topic == node.domain]
-        seen = max([node.hub.delivered.get(slot, 0), *held])
         acknowledged = 0 if node.driver.replicas is None else node.driver.replicas.acknowledged(slot)
         samples: list[tuple[int, bytes]] = []
         if node.journal is not None:
             for seq in self._marks.get(slot, ()):
                 found = await node.journal.messages(node.domain, slot, seq, seq)
                 samples += [(one.seq, digest(one.payload)) for one in found]
-        return Evidence(node.slot, seen, acknowledged, tuple(samples))
+        return Evidence(node.slot, self._seen(slot), acknowledged, tuple(samples))
+
+    def _seen(self, slot: int) -> int:
+        """The highest sequence number of a message of `slot` that this node has, delivered or held."""
+        node = self._node
+        held = [one.seq for one in node.process.holding() if one.source == slot and one.topic == node.domain]
+        delivered = node.process.delivered(node.domain)
+        return max([node.hub.delivered.get(slot, 0), delivered.get(slot, 0), *held])
 
     def check_start(self, known: Member) -> None:
         """Raise `JournalError` if the cluster knows a start of this node that is not before this one."""
@@ -128,10 +133,10 @@ class Continuity:
         if found.seen > published:
             theirs = f"node {found.node} has message {found.seen}"
             return f"ends at message {published} of this node, and {theirs}: the journal has lost its end"
-        delivered = max(node.hub.delivered.get(found.node, 0), node.process.delivered(node.domain).get(found.node, 0))
-        if found.acknowledged > delivered:
+        seen = self._seen(found.node)
+        if found.acknowledged > seen:
             theirs = f"this node has acknowledged {found.acknowledged}"
-            return f"ends at message {delivered} of node {found.node}, and {theirs}: the journal has lost its end"
+            return f"ends at message {seen} of node {found.node}, and {theirs}: the journal has lost its end"
         for seq, theirs_digest in found.samples:
             mine = await node.journal.messages(node.domain, node.slot, seq, seq)
             if mine and digest(mine[0].payload) != theirs_digest:

@@ -88,7 +88,7 @@ class Node:
         self.sessions: set[Session] = set()
         #: Bytes to and from clients.
         self.counts_edge = Counts()
-        self.started_s = time.time()
+        self.started_s = time.monotonic()
         self.transport: Transport
         #: Makes the transport. Fault injection is a transport around it (`node.fault_injection`).
         self.transport_kind = transport_kind or find_transport(self.config.transport)

@@ -63,13 +63,19 @@ class Roster:
         self._path = path
 
     def save(self) -> None:
-        """Write the file, all or nothing; it is on the disk when this returns."""
+        """Write the file, all or nothing; it is on the disk when this returns.
+
+        A disk that is full stops no node: the seeds lead to the others as well.
+        """
         if self._path is None:
             return
         beside = self._path.with_suffix(".new")
         data = msgspec.json.encode(RosterFile(key=self.key, members=list(self.members.values())))
-        write_private(beside, data, sync=True)
-        beside.replace(self._path)
+        try:
+            write_private(beside, data, sync=True)
+            beside.replace(self._path)
+        except OSError as error:
+            log.error("%s cannot be written (%s); see that the disk has room", self._path, error.strerror)
 
     def merge(self, members: Iterable[Member]) -> list[Member]:
         """Take over newer entries; return those that changed the roster."""

@@ -32,7 +32,7 @@ def node_status(node: "Node") -> dict[str, Any]:
         "cluster": node.config.cluster,
         "url": node.url,
         "slots": node.config.slots,
-        "uptime_s": round(time.time() - node.started_s, 1),
+        "uptime_s": round(time.monotonic() - node.started_s, 1),
         "journal": None if node.journal is None else str(node.journal.path),
         "incarnation": 0 if node.journal is None else node.journal.identity.incarnation,
         "position": hub.position,

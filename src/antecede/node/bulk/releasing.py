@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from antecede.core import AntecedeError, Message, Record, UsageError
 from antecede.core.errors import JournalError, StoppedError
 from antecede.journal import JournalFile
 from antecede.journal.blocks import LeanMessage
+from antecede.journal.clock import wall_us
 from antecede.node.bulk.staging import FILE_NAME, FORGET_US, Batch, Producer, Staging
 from antecede.node.predecessors import After
 from antecede.wire.bulk import Row, decode_rows
@@ -130,7 +130,7 @@ class Releases:
     # -- what a client asks --------------------------------------------------------------------------------------------
 
     async def stage(self, owner: str, part: str, index: int, rows: int, block: bytes) -> None:
-        await self._do(lambda staging: staging.stage(owner, part, index, rows, block, _now_us()))
+        await self._do(lambda staging: staging.stage(owner, part, index, rows, block, self._ran_us()))
 
     async def discard(self, owner: str, parts: tuple[str, ...]) -> None:
         await self._do(lambda staging: staging.discard(owner, parts))
@@ -206,7 +206,7 @@ class Releases:
 
     async def _begin(self, producer: Producer, number: int, parts: tuple[tuple[str, int], ...]) -> Batch:
         position = self._node.hub.position
-        return await self._do(lambda staging: staging.begin(producer, number, parts, position, _now_us()))
+        return await self._do(lambda staging: staging.begin(producer, number, parts, position, self._ran_us()))
 
     async def _wait(self, release: _Release, deadline: float) -> int:
         try:
@@ -274,7 +274,7 @@ class Releases:
             end = at + 1
             while end < min(len(rows), at + _RUN) and (not rows[end].after or hub.has(rows[end].after)):
                 end += 1
-            now_us = _now_us()
+            now_us = wall_us()
             payloads = [
                 seal(row.topic, row.body, time_us=now_us, headers=row.headers, mark=(mark, number))
                 for number, row in enumerate(rows[at:end], release.done)
@@ -355,6 +355,10 @@ class Releases:
         await release.wake.wait()
         release.wake.clear()
 
+    def _ran_us(self) -> int:
+        assert self._node.journal is not None
+        return self._node.journal.running_us()
+
     async def _do(self, work: Callable[[Staging], T]) -> T:
         if self._closed:
             raise StoppedError("the node is stopping")
@@ -362,7 +366,7 @@ class Releases:
         def run() -> T:
             if self._staging is None:
                 self._staging = Staging(self._path, sync=self._node.config.durability == "power")
-                self._staging.forget(_now_us())
+                self._staging.forget(self._ran_us())
             try:
                 return work(self._staging)
             except sqlite3.Error as error:
@@ -386,7 +390,3 @@ def _furthest(messages: Sequence[Message | LeanMessage], source: int, mark: int)
             if found is not None and found[0] == mark:
                 furthest = max(furthest, found[1] + 1)
     return furthest
-
-
-def _now_us() -> int:
-    return time.time_ns() // 1000

@@ -29,20 +29,22 @@ FILE_NAME: Final = "staged.db"
 STAGED_BYTES_MAX: Final = 4 * 1024 * 1024 * 1024
 #: Producers remembered: some hundred bytes each.
 PRODUCERS_MAX: Final = 100_000
-#: After so long, parts that were not released are dropped, and producers with random names are forgotten.
+#: After so long, by the time that the node has run, parts that were not released are dropped, and producers with random
+#: names are forgotten.
 FORGET_US: Final = 24 * 3600 * 1_000_000
 
 _VERSION: Final = 2
 
 _TABLES: Final = """
-CREATE TABLE parts (owner TEXT NOT NULL, part TEXT NOT NULL, number INTEGER NOT NULL, time_us INTEGER NOT NULL,
+-- `ran_us` is how long the node had run: a wrong clock ages nothing.
+CREATE TABLE parts (owner TEXT NOT NULL, part TEXT NOT NULL, number INTEGER NOT NULL, ran_us INTEGER NOT NULL,
                     rows INTEGER NOT NULL, block BLOB NOT NULL, PRIMARY KEY (owner, part, number));
 -- The last batch of each producer. `parts`: which, in order, with the number of their stages; null when it is over.
 -- `mark` tells its messages from all others; `done` of its rows were published at least; none before `position`.
 -- `cancelled`: the rows behind `done` will never be published.
 CREATE TABLE releases (owner TEXT NOT NULL, producer TEXT NOT NULL, batch INTEGER NOT NULL, parts BLOB,
                        mark INTEGER NOT NULL, done INTEGER NOT NULL, position INTEGER NOT NULL,
-                       time_us INTEGER NOT NULL, cancelled INTEGER NOT NULL DEFAULT 0,
+                       ran_us INTEGER NOT NULL, cancelled INTEGER NOT NULL DEFAULT 0,
                        PRIMARY KEY (owner, producer)) WITHOUT ROWID;
 """
 
@@ -51,8 +53,8 @@ _FROM_1: Final = f"""
 ALTER TABLE parts RENAME TO parts_1;
 ALTER TABLE releases RENAME TO releases_1;
 {_TABLES}
-INSERT INTO parts SELECT '', part, number, time_us, rows, block FROM parts_1;
-INSERT INTO releases SELECT '', producer, batch, parts, mark, done, position, time_us, 0 FROM releases_1;
+INSERT INTO parts SELECT '', part, number, 0, rows, block FROM parts_1;
+INSERT INTO releases SELECT '', producer, batch, parts, mark, done, position, 0, 0 FROM releases_1;
 DROP TABLE parts_1;
 DROP TABLE releases_1;
 """
@@ -114,15 +116,15 @@ class Staging:
     def close(self) -> None:
         self._connection.close()
 
-    def stage(self, owner: str, part: str, index: int, rows: int, block: bytes, now_us: int) -> None:
+    def stage(self, owner: str, part: str, index: int, rows: int, block: bytes, ran_us: int) -> None:
         """Keep a block of rows. The same again changes nothing."""
         if self._bytes + len(block) > STAGED_BYTES_MAX:
-            self.forget(now_us)
+            self.forget(ran_us)
         if self._bytes + len(block) > STAGED_BYTES_MAX:
             remedy = "write smaller batches, or fewer at a time"
             raise LimitError("staged rows in bytes", self._bytes + len(block), STAGED_BYTES_MAX, remedy)
         done = self._connection.execute(
-            "INSERT OR IGNORE INTO parts VALUES (?, ?, ?, ?, ?, ?)", (owner, part, index, now_us, rows, block)
+            "INSERT OR IGNORE INTO parts VALUES (?, ?, ?, ?, ?, ?)", (owner, part, index, ran_us, rows, block)
         )
         if done.rowcount:
             self._bytes += len(block)
@@ -156,7 +158,7 @@ class Staging:
         return found
 
     def begin(
-        self, producer: Producer, number: int, parts: tuple[tuple[str, int], ...], position: int, now_us: int
+        self, producer: Producer, number: int, parts: tuple[tuple[str, int], ...], position: int, ran_us: int
     ) -> Batch:
         """From now on the batch will be published, across crashes. `position`: none of its messages lies before."""
         before = self.find(producer)
@@ -174,8 +176,8 @@ class Staging:
             raise LimitError("remembered producers", known + 1, PRODUCERS_MAX, "use one name for what goes on")
         mark = secrets.randbits(62)
         self._connection.execute(
-            f"INSERT OR REPLACE INTO releases ({_COLUMNS}, time_us) VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?)",
-            (*producer, number, _encode(parts), mark, position, now_us),
+            f"INSERT OR REPLACE INTO releases ({_COLUMNS}, ran_us) VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?)",
+            (*producer, number, _encode(parts), mark, position, ran_us),
         )
         return Batch(*producer, number, parts, mark, 0, position)
 
@@ -212,17 +214,17 @@ class Staging:
             self._drop([(batch.owner, part) for part, _ in batch.parts or ()])
         self._connection.execute("PRAGMA incremental_vacuum(4000)").fetchall()
 
-    def forget(self, now_us: int) -> None:
+    def forget(self, ran_us: int) -> None:
         """Drop parts that were never released, and producers with random names, after `FORGET_US`."""
-        old = now_us - FORGET_US
+        old = ran_us - FORGET_US
         releasing = self._releasing()
         with _transaction(self._connection):
             stale = self._connection.execute(
-                "SELECT owner, part FROM parts GROUP BY owner, part HAVING max(time_us) < ?", (old,)
+                "SELECT owner, part FROM parts GROUP BY owner, part HAVING max(ran_us) < ?", (old,)
             )
             self._drop([found for found in stale.fetchall() if found not in releasing])
             self._connection.execute(
-                "DELETE FROM releases WHERE parts IS NULL AND time_us < ? AND substr(producer, 1, ?) = ?",
+                "DELETE FROM releases WHERE parts IS NULL AND ran_us < ? AND substr(producer, 1, ?) = ?",
                 (old, len(UNNAMED), UNNAMED),
             )
 
