@@ -8,7 +8,7 @@ says how it was found). Both always stand beside the published value. Nothing is
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Required, TypeAlias, TypedDict, Unpack
+from typing import Any, Generic, NamedTuple, Required, TypeAlias, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -96,10 +96,16 @@ class Scope(TypedDict, total=False):
     settings: tuple[str, ...]
 
 
-class PartsExperiment(Experiment):
-    """An experiment made of given parts: many figures of a paper differ in little else."""
+P = TypeVar("P")
 
-    def __init__(self, item: str, title: str, about: str, reading: Reading, **scope: Unpack[Scope]) -> None:
+
+class PartsExperiment(Experiment, Generic[P]):
+    """An experiment made of given parts: many figures of a paper differ in little else.
+
+    `plan` says what is run; each family of experiments has a type of its own for it.
+    """
+
+    def __init__(self, item: str, title: str, about: str, reading: Reading, plan: P, **scope: Unpack[Scope]) -> None:
         self.name = f"{self.paper}-{item}"
         self.item = item
         self.title = title
@@ -108,6 +114,7 @@ class PartsExperiment(Experiment):
         self.full_sizes = scope.get("full_sizes", ())
         self.settings = scope.get("settings", self.settings)
         self._reading = reading
+        self.plan = plan
 
     def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
         return self._reading(nodes, metrics)

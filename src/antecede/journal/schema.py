@@ -5,6 +5,8 @@ name. Readers from outside take all versions up to this one as they are: what th
 """
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -77,6 +79,19 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
+@contextmanager
+def _closed_on_failure(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Close the connection if the block raises; tell an error of SQLite as a damaged journal."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        connection.close()
+        raise _damaged(path, str(error)) from None
+    except BaseException:
+        connection.close()
+        raise
+
+
 def open_for_writing(path: Path, check: Check) -> sqlite3.Connection:
     """Open or create, and bring up to this version. Raises `JournalError` for what is not a sound journal."""
     fresh = not path.exists() or path.stat().st_size == 0
@@ -85,7 +100,7 @@ def open_for_writing(path: Path, check: Check) -> sqlite3.Connection:
     elif not path.parent.is_dir():
         raise JournalError(str(path), "its directory does not exist", f"create {path.parent}")
     connection = connect(path)
-    try:
+    with _closed_on_failure(connection, path):
         if fresh:
             _create(connection)
         else:
@@ -94,12 +109,6 @@ def open_for_writing(path: Path, check: Check) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode=WAL")
         # Checkpoints are made beside the commits (`writer`); this bounds the log should that not keep up.
         connection.execute("PRAGMA wal_autocheckpoint=64000")
-    except sqlite3.Error as error:
-        connection.close()
-        raise _damaged(path, str(error)) from None
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
@@ -124,19 +133,13 @@ def open_for_reading(path: Path, check: Check | None) -> sqlite3.Connection:
         raise JournalError(str(path), "there is no such file", "check the path")
     check_file(path)
     connection = connect(path, read_only=True)
-    try:
+    with _closed_on_failure(connection, path):
         if check is None:
             check_version(connection, path)
         else:
             connection.execute("BEGIN")  # one state of the file: a running node goes on writing
             check_contents(connection, path, check)
             connection.execute("COMMIT")
-    except sqlite3.Error as error:
-        connection.close()
-        raise _damaged(path, str(error)) from None
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 

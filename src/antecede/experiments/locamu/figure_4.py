@@ -16,9 +16,9 @@ LoCaMu runs as in the paper, without the records of names that let delivery go o
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 
-from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Scope, Value
+from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Value
 from antecede.sim import RunSpec, simulate
 from antecede.sim.throughput import Throughput
 
@@ -54,27 +54,14 @@ class Load(NamedTuple):
         )
 
 
-class OnTree(PartsExperiment):
-    """An experiment of sections IV and V: a few systems under as much load as they carry."""
+class OnTree(PartsExperiment[Callable[[int], Mapping[str, Load]]]):
+    """An experiment of sections IV and V: a few systems under as much load as they carry. The plan is by size."""
 
     paper = "locamu"
     settings = ("whole", "changes")
 
-    def __init__(
-        self,
-        item: str,
-        title: str,
-        about: str,
-        reading: Reading,
-        loads: Callable[[int], Mapping[str, Load]],
-        **scope: Unpack[Scope],
-    ) -> None:
-        """`loads`: by size, the runs by variant."""
-        super().__init__(item, title, about, reading, **scope)
-        self._loads = loads
-
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:
-        return {name: load.spec(nodes, seed, setting) for name, load in self._loads(nodes).items()}
+        return {name: load.spec(nodes, seed, setting) for name, load in self.plan(nodes).items()}
 
     def execute(self, spec: RunSpec) -> Metrics:
         """Throughput, in the place of the simulator's own metrics."""

@@ -11,9 +11,8 @@ Two further literal readings, Poisson numbers and a uniform window of 1000, are 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Unpack
 
-from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Scope, Value
+from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Value
 from antecede.experiments.readings import change, mean, share
 from antecede.experiments.thesis.chapter_4_pairs import PairedBundles
 from antecede.sim import RunSpec
@@ -26,32 +25,19 @@ WORKLOADS = {
 }
 
 
-class Broadcast(PartsExperiment):
+class Broadcast(PartsExperiment[Mapping[str, Mapping[str, object]]]):
     """An experiment of chapter 4: the same load under a few variants of the protocol's options."""
 
     paper = "thesis"
-
-    def __init__(
-        self,
-        item: str,
-        title: str,
-        about: str,
-        reading: Reading,
-        variants: Mapping[str, Mapping[str, object]],
-        steady_rate: bool = False,
-        **scope: Unpack[Scope],
-    ) -> None:
-        super().__init__(item, title, about, reading, **scope)
-        self._variants = variants
-        self._steady_rate = steady_rate
+    steady_rate = False
 
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:
         runs = {}
-        for variant, options in self._variants.items():
+        for variant, options in self.plan.items():
             rest = dict(options)
             payload = rest.pop("payload", 50)
             workload = f"{WORKLOADS[setting]},payload={payload}"
-            if self._steady_rate and setting == "literal":
+            if self.steady_rate and setting == "literal":
                 workload = "rate:interval=100,messages=100"
             runs[variant] = RunSpec(
                 protocol="causal-aggregation", nodes=nodes, seed=seed, workload=workload, options=rest
@@ -68,6 +54,12 @@ class Broadcast(PartsExperiment):
             for (protocol, nodes), latency in by_size.items()
             if nodes == 1024 and (protocol, 8) in by_size
         ]
+
+
+class SteadyBroadcast(Broadcast):
+    """As above; in the literal setting every node publishes at a steady rate."""
+
+    steady_rate = True
 
 
 # -- readings ---------------------------------------------------------------------------------------------------------
@@ -202,7 +194,7 @@ TABLE_4_1 = Broadcast(
     "Calibrated runs come close at every size; the printed column is not smooth at 128 and 256 nodes, and its 256-node "
     "figure is called an average in one place and a single run in another. Read literally, the text gives a third.",
     packets,
-    variants={"causal": _ON},
+    plan={"causal": _ON},
     sizes=_SMALL,
     full_sizes=(512, 1024),
     settings=("literal", "literal-poisson", "literal-uniform", "calibrated"),
@@ -215,7 +207,7 @@ CHAPTER_4: tuple[Experiment, ...] = (
         "Messages in a packet, 256 nodes",
         "The tail beyond five messages is thinner here than printed.",
         messages_per_packet,
-        variants={"causal": _ON},
+        plan={"causal": _ON},
         sizes=(256,),
     ),
     Broadcast(
@@ -224,7 +216,7 @@ CHAPTER_4: tuple[Experiment, ...] = (
         "Without aggregation this is a property of the load alone; it is one of the two figures the window of the "
         "calibrated setting was read from.",
         packet_sizes,
-        variants=_BOTH,
+        plan=_BOTH,
         sizes=(256,),
     ),
     Broadcast(
@@ -232,7 +224,7 @@ CHAPTER_4: tuple[Experiment, ...] = (
         "Dependencies of a message, 256 nodes",
         "The other figure the calibrated window was read from. Printed: one message in the run with 54 dependencies.",
         dependencies,
-        variants={"causal": _ON},
+        plan={"causal": _ON},
         sizes=(256,),
     ),
     Broadcast(
@@ -241,7 +233,7 @@ CHAPTER_4: tuple[Experiment, ...] = (
         "Aggregation delays receptions, not deliveries. The printed +8.1 % of reception latency at 256 nodes is not "
         "reproduced by any reading tried; that receptions become faster at 1024 nodes is.",
         latencies,
-        variants=_BOTH,
+        plan=_BOTH,
         sizes=(8, *_SMALL),
         full_sizes=(512, 1024),
     ),
@@ -251,7 +243,7 @@ CHAPTER_4: tuple[Experiment, ...] = (
         "Messages buffered at a node, at most",
         "Printed for 1024 nodes (`--full`). The direction holds; the printed spread between nodes does not reproduce.",
         buffered,
-        variants=_BOTH,
+        plan=_BOTH,
         sizes=(256,),
         full_sizes=(1024,),
     ),
@@ -260,7 +252,7 @@ CHAPTER_4: tuple[Experiment, ...] = (
         "Largest bundle a node sends",
         "Printed for 1024 nodes (`--full`).",
         largest_bundles,
-        variants={"causal": _ON, "causal-5-bytes": {**_ON, "payload": 5}},
+        plan={"causal": _ON, "causal-5-bytes": {**_ON, "payload": 5}},
         sizes=(256,),
         full_sizes=(1024,),
     ),
@@ -270,7 +262,7 @@ CHAPTER_4: tuple[Experiment, ...] = (
         "Also Figure 2.9. The rate is not printed; with every node broadcasting once in 1000 u.t. the single root has "
         "N·log₂N packets to send in that time, which exceeds it between 128 and 256 nodes, as the text says.",
         one_tree_latency,
-        variants={"many-trees": _OFF, "one-tree": {**_OFF, "trees": "single"}},
+        plan={"many-trees": _OFF, "one-tree": {**_OFF, "trees": "single"}},
         sizes=(8, *_SMALL),
         full_sizes=(512,),
         settings=("literal", "literal-uniform"),
@@ -280,20 +272,19 @@ CHAPTER_4: tuple[Experiment, ...] = (
         "One tree for all against one for each source: aggregation",
         "On one tree messages overtake each other only by the luck of single links, so little can be bundled.",
         one_tree_aggregation,
-        variants=_TREES,
+        plan=_TREES,
         sizes=_SMALL,
         full_sizes=(512, 1024),
     ),
-    Broadcast(
+    SteadyBroadcast(
         "figure-3.1",
         "Entries of causal information in a message",
         "Messages leave at a steady rate from sources drawn at random (`literal`); the text gives neither the rate nor "
         "the length. One message per 100 u.t., 100 in all, is our choice: with clocks that count every source heard "
         "of, only a short run can give 47 entries at 1024 nodes. `calibrated` is the load of Table 4.1 instead.",
         entries,
-        variants={"vector-clock": _OFF, "causal-barrier": {**_OFF, "barrier": True}},
+        plan={"vector-clock": _OFF, "causal-barrier": {**_OFF, "barrier": True}},
         sizes=_SMALL,
         full_sizes=(512, 1024),
-        steady_rate=True,
     ),
 )

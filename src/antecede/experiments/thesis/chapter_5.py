@@ -10,9 +10,9 @@ and with unpruned barriers, as in the authors' code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Unpack
+from typing import NamedTuple
 
-from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Reading, Scope, Value
+from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Value
 from antecede.experiments.readings import change
 from antecede.sim import RunSpec
 
@@ -38,24 +38,11 @@ class Variant(NamedTuple):
     delay: int = 100
 
 
-class PubSub(PartsExperiment):
-    """An experiment of chapter 5: a few systems under the same load."""
+class PubSub(PartsExperiment[Callable[[str, int], Mapping[str, Variant]]]):
+    """An experiment of chapter 5: a few systems under the same load. The plan is by setting and size."""
 
     paper = "thesis"
     settings = ("literal", "peersim")
-
-    def __init__(
-        self,
-        item: str,
-        title: str,
-        about: str,
-        reading: Reading,
-        variants: Callable[[str, int], Mapping[str, Variant]],
-        **scope: Unpack[Scope],
-    ) -> None:
-        """`variants`: by setting and size."""
-        super().__init__(item, title, about, reading, **scope)
-        self._variants = variants
 
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:
         network = NETWORKS.get(setting, NETWORKS["peersim"])
@@ -68,7 +55,7 @@ class PubSub(PartsExperiment):
                 workload=variant.workload,
                 options=variant.options,
             )
-            for name, variant in self._variants(setting, nodes).items()
+            for name, variant in self.plan(setting, nodes).items()
         }
 
 
