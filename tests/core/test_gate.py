@@ -473,3 +473,13 @@ def test_an_item_may_wait_for_the_same_counter_twice() -> None:
     assert counters.raise_to("a", 1) == []
     assert counters.raise_to("a", 2) == []
     assert counters.raise_to("a", 3) == ["item"]
+
+
+def test_a_stream_that_is_forgotten_begins_anew() -> None:
+    gate: Gate[str] = Gate()
+    gate.floor("a", 3)
+    assert gate.offer("four", (("a", 4),)) is Verdict.READY
+    assert gate.drain() == ["four"]
+    gate.forget("a")
+    assert gate.reached("a") == 0
+    assert gate.offer("one", (("a", 1),)) is Verdict.READY

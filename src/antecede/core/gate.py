@@ -341,6 +341,11 @@ class Gate(Generic[T]):
         """Was position `n` skipped, and has its message not been settled since?"""
         return n in self._skipped.get(stream, ())
 
+    def forget(self, stream: Stream) -> None:
+        """Drop a stream that holds nothing: should it come again, it begins anew."""
+        for remembered in (self._got.level, self._floor, self._beyond, self._have_less, self._skipped):
+            remembered.pop(stream, None)
+
     def settled(self) -> Settled:
         """Return what to store of a gate whose messages have no caps. After `resume`, offer held messages again."""
         return Settled(

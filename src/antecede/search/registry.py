@@ -1,7 +1,7 @@
 """Every random search by name."""
 
 from antecede.core import UsageError
-from antecede.search import gossip, locamu, tno, vcube_ps
+from antecede.search import gossip, locamu, logs, tno, vcube_ps
 from antecede.search.harness import Search
 
 SEARCHES: dict[str, Search] = {
@@ -13,6 +13,10 @@ SEARCHES: dict[str, Search] = {
     "locamu": Search(
         "LoCaMu: lines, stars and random trees, f = 1 and 2, crashes, recoveries, false suspicions, joins, lossy links",
         locamu.search,
+    ),
+    "logs": Search(
+        "causal order over logs: lost appends and acknowledgements, copies, slow logs, filters, retention, crashes",
+        logs.search,
     ),
     "vcube-ps": Search(
         "VCube-PS: subscriptions, rejoins, crashes, suspicions, lossy and reordering links, both modes",
