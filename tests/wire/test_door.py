@@ -59,10 +59,9 @@ async def greet_many(node: Node, count: int) -> int:
 
 @awaited
 async def test_silent_sockets_do_not_lock_out_good_clients() -> None:
-    async with Node(port=0) as node:
-        async with silent_sockets(node, 400):
-            assert await greet_many(node, 40) == 40
-            await until(lambda: "busy" in node.status()["refused"])  # more of them than the queue has room for make way
+    async with Node(port=0) as node, silent_sockets(node, 400):
+        assert await greet_many(node, 40) == 40
+        await until(lambda: "busy" in node.status()["refused"])  # more of them than the queue has room for make way
 
 
 @awaited
