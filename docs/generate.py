@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import generate_api
 import generate_limits
 import generate_wire
 import msgspec
@@ -51,6 +52,7 @@ PAGES = {
     "reference.md": render,
     "wire-and-journal.md": generate_wire.render,
     "limits.md": generate_limits.render,
+    "api.md": generate_api.render,
 }
 
 if __name__ == "__main__":
