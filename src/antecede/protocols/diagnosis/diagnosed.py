@@ -3,13 +3,13 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from antecede.core import Message, Packet, Process, TopicMessageId
-from antecede.core.process import Missing
 from antecede.protocols.diagnosis.packets import Probe, Reply
 from antecede.protocols.diagnosis.process import TIMERS, Diagnosis, Tell
 from antecede.protocols.diagnosis.records import Life
+from antecede.protocols.layered import Layered
 
 
-class Diagnosed(Process):
+class Diagnosed(Layered):
     """A protocol with its failure detector, as one process. The protocol does not notice the detector."""
 
     reports_membership = True
@@ -90,12 +90,6 @@ class Diagnosed(Process):
     def leaving(self, topic: str) -> bool:
         return self.inner.leaving(topic)
 
-    def members(self, topic: str) -> frozenset[int]:
-        return self.inner.members(topic)
-
-    def children(self, topic: str) -> tuple[int, ...]:
-        return self.inner.children(topic)
-
     def delivered(self, topic: str) -> dict[int, int]:
         return self.inner.delivered(topic)
 
@@ -119,20 +113,6 @@ class Diagnosed(Process):
     @property
     def given_up(self) -> int:
         return self.inner.given_up
-
-    @property
-    def down(self) -> frozenset[int]:
-        return self.inner.down
-
-    def lagging(self, topic: str) -> dict[int, int]:
-        return self.inner.lagging(topic)
-
-    def missing(self) -> list[Missing]:
-        return self.inner.missing()
-
-    @property
-    def held_bytes(self) -> int:
-        return self.inner.held_bytes
 
     def unfinished(self) -> list[str]:
         return self.inner.unfinished()

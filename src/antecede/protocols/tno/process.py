@@ -8,7 +8,8 @@ from collections.abc import Hashable, Iterable
 from typing import ClassVar
 
 from antecede.core import Message, Packet, Process, TopicMessageId
-from antecede.core.process import Change, Missing
+from antecede.core.process import Change
+from antecede.protocols.layered import Layered
 from antecede.protocols.tno.module import TIMERS, OrderingModule
 from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.packets import PACKETS
@@ -16,7 +17,7 @@ from antecede.protocols.tno.records import RECORDS
 from antecede.protocols.tno.sizes import control_bytes
 
 
-class TotalOrder(Process):
+class TotalOrder(Layered):
     """A node: an ordering module, and the process of the event service below it."""
 
     reports_membership: ClassVar[bool] = True
@@ -102,33 +103,12 @@ class TotalOrder(Process):
     def leaving(self, topic: str) -> bool:
         return not self.module.wants(topic) and (self.inner.wants(topic) or self.inner.takes(topic))
 
-    def members(self, topic: str) -> frozenset[int]:
-        return self.inner.members(topic)
-
-    def children(self, topic: str) -> tuple[int, ...]:
-        return self.inner.children(topic)
-
     def last_published(self, topic: str) -> int:
         return self.module.published(topic)
 
     @property
     def backlog(self) -> int:
         return self.module.backlog
-
-    @property
-    def down(self) -> frozenset[int]:
-        return self.inner.down
-
-    def lagging(self, topic: str) -> dict[int, int]:
-        return self.inner.lagging(topic)
-
-    def missing(self) -> list[Missing]:
-        return self.inner.missing()
-
-    @property
-    def held_bytes(self) -> int:
-        """What the service holds. What the layer holds has a bound of its own (`Settings.buffer`)."""
-        return self.inner.held_bytes
 
     def holding(self) -> list[TopicMessageId]:
         return [*(message.id for message in self.module.waiting()), *self.inner.holding()]
