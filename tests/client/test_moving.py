@@ -77,7 +77,7 @@ async def test_a_reader_that_moves_to_a_node_whose_retention_was_there_first(tmp
             removed = nodes[1].hub.history.oldest
             assert removed >= 4
             move(bus, nodes[1])
-            with pytest.raises(GapError, match=rf"does not have messages 0\.\d to 0\.{removed}: ") as gap:
+            with pytest.raises(GapError, match=rf"does not have messages (0\.\d to )?0\.{removed}: ") as gap:
                 await take(feed, 6)
             ((source, low, high),) = gap.value.missing
             assert (source, high) == (0, removed)
