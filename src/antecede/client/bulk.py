@@ -5,16 +5,15 @@ question is repeated. It is always the same node: positions and batches belong t
 """
 
 import asyncio
-import random
 import ssl
 from collections.abc import Callable, Coroutine
-from types import TracebackType
 from typing import Any, Final, TypeVar
 
+from antecede.client.dialler import Dialler
 from antecede.core import AntecedeError, ProtocolError, UsageError
 from antecede.core.errors import DeniedError, GapError, RefusedError, StoppedError, UnreachableError
-from antecede.wire.address import join_address, split_address
-from antecede.wire.backoff import Backoff, redial
+from antecede.wire.address import split_address
+from antecede.wire.backoff import redial
 from antecede.wire.bulk import (
     ANSWER_BYTES_MAX,
     ROLE,
@@ -25,9 +24,7 @@ from antecede.wire.bulk import (
     Failed,
     Question,
 )
-from antecede.wire.codec import Hello, Welcome
 from antecede.wire.frames import FrameConnection, Owner
-from antecede.wire.handshake import greet
 
 A = TypeVar("A", bound=Answer)
 T = TypeVar("T")
@@ -58,13 +55,19 @@ class Caller:
         scheme, _, rest = url.partition("://")
         if scheme != "antecede" or not rest or "," in rest:
             raise UsageError("url", url, "is not that of one node", "write antecede://host:port")
-        self._address = split_address(rest.rstrip("/"))
-        self._hello = Hello(cluster=cluster, speaks=SPEAKS, role=ROLE, name=name, token=token)
-        self._tls = tls
-        self._timeout_s = timeout_s
-        self._patience_s = patience_s
-        self._clear_token = clear_token
-        self._backoff = Backoff(random.Random(f"{name}/{url}"))
+        self._dialler = Dialler(
+            (split_address(rest.rstrip("/")),),
+            cluster=cluster,
+            name=name,
+            token=token,
+            speaks=SPEAKS,
+            role=ROLE,
+            bytes_max=ANSWER_BYTES_MAX,
+            tls=tls,
+            timeout_s=timeout_s,
+            patience_s=patience_s,
+            clear_token=clear_token,
+        )
         self._loop = asyncio.new_event_loop()
         self._line: _Line | None = None
 
@@ -76,9 +79,7 @@ class Caller:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._line is not None:
             self._loop.run_until_complete(self._line.close())
         self._loop.close()
@@ -97,30 +98,15 @@ class Caller:
         return self._loop.run_until_complete(
             redial(
                 attempt,
-                self._backoff,
-                patience_s=self._patience_s,
+                self._dialler.backoff,
+                patience_s=self._dialler.patience_s,
                 retried=(BrokenError, UnreachableError, RefusedError),
             )
         )
 
     async def _dial(self) -> "_Line":
         line = _Line()
-        host, port = self._address
-
-        def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
-            line.connection = connection
-            return line
-
-        await greet(
-            host,
-            port,
-            self._hello,
-            adopt,
-            tls=self._tls,
-            timeout_s=self._timeout_s,
-            bytes_max=ANSWER_BYTES_MAX,
-            clear_token=self._clear_token,
-        )
+        await self._dialler.dial(line)
         self._line = line
         return line
 
@@ -137,8 +123,7 @@ class Caller:
                 return await answered
         except TimeoutError:
             line.connection.abort()
-            host, port = self._address
-            raise BrokenError(f"{join_address(host, port)} did not answer within {within_s:g} s") from None
+            raise BrokenError(f"{self._dialler.where} did not answer within {within_s:g} s") from None
 
 
 class _Line:
@@ -149,6 +134,10 @@ class _Line:
         self.answered: asyncio.Future[Answer] | None = None
         self.over = False
         self._ended = asyncio.get_running_loop().create_future()
+
+    def adopt(self, connection: FrameConnection) -> Owner:
+        self.connection = connection
+        return self
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         for record in TO_CALLER.decode(body):

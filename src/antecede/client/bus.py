@@ -13,7 +13,6 @@ arrive.
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any, Final
 
 import msgspec
@@ -46,6 +45,7 @@ from antecede.wire.requests import (
     Subscribe,
     Unsubscribe,
 )
+from antecede.wire.waiters import Waiters
 
 #: Publications that wait for their acknowledgement. `publish` waits beyond it, `publish_nowait` refuses.
 PENDING_MAX: Final = 8192
@@ -87,7 +87,7 @@ class Bus:
         self._deadlines = Deadlines(self._pending.__contains__, self._expire)
         self._due = False
         self._ready: asyncio.Future[None] | None = None
-        self._room: list[asyncio.Future[None]] = []
+        self._room = Waiters()
         self._redialling: asyncio.Task[None] | None = None
         self._error: AntecedeError | None = None
         self._closing = False
@@ -110,9 +110,7 @@ class Bus:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -153,9 +151,7 @@ class Bus:
         try:
             async with asyncio.timeout(timeout_s):
                 while len(self._pending) >= PENDING_MAX and not self._closing:
-                    waiter = asyncio.get_running_loop().create_future()
-                    self._room.append(waiter)
-                    await waiter
+                    await self._room.wait()
                 if self._connection is None:
                     await self._reconnected()
         except TimeoutError:
@@ -363,7 +359,7 @@ class Bus:
                     waiting.set_result(record.body)
                 else:
                     waiting.set_exception(_failure(record))
-            self._make_room()
+            self._room.release()
 
     def _welcomed(self, info: Info) -> None:
         self._info = info
@@ -394,16 +390,9 @@ class Bus:
                 for number in [number for number in self._covered if first <= number < first + count]:
                     del self._covered[number]
         self._frontier.read(source, latest)
-        if self._room:
-            self._make_room()
+        self._room.release()
 
     # -- inside --------------------------------------------------------------------------------------------------------
-
-    def _make_room(self) -> None:
-        waiters, self._room = self._room, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
 
     def _send(self, record: FromClient) -> None:
         self._end_run()
@@ -444,7 +433,7 @@ class Bus:
             problem = f"{self._dialler.where} did not answer within {timeout_s:g} s"
             future.set_exception(PublishError(problem, may_arrive=True))
             future.exception()
-        self._make_room()
+        self._room.release()
 
     def _break(self, error: AntecedeError) -> None:
         """Everything under way fails; the past that it would have covered is uncovered again."""
@@ -457,7 +446,7 @@ class Bus:
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # marked as seen: a caller need not await it
-        self._make_room()
+        self._room.release()
 
     def _end(self, error: AntecedeError | None) -> None:
         """Close for good."""

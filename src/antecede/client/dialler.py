@@ -28,6 +28,9 @@ class Dialler:
         cluster: str,
         name: str,
         token: str,
+        speaks: str = SPEAKS,
+        role: str = ROLE,
+        bytes_max: int = FRAME_BYTES_MAX,
         tls: ssl.SSLContext | None = None,
         timeout_s: float = 5.0,
         patience_s: float = 30.0,
@@ -35,7 +38,10 @@ class Dialler:
         dial: Callable[[FrameConnection], Awaitable[object]] | None = None,
         on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`patience_s`: for how long a broken connection is dialled again before everything on it fails."""
+        """`patience_s`: for how long a broken connection is dialled again before everything on it fails.
+
+        `speaks`, `role` and `bytes_max`: the records that the client understands, and the longest frame of them.
+        """
         self.timeout_s = timeout_s
         self.where = (
             ", ".join(join_address(host, port) for host, port in addresses) if dial is None else f"memory://{name}"
@@ -43,13 +49,14 @@ class Dialler:
         #: Further nodes of the cluster, as the node we reached tells: host:port each.
         self.others: tuple[str, ...] = ()
         self._addresses = addresses
-        self._hello = Hello(cluster=cluster, speaks=SPEAKS, role=ROLE, name=name, token=token)
+        self._hello = Hello(cluster=cluster, speaks=speaks, role=role, name=name, token=token)
+        self._bytes_max = bytes_max
         self._tls = tls
         self.patience_s = patience_s
         self._dial = dial
         self._clear_token = clear_token
         self._on_close = on_close
-        self._backoff = Backoff(random.Random(f"{name}/{self.where}"))
+        self.backoff = Backoff(random.Random(f"{name}/{self.where}"))
 
     async def dial(self, bus: Adopter) -> None:
         """Reach one of the addresses. Raises the error of the last one."""
@@ -71,7 +78,7 @@ class Dialler:
         try:
             await redial(
                 lambda: self.dial(bus),
-                self._backoff,
+                self.backoff,
                 patience_s=self.patience_s,
                 retried=(RefusedError, UnreachableError),
             )
@@ -96,7 +103,7 @@ class Dialler:
             adopt,
             tls=self._tls,
             timeout_s=self.timeout_s,
-            bytes_max=FRAME_BYTES_MAX,
+            bytes_max=self._bytes_max,
             dial=self._dial,
             clear_token=self._clear_token,
         )

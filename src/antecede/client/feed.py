@@ -11,7 +11,6 @@ another by the last message it has of each source (`_seen`). Nothing is skipped 
 import asyncio
 from collections import deque
 from itertools import repeat
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -92,9 +91,7 @@ class Feed:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         self._close()
 
     def __aiter__(self) -> "Feed":

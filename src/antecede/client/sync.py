@@ -11,7 +11,6 @@ Use a bus from one thread. What it publishes follows what it has read; with seve
 import asyncio
 import threading
 from collections.abc import Coroutine
-from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from antecede.client.bus import Bus
@@ -36,10 +35,8 @@ class SyncFeed:
         self._bus._run(self._feed.__aenter__())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bus._run(self._feed.__aexit__(kind, error, trace))
+    def __exit__(self, *exception: object) -> None:
+        self._bus._run(self._feed.__aexit__(*exception))
 
     def __iter__(self) -> "SyncFeed":
         return self
@@ -89,9 +86,7 @@ class SyncBus:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         try:
             self._run(self._opened().close())
         finally:

@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Hashable
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -151,9 +150,7 @@ class OrderedBus:
         self._heard = {manager: now for manager in range(self._managers) if manager != self.number}
         self._tasks = [asyncio.create_task(self._carry_calls()), asyncio.create_task(self._watch())]
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self._end()
 
     async def _end(self) -> None:

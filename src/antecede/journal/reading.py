@@ -8,7 +8,6 @@ Retention may remove what comes next between two chunks. Positions have no holes
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple
 
 from antecede.core.errors import GapError, JournalError
@@ -65,9 +64,7 @@ class JournalFile:
     def __enter__(self) -> "JournalFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:

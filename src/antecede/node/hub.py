@@ -21,6 +21,7 @@ from antecede.node.feed import Feed
 from antecede.node.history import Entry, Gap, History, topic_of, topics_of
 from antecede.node.predecessors import After, Predecessors
 from antecede.wire.topics import FilterMap
+from antecede.wire.waiters import Waiters
 
 #: Between two times that clients whose feeds took nothing are told how far they are.
 _PROGRESS_S: Final = 10.0
@@ -65,7 +66,7 @@ class Hub:
         self._behind: set[Feed] = set()
         self._predecessors = Predecessors(self.missing)
         self._jammed = False
-        self._relieved: list[asyncio.Future[None]] = []
+        self._relieved = Waiters()
         # How many feeds asked for less than causal order; messages that just arrived; those not delivered, by source.
         self._impatient = 0
         self._arrived: list[Message] = []
@@ -201,9 +202,7 @@ class Hub:
     async def relieved(self) -> None:
         """Return when the node may take new messages: mostly at once."""
         while self._jammed:
-            waiter = asyncio.get_running_loop().create_future()
-            self._relieved.append(waiter)
-            await waiter
+            await self._relieved.wait()
 
     @property
     def jammed(self) -> bool:
@@ -227,10 +226,7 @@ class Hub:
             if self.on_jam is not None:
                 self.on_jam(jammed)
             if not jammed:
-                waiters, self._relieved = self._relieved, []
-                for waiter in waiters:
-                    if not waiter.done():
-                        waiter.set_result(None)
+                self._relieved.release()
 
     # -- publications that wait ----------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
@@ -94,9 +93,7 @@ class LocalCluster:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.stop()
 
     async def start(self, node: int, *, wait: bool = True) -> None:

@@ -12,7 +12,6 @@ of what the peer needs, and protocols ask for the rest by number.
 Whoever adds a transport runs `antecede.testing` against it.
 """
 
-import asyncio
 import enum
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -20,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from antecede.core import Packet
+from antecede.wire.waiters import Waiters
 
 
 class Handler(Protocol):
@@ -85,7 +85,7 @@ class Relief:
 
     def __init__(self) -> None:
         self._behind: set[int] = set()
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters = Waiters()
 
     @property
     def congested(self) -> bool:
@@ -105,16 +105,11 @@ class Relief:
                 self.release()
 
     def release(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        self._waiters.release()
 
     async def wait(self) -> None:
         while self._behind:
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
+            await self._waiters.wait()
 
 
 class Transport(ABC):

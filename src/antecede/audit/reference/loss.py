@@ -8,7 +8,7 @@ from its own row. And it does not say what was still in flight at its end: that 
 rest before it is judged.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
 from antecede.audit import wording
@@ -25,16 +25,12 @@ def judge_complete(history: History, *, broadcast_to: Collection[int]) -> RuleRe
 
     Checked: pairs of a message and a node that is owed it. Violations: pairs without a take.
     """
-    tally = Tally("complete")
-    took = _taken(history)
-    for published, owed in _owed(history, broadcast_to):
-        if published.node in history.went_down:
-            continue
-        tally.checked += len(owed)
-        for node in owed:
-            if not took.has(node, published.message):
-                tally.violation(partial(_loss, history, published, node, None))
-    return tally.result(_why_nothing(history, broadcast_to))
+    judged = (
+        (published, owed, None)
+        for published, owed in _owed(history, broadcast_to)
+        if published.node not in history.went_down
+    )
+    return _judge("complete", history, broadcast_to, judged)
 
 
 def judge_agreement(history: History, *, broadcast_to: Collection[int]) -> RuleResult:
@@ -44,25 +40,29 @@ def judge_agreement(history: History, *, broadcast_to: Collection[int]) -> RuleR
     it is a witness only if it is a steady subscriber.
     Checked: pairs of a message with a witness and a node that is owed it. Violations: pairs without a take.
     """
-    tally = Tally("agreement")
-    took = _taken(history)
     elsewhere = _delivered_elsewhere(history)
-    for published, owed in _owed(history, broadcast_to):
-        witness = elsewhere.get(published.message, published if published.node in owed else None)
-        if witness is None:
-            continue
+    judged = (
+        (published, owed, witness)
+        for published, owed in _owed(history, broadcast_to)
+        if (witness := elsewhere.get(published.message, published if published.node in owed else None)) is not None
+    )
+    return _judge("agreement", history, broadcast_to, judged)
+
+
+def _judge(
+    rule: str, history: History, broadcast_to: Collection[int], judged: Iterable[tuple[Take, list[int], Take | None]]
+) -> RuleResult:
+    """Count the takes that are missing. `judged`: publications, the nodes that are owed each, and a witness."""
+    tally = Tally(rule)
+    took = Marks(history)
+    for take in history.takes():
+        took.add(take.node, take.message)
+    for published, owed, witness in judged:
         tally.checked += len(owed)
         for node in owed:
             if not took.has(node, published.message):
                 tally.violation(partial(_loss, history, published, node, witness))
-    return tally.result(_why_nothing(history, broadcast_to))
-
-
-def _taken(history: History) -> Marks:
-    took = Marks(history)
-    for take in history.takes():
-        took.add(take.node, take.message)
-    return took
+    return tally.result("" if history.subscribe_rows or broadcast_to else NO_SUBSCRIPTIONS)
 
 
 def _delivered_elsewhere(history: History) -> dict[int, Take]:
@@ -112,7 +112,3 @@ def _loss(history: History, published: Take, node: int, witness: Take | None) ->
         min(since, default=-1),
         back=node in history.went_down,
     )
-
-
-def _why_nothing(history: History, broadcast_to: Collection[int]) -> str:
-    return "" if history.subscribe_rows or broadcast_to else NO_SUBSCRIPTIONS

@@ -7,12 +7,12 @@ links, without a first multicast and without pulls, so that only their way of go
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil
 
 from antecede.core import Message, Packet
 from antecede.experiments.base import Experiment, Metrics, Value
-from antecede.experiments.kim_ahn.epidemic_model import all_reached, mean_reached, rounds_to_all, spread
+from antecede.experiments.kim_ahn.epidemic_model import Distribution, all_reached, mean_reached, rounds_to_all, spread
 from antecede.sim import RunSpec, simulate
 from antecede.sim.engine import SilentObserver
 from antecede.sim.units import TICKS
@@ -121,6 +121,25 @@ class StepsToAll(_Spreading):
         return found
 
 
+def _step_by_step(
+    name: str,
+    nodes: int,
+    metrics: Mapping[str, Metrics],
+    calculated: Callable[[Distribution], float],
+    simulated: Callable[[int, int], float],
+) -> list[Value]:
+    """A value after each step, from the model's distribution and from the nodes reached and up in a run."""
+    fanout = next(iter(metrics.values()))["fanout"]
+    model = spread(nodes, fanout, len(STEPS), loss=LOSS, crash=CRASH)
+    found = [Value("model", nodes, f"{name}-{step}", calculated(model[step])) for step in STEPS]
+    for protocol, its in metrics.items():
+        if its["reached"] is not None:
+            found += [
+                Value(protocol, nodes, f"{name}-{step}", simulated(its["reached"][step], its["up"])) for step in STEPS
+            ]
+    return found
+
+
 class Reached(_Spreading):
     """Figure 8."""
 
@@ -131,35 +150,18 @@ class Reached(_Spreading):
     full_sizes = (500,)
 
     def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
-        fanout = next(iter(metrics.values()))["fanout"]
-        model = spread(nodes, fanout, len(STEPS), loss=LOSS, crash=CRASH)
-        found = [Value("model", nodes, f"after-{step}", mean_reached(model[step])) for step in STEPS]
-        for protocol, its in metrics.items():
-            if its["reached"] is not None:
-                found += [Value(protocol, nodes, f"after-{step}", its["reached"][step]) for step in STEPS]
-        return found
+        return _step_by_step("after", nodes, metrics, mean_reached, lambda reached, up: reached)
 
 
-class AllReached(_Spreading):
+class AllReached(Reached):
     """Figures 9 and 10."""
 
     name = "kim-ahn-figures-9-10"
     item = "figures-9-10"
     title = "Probability that every subscriber has a message after so many gossip steps"
-    sizes = (125,)
-    full_sizes = (500,)
 
     def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
-        fanout = next(iter(metrics.values()))["fanout"]
-        model = spread(nodes, fanout, len(STEPS), loss=LOSS, crash=CRASH)
-        found = [Value("model", nodes, f"all-after-{step}", all_reached(model[step])) for step in STEPS]
-        for protocol, its in metrics.items():
-            if its["reached"] is not None:
-                found += [
-                    Value(protocol, nodes, f"all-after-{step}", float(its["reached"][step] == its["up"]))
-                    for step in STEPS
-                ]
-        return found
+        return _step_by_step("all-after", nodes, metrics, all_reached, lambda reached, up: float(reached == up))
 
 
 SPREADING: tuple[Experiment, ...] = (StepsToAll(), Reached(), AllReached())

@@ -13,22 +13,20 @@ class Pub(MessagePacket, frozen=True, gc=False, tag="scribe.pub"):
     """A message on its way down the tree."""
 
 
-class Join(Packet, frozen=True, gc=False, tag="scribe.join"):
-    """The sender asks to be the receiver's child. `change` counts the sender's changes on this topic."""
+class _OfChild(Packet, frozen=True, gc=False):
+    """Base of packets between parent and child. `change` counts the child's changes on this topic."""
 
     topic: str
     change: int
 
 
-class Joined(Packet, frozen=True, gc=False, tag="scribe.joined"):
+class Join(_OfChild, frozen=True, gc=False, tag="scribe.join"):
+    """The sender asks to be the receiver's child."""
+
+
+class Joined(_OfChild, frozen=True, gc=False, tag="scribe.joined"):
     """The sender is in the tree, and the receiver is its child as of that change."""
 
-    topic: str
-    change: int
 
-
-class Leave(Packet, frozen=True, gc=False, tag="scribe.leave"):
+class Leave(_OfChild, frozen=True, gc=False, tag="scribe.leave"):
     """The sender is no longer the receiver's child."""
-
-    topic: str
-    change: int

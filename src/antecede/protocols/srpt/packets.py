@@ -26,25 +26,24 @@ class Pub(MessagePacket, frozen=True, gc=False, tag="srpt.pub"):
     version: int
 
 
-class Sub(Packet, frozen=True, gc=False, tag="srpt.sub"):
-    """A node has joined: change number `version` of the topic. Copies that go to that node carry its floors."""
+class _Change(Packet, frozen=True, gc=False):
+    """Base of broadcasts of the root: change number `version` of the topic's members."""
 
     topic: str
     node: int
     change: int
     number: int
     version: int
+
+
+class Sub(_Change, frozen=True, gc=False, tag="srpt.sub"):
+    """A node has joined. Copies that go to that node carry its floors."""
+
     floors: tuple[Dependency, ...] = ()
 
 
-class Uns(Packet, frozen=True, gc=False, tag="srpt.uns"):
-    """A node has left: change number `version` of the topic."""
-
-    topic: str
-    node: int
-    change: int
-    number: int
-    version: int
+class Uns(_Change, frozen=True, gc=False, tag="srpt.uns"):
+    """A node has left."""
 
 
 class Ack(Packet, frozen=True, gc=False, tag="srpt.ack"):

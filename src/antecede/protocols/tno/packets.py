@@ -6,7 +6,7 @@ Between managers there are channels, one for each pair of topics. Their packets 
 in order, which the paper assumes of all links.
 """
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, get_args
 
 from msgspec import Meta
 
@@ -22,32 +22,45 @@ Entries: TypeAlias = Annotated[tuple[tuple[Topic, _Count], ...], Meta(max_length
 Route: TypeAlias = Annotated[tuple[tuple[Topic, bool], ...], Meta(min_length=1, max_length=DEPENDENCIES_MAX)]
 
 
-class Create(Packet, frozen=True, gc=False, tag="tno.create"):
+class _OfEvent(Packet, frozen=True, gc=False):
+    """Base of packets about one event, which topic, publisher and sequence number name."""
+
+    topic: Topic
+    source: Source
+    seq: Seq
+
+
+class _OnChannel(Packet, frozen=True, gc=False):
+    """Base of packets on the channel between two managers. `place` is a number in the channel."""
+
+    sender: Topic
+    to: Topic
+    place: Seq
+
+
+class _OfReplicas(Packet, frozen=True, gc=False):
+    """Base of packets between the replicas of the manager of `topic`."""
+
+    topic: Topic
+    ballot: _Count
+
+
+class Create(_OfEvent, frozen=True, gc=False, tag="tno.create"):
     """Publisher to the topic's manager: number this event."""
 
-    topic: Topic
-    source: Source
-    seq: Seq
 
-
-class Stamp(Packet, frozen=True, gc=False, tag="tno.stamp"):
+class Stamp(_OfEvent, frozen=True, gc=False, tag="tno.stamp"):
     """The last manager to the publisher: the timestamp is complete."""
 
-    topic: Topic
-    source: Source
-    seq: Seq
     epoch: _Count
     number: Seq
     above: Entries
     below: Entries
 
 
-class Fill(Packet, frozen=True, gc=False, tag="tno.fill"):
+class Fill(_OnChannel, frozen=True, gc=False, tag="tno.fill"):
     """Manager to manager: a timestamp on its way up the order. `place` is its number in the channel."""
 
-    sender: Topic
-    to: Topic
-    place: Seq
     topic: Topic
     source: Source
     seq: Seq
@@ -60,13 +73,10 @@ class Fill(Packet, frozen=True, gc=False, tag="tno.fill"):
     swap: Annotated[str, Meta(max_length=1024)] = ""
 
 
-class Free(Packet, frozen=True, gc=False, tag="tno.free"):
+class Free(_OnChannel, frozen=True, gc=False, tag="tno.free"):
     """Manager to manager: drop the timestamps of a publisher's events up to `seq`, except those with numbers above
     `number`, which were given since and came by another route."""
 
-    sender: Topic
-    to: Topic
-    place: Seq
     topic: Topic
     source: Source
     seq: Seq
@@ -74,12 +84,8 @@ class Free(Packet, frozen=True, gc=False, tag="tno.free"):
     number: Seq = (1 << 63) - 1
 
 
-class Got(Packet, frozen=True, gc=False, tag="tno.got"):
+class Got(_OnChannel, frozen=True, gc=False, tag="tno.got"):
     """Manager to manager: acknowledges the channel from `sender` to `to` up to `place`."""
-
-    sender: Topic
-    to: Topic
-    place: Seq
 
 
 class Resend(Packet, frozen=True, gc=False, tag="tno.resend"):
@@ -193,12 +199,9 @@ class OrderAck(Packet, frozen=True, gc=False, tag="tno.order_ack"):
     epoch: _Count
 
 
-class Expire(Packet, frozen=True, gc=False, tag="tno.expire"):
+class Expire(_OfEvent, frozen=True, gc=False, tag="tno.expire"):
     """A manager to its replicas: this event was not published for too long."""
 
-    topic: Topic
-    source: Source
-    seq: Seq
     number: Seq
 
 
@@ -244,76 +247,39 @@ def addressee(packet: Request) -> str:
 # -- between the replicas of a manager ------------------------------------------------------------------------------
 
 
-class Prepare(Packet, frozen=True, gc=False, tag="tno.prepare"):
+class Prepare(_OfReplicas, frozen=True, gc=False, tag="tno.prepare"):
     """A candidate to lead the manager of `topic` asks for a promise to ignore lower ballots."""
 
-    topic: Topic
-    ballot: _Count
 
-
-class Promise(Packet, frozen=True, gc=False, tag="tno.promise"):
+class Promise(_OfReplicas, frozen=True, gc=False, tag="tno.promise"):
     """The promise, and the sender's state. Another ballot than asked for: refused, that one was promised."""
 
-    topic: Topic
-    ballot: _Count
     accepted: _Count
     index: _Count
     state: bytes
 
 
-class Append(Packet, frozen=True, gc=False, tag="tno.append"):
+class Append(_OfReplicas, frozen=True, gc=False, tag="tno.append"):
     """The leader's request number `index`."""
 
-    topic: Topic
-    ballot: _Count
     index: Seq
     request: Request
 
 
-class Install(Packet, frozen=True, gc=False, tag="tno.install"):
+class Install(_OfReplicas, frozen=True, gc=False, tag="tno.install"):
     """The leader's whole state after request number `index`."""
 
-    topic: Topic
-    ballot: _Count
     index: _Count
     state: bytes
 
 
-class Appended(Packet, frozen=True, gc=False, tag="tno.appended"):
+class Appended(_OfReplicas, frozen=True, gc=False, tag="tno.appended"):
     """The sender has every request up to `index` under this ballot; −1: none. A higher ballot: it promised that one."""
 
-    topic: Topic
-    ballot: _Count
     index: Annotated[int, Meta(ge=-1)]
 
 
 Replication: TypeAlias = Prepare | Promise | Append | Install | Appended
 
 #: Every packet of this package.
-PACKETS: tuple[type[Packet], ...] = (
-    Create,
-    Stamp,
-    Fill,
-    Free,
-    Got,
-    Resend,
-    Published,
-    PublishedAck,
-    Void,
-    VoidAck,
-    FillSub,
-    SubDone,
-    SubAgain,
-    UpdateSub,
-    SubAck,
-    Swap,
-    AskOrder,
-    NewOrder,
-    OrderAck,
-    Expire,
-    Prepare,
-    Promise,
-    Append,
-    Install,
-    Appended,
-)
+PACKETS: tuple[type[Packet], ...] = (*get_args(Request), *get_args(Answer), *get_args(Replication))

@@ -20,11 +20,25 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 Registers: TypeAlias = Annotated[tuple[tuple[Source, Register], ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)]
 Counts: TypeAlias = Annotated[tuple[tuple[Source, Count], ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)]
 
-
 #: How a PUB is passed on.
 DIRECT: Final = 0
 ONCE: Final = 1
 AGAIN: Final = 2
+
+
+class _OfStream(Packet, frozen=True, gc=False):
+    """Base of packets about the messages of one source on one topic."""
+
+    topic: Topic
+    source: Source
+
+
+class _OfMember(Packet, frozen=True, gc=False):
+    """Base of packets about the coming or going of `node`."""
+
+    topic: Topic
+    node: Source
+    register: Register
 
 
 class Pub(Packet, frozen=True, gc=False, tag="vps.pub"):
@@ -46,32 +60,24 @@ class Bundle(Packet, frozen=True, gc=False, tag="vps.bundle"):
     stable: Annotated[tuple[Count, ...], Meta(min_length=1, max_length=256)]
 
 
-class Ack(Packet, frozen=True, gc=False, tag="vps.ack"):
+class Ack(_OfStream, frozen=True, gc=False, tag="vps.ack"):
     """A message has reached every node below the sender."""
 
-    topic: Topic
-    source: Source
     seq: Seq
     #: The sender's register, if it does not take the topic any more and only relayed; else 0.
     left: Register = 0
 
 
-class Sub(Packet, frozen=True, gc=False, tag="vps.sub"):
+class Sub(_OfMember, frozen=True, gc=False, tag="vps.sub"):
     """`node` joins: pass the topic's messages on to it from now on."""
 
-    topic: Topic
-    node: Source
-    register: Register
     #: Down the tree (0); or the n-th time asked of one node, which answers for itself.
     asked: Count = 0
 
 
-class SubAck(Packet, frozen=True, gc=False, tag="vps.suback"):
+class SubAck(_OfMember, frozen=True, gc=False, tag="vps.suback"):
     """Every node below the sender knows of the joiner. `view`: the registers of those that ever took the topic."""
 
-    topic: Topic
-    node: Source
-    register: Register
     view: Registers = ()
     #: Pipelined: by source, how far its messages were delivered below the sender, and up to where that is history;
     #: and the nodes there that were not asked.
@@ -82,37 +88,22 @@ class SubAck(Packet, frozen=True, gc=False, tag="vps.suback"):
     asked: Count = 0
 
 
-class Act(Packet, frozen=True, gc=False, tag="vps.act"):
+class Act(_OfMember, frozen=True, gc=False, tag="vps.act"):
     """Every node knows `node` by now: say how far the topic has come where you are."""
 
-    topic: Topic
-    node: Source
-    register: Register
 
-
-class ActAck(Packet, frozen=True, gc=False, tag="vps.actack"):
+class ActAck(_OfMember, frozen=True, gc=False, tag="vps.actack"):
     """By source: up to where its messages belong to the time before the joiner, seen from below the sender."""
 
-    topic: Topic
-    node: Source
-    register: Register
     counts: Counts = ()
 
 
-class Uns(Packet, frozen=True, gc=False, tag="vps.uns"):
+class Uns(_OfMember, frozen=True, gc=False, tag="vps.uns"):
     """`node` has left."""
 
-    topic: Topic
-    node: Source
-    register: Register
 
-
-class UnsAck(Packet, frozen=True, gc=False, tag="vps.unsack"):
+class UnsAck(_OfMember, frozen=True, gc=False, tag="vps.unsack"):
     """The members below the sender know that `node` has left."""
-
-    topic: Topic
-    node: Source
-    register: Register
 
 
 #: A wave that changes the membership, and what comes back up.
@@ -130,11 +121,9 @@ Numbers: TypeAlias = Annotated[tuple[Seq, ...], Meta(max_length=NUMBERS_MAX)]
 Digest: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
-class Have(Packet, frozen=True, gc=False, tag="vps.have"):
+class Have(_OfStream, frozen=True, gc=False, tag="vps.have"):
     """How far the sender is with a source: received without a hole, held beyond, delivered."""
 
-    topic: Topic
-    source: Source
     got: Count
     done: Count
     digest: Digest
@@ -143,43 +132,32 @@ class Have(Packet, frozen=True, gc=False, tag="vps.have"):
     asked: bool = False
 
 
-class Probe(Packet, frozen=True, gc=False, tag="vps.probe"):
+class Probe(_OfStream, frozen=True, gc=False, tag="vps.probe"):
     """How far are you with this source?"""
 
-    topic: Topic
-    source: Source
 
-
-class Pull(Packet, frozen=True, gc=False, tag="vps.pull"):
+class Pull(_OfStream, frozen=True, gc=False, tag="vps.pull"):
     """Send me these, if you have them."""
 
-    topic: Topic
-    source: Source
     numbers: Numbers
 
 
-class Ahead(Packet, frozen=True, gc=False, tag="vps.ahead"):
+class Ahead(_OfStream, frozen=True, gc=False, tag="vps.ahead"):
     """The sender has the source's messages up to `got`, far beyond where you are: fetch them."""
 
-    topic: Topic
-    source: Source
     got: Seq
 
 
-class Fetch(Packet, frozen=True, gc=False, tag="vps.fetch"):
+class Fetch(_OfStream, frozen=True, gc=False, tag="vps.fetch"):
     """Send me the source's messages `first` to `last`, from the first on, as many as fit an answer."""
 
-    topic: Topic
-    source: Source
     first: Seq
     last: Seq
 
 
-class Fetched(Packet, frozen=True, gc=False, tag="vps.fetched"):
+class Fetched(_OfStream, frozen=True, gc=False, tag="vps.fetched"):
     """The end of the answer to a `Fetch`: everything from `first` to `upto` was sent. `upto` below `first`: nothing."""
 
-    topic: Topic
-    source: Source
     first: Seq
     upto: Count
     #: How far the sender has received the source.
@@ -188,19 +166,15 @@ class Fetched(Packet, frozen=True, gc=False, tag="vps.fetched"):
     gone: Count = 0
 
 
-class Gone(Packet, frozen=True, gc=False, tag="vps.gone"):
+class Gone(_OfStream, frozen=True, gc=False, tag="vps.gone"):
     """What was asked for is not kept any more: everything up to `upto` was delivered by all members known here."""
 
-    topic: Topic
-    source: Source
     upto: Seq
 
 
-class Settled(Packet, frozen=True, gc=False, tag="vps.settled"):
+class Settled(_OfStream, frozen=True, gc=False, tag="vps.settled"):
     """Every member has delivered the source's messages up to `stable`. Goes down the sender's tree."""
 
-    topic: Topic
-    source: Source
     stable: Seq
 
 
@@ -214,24 +188,6 @@ class Views(Packet, frozen=True, gc=False, tag="vps.views"):
     asks: bool = False
 
 
+_OF_WAVES: Final = (Pub, Bundle, Ack, Sub, SubAck, Act, ActAck, Uns, UnsAck)
 #: All of them: what a codec reads off a wire.
-PACKETS: Final = (
-    Pub,
-    Bundle,
-    Ack,
-    Sub,
-    SubAck,
-    Act,
-    ActAck,
-    Uns,
-    UnsAck,
-    Have,
-    Probe,
-    Pull,
-    Ahead,
-    Fetch,
-    Fetched,
-    Gone,
-    Settled,
-    Views,
-)
+PACKETS: Final = (*_OF_WAVES, Have, Probe, Pull, Ahead, Fetch, Fetched, Gone, Settled, Views)

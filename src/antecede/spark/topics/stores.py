@@ -6,7 +6,6 @@ them.
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from antecede.core import UsageError
@@ -52,9 +51,7 @@ class Store(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *exception: object) -> None: ...
 
 
 def open_store(where: Where, topics: tuple[str, ...], *, patient: bool = True) -> Store:
@@ -103,9 +100,7 @@ class JournalStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._file.close()
 
     def check(self) -> None:
@@ -130,10 +125,8 @@ class NodeStore:
         self.node = self._extent(ExtentQuery()).node
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._caller.__exit__(kind, error, trace)
+    def __exit__(self, *exception: object) -> None:
+        self._caller.__exit__(*exception)
 
     def check(self) -> None:
         self._caller.ask(Read(0, 0, self._topics), Page)  # reads nothing, but checks the grants

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -94,9 +93,7 @@ class Watch:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         with contextlib.suppress(PySparkException):  # it may have ended already
             self._query.stop()
         self._forget()
