@@ -18,10 +18,10 @@ import argparse
 import random
 import time
 
+from antecede.protocols.flooding.process import Flooding
 from antecede.protocols.locamu import LoCaMu, Sizes
 from antecede.protocols.options import GroupOptions
 from antecede.protocols.registry import options
-from antecede.protocols.rivals.flooding import Flooding
 from antecede.sim.engine import Simulation
 from antecede.sim.network import PacketSwitched, constant
 from antecede.sim.throughput import Throughput

@@ -6,11 +6,11 @@ from antecede.core import UsageError
 from antecede.core.choices import convert
 from antecede.protocols.aggregation.options import AggregationOptions, TimerOptions
 from antecede.protocols.diagnosis.options import DiagnosisOptions
+from antecede.protocols.flooding.options import BarriersOptions, CbcastOptions, DeltaOptions
 from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
 from antecede.protocols.gossip.rival_options import LpbcastOptions, PbcastOptions
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import ProtocolOptions
-from antecede.protocols.rivals.options import BarriersOptions, CbcastOptions, DeltaOptions
 from antecede.protocols.scribe.options import ScribeOptions
 from antecede.protocols.sequencer.options import SequencerOptions
 from antecede.protocols.srpt.options import BrokerOptions, SrptOptions

@@ -1,7 +1,7 @@
 """How much a message carries and a node remembers at worst: section VI of LoCaMu's paper and its Figure 7.
 
 Nothing is simulated. These are worst cases of the byte models by which the protocols weigh their packets
-(`protocols.rivals`, `protocols.locamu.sizes`), for systems of up to 65,536 nodes. LoCaMu's need is read off a tree of
+(`protocols.flooding`, `protocols.locamu.sizes`), for systems of up to 65,536 nodes. LoCaMu's need is read off a tree of
 that size, at the node with the largest neighbourhood. That it does not grow with the tree is found, not assumed.
 """
 
@@ -12,9 +12,9 @@ from math import ceil
 from antecede.experiments.base import Experiment, Metrics, Value
 from antecede.overlay.extended import Extended, Surroundings
 from antecede.overlay.graph_shapes import complete_tree
+from antecede.protocols.flooding import causal_barriers, cbcast
+from antecede.protocols.flooding.process import GROUP
 from antecede.protocols.locamu.sizes import Sizes, links_around
-from antecede.protocols.rivals import causal_barriers, cbcast
-from antecede.protocols.rivals.flooding import GROUP
 from antecede.sim import RunSpec
 
 GROUPS = 1500

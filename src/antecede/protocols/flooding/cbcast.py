@@ -14,8 +14,8 @@ from collections import Counter
 
 from antecede.core import Message, Packet
 from antecede.core.gate import Need
-from antecede.protocols.rivals.flooding import GROUP, HEADER, Carry, Flooding
-from antecede.protocols.rivals.routes import Routes
+from antecede.protocols.flooding.process import GROUP, Carry, Flooding
+from antecede.protocols.flooding.routes import Routes
 
 #: Bytes of a sequence number in a full clock, and of an entry that names its node.
 COUNT, ENTRY = 4, 8
@@ -68,12 +68,9 @@ class Cbcast(Flooding):
         super().__init__(node, routes)
         self._clocks = GroupClocks()
 
-    def size(self, packet: Packet) -> int:
+    def metadata(self, packet: Packet) -> int:
+        """Bytes of the message's clocks."""
         (message,) = packet.messages
-        return HEADER + GROUP + len(message.payload) + self.metadata(message)
-
-    def metadata(self, message: Message) -> int:
-        """Bytes of the clocks in `message`."""
         groups = self._routes.groups
         size = min(COUNT * len(groups[message.topic]), ENTRY * (1 + len(message.deps)))
         if message.across:

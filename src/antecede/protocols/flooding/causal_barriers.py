@@ -14,8 +14,8 @@ each.
 
 from antecede.core import Message, Packet
 from antecede.core.gate import Need
-from antecede.protocols.rivals.flooding import GROUP, HEADER, Carry, Flooding
-from antecede.protocols.rivals.routes import Routes
+from antecede.protocols.flooding.process import Carry, Flooding
+from antecede.protocols.flooding.routes import Routes
 
 #: Bytes of an entry.
 ENTRY = 8
@@ -39,12 +39,9 @@ class CausalBarriers(Flooding):
         # last message covers the source's earlier ones on the topic, which have the same destinations.
         self._matrix: dict[tuple[str, int], tuple[int, int]] = {}
 
-    def size(self, packet: Packet) -> int:
-        assert isinstance(packet, Barred)
-        return HEADER + GROUP + len(packet.message.payload) + self.metadata(packet)
-
-    def metadata(self, packet: Barred) -> int:
+    def metadata(self, packet: Packet) -> int:
         """Bytes of the matrix, and of the message's own number."""
+        assert isinstance(packet, Barred)
         return ENTRY * (1 + sum([entry[3].bit_count() for entry in packet.matrix]))
 
     @property

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
 from antecede.overlay.graph import BaseGraph
 from antecede.overlay.graph_shapes import complete_tree, line, star
+from antecede.protocols.flooding import CausalBarriers, Cbcast, DeltaNeighbourhood, Routes
+from antecede.protocols.flooding.causal_barriers import Barred
+from antecede.protocols.flooding.delta_neighbourhood import Confirm
+from antecede.protocols.flooding.process import GROUP, HEADER, Carry
 from antecede.protocols.options import GroupOptions, MakeProcess
 from antecede.protocols.registry import options
-from antecede.protocols.rivals import CausalBarriers, Cbcast, DeltaNeighbourhood, Routes
-from antecede.protocols.rivals.causal_barriers import Barred
-from antecede.protocols.rivals.delta_neighbourhood import Confirm
-from antecede.protocols.rivals.flooding import GROUP, HEADER, Carry
 from antecede.sim.engine import Simulation
 from antecede.sim.faults import duplicating
 from antecede.sim.network import PacketSwitched
@@ -25,7 +25,7 @@ from antecede.sim.tracing import Tracer
 from antecede.sim.units import TICKS
 from antecede.testing import SCENARIOS, TOPIC, MemoryWorld, Scenario, SimWorld, Subject, TcpWorld, play
 from antecede.trace import Event, Recorder, Row
-from tests.protocols.rivals.worlds import groups, judge, overtaking, steady, talk, trees
+from tests.protocols.flooding.worlds import groups, judge, overtaking, steady, talk, trees
 
 CAUSAL = [Cbcast, CausalBarriers]
 SEEDS = st.integers(0, 10**6)

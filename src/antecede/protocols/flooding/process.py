@@ -1,7 +1,8 @@
-"""The base of CBCAST and Causal Barriers: messages spread along the base graph, members deliver in causal order.
+"""Messages to fixed groups spread along an acyclic base graph: the base of all processes of this package.
 
-A node forwards a message as soon as it has it. Only members hold it, in the gate, until all it depends on is delivered.
-Streams of the gate are (topic, source). A subclass says what a message carries and what it needs.
+`Flooding` delivers in causal order, for CBCAST and Causal Barriers. A node forwards a message as soon as it has it.
+Only members hold it, in the gate, until all it depends on is delivered. Streams of the gate are (topic, source). A
+subclass says what a message carries and what it needs.
 
 Links may reorder and repeat packets but lose none, and nodes do not crash: the paper measures these protocols in runs
 without faults.
@@ -9,11 +10,11 @@ without faults.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 from antecede.core import Gate, Message, MessagePacket, Packet, Process, ProtocolError, UsageError
 from antecede.core.gate import FULL, READY, WAITING, Need
-from antecede.protocols.rivals.routes import Routes
+from antecede.protocols.flooding.routes import Routes
 
 #: Bytes that every packet has, as in LoCaMu: a header, and the number of the group.
 HEADER, GROUP = 20, 2
@@ -40,6 +41,25 @@ class FixedGroups(Process):
     def takes(self, topic: str) -> bool:
         return topic in self._taken
 
+    def size(self, packet: Packet) -> int:
+        return HEADER + GROUP + sum([len(message.payload) for message in packet.messages]) + self.metadata(packet)
+
+    @abstractmethod
+    def metadata(self, packet: Packet) -> int:
+        """Bytes of `packet` beside the payload and what every packet has."""
+
+    @property
+    @abstractmethod
+    def state_bytes(self) -> int:
+        """Bytes of the protocol's state, in the paper's byte model: identifiers and sequence numbers have 4 bytes."""
+
+    def _check_group(self, sender: int, message: Message) -> None:
+        if message.topic not in self._routes.groups:
+            raise ProtocolError(f"node {self.node} got {message.id} from {sender}: there is no such group")
+
+    def _refuse(self, sender: int, packet: Packet) -> NoReturn:
+        raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, not one of its protocol")
+
 
 class Flooding(FixedGroups):
     """A node of an acyclic graph over which groups multicast in causal order."""
@@ -63,13 +83,10 @@ class Flooding(FixedGroups):
 
     def receive(self, sender: int, packet: Packet) -> None:
         if not isinstance(packet, self.packet):
-            raise ProtocolError(
-                f"node {self.node} got a {type(packet).__name__} from {sender}, not one of its protocol"
-            )
+            self._refuse(sender, packet)
         message = packet.message
         topic = message.topic
-        if topic not in self._routes.groups:
-            raise ProtocolError(f"node {self.node} got {message.id} from {sender}: there is no such group")
+        self._check_group(sender, message)
         if topic in self._taken:
             place = ((topic, message.source), message.seq)
             verdict = self._gate.offer(packet, (place,), self._needs(packet))
@@ -86,11 +103,6 @@ class Flooding(FixedGroups):
     @property
     def held(self) -> int:
         return self._gate.held
-
-    @property
-    @abstractmethod
-    def state_bytes(self) -> int:
-        """Bytes of the protocol's state, in the paper's byte model: identifiers and sequence numbers have 4 bytes."""
 
     @abstractmethod
     def _stamp(self, topic: str, seq: int, payload: bytes) -> Carry:

@@ -1,4 +1,4 @@
-"""Scenarios as in `tests.protocols.vcube_ps.scenario`, for the rivals. Instead of a mode there is
+"""Scenarios as in `tests.protocols.vcube_ps.scenario`, for the flooding protocols. Instead of a mode there is
 
     protocol cbcast graph=line                                 <- further words are options, key=value
     slow 0>3 0..10 40                                          <- what leaves there then takes 40, and may be overtaken
@@ -38,7 +38,7 @@ class _Bytes(Story):
             self.tell(now, f"    {node} > {to}  {' '.join(filter(None, (packet.kind, about)))}, {size} bytes")
 
 
-class RivalScenario(Scenario):
+class FloodingScenario(Scenario):
     """Reads a scenario, runs it, and tells what happened."""
 
     story_type = _Bytes

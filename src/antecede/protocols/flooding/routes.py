@@ -1,6 +1,6 @@
 """Computes which neighbours of a node lead to members of a group, on an acyclic base graph.
 
-The rivals are compared without faults and with fixed groups (LoCaMu IV-A). So their routing tables are computed once,
+LoCaMu IV-A compares these protocols without faults and with fixed groups. So their routing tables are computed once,
 from all members, and shared by all nodes of a run.
 """
 

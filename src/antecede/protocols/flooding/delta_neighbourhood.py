@@ -15,8 +15,8 @@ from collections import deque
 
 from antecede.core import Message, Packet, ProtocolError, UsageError
 from antecede.core.limits import HELD_MESSAGES_MAX
-from antecede.protocols.rivals.flooding import GROUP, HEADER, Carry, FixedGroups
-from antecede.protocols.rivals.routes import Routes
+from antecede.protocols.flooding.process import Carry, FixedGroups
+from antecede.protocols.flooding.routes import Routes
 
 #: Bytes of a message's name.
 NAME = 8
@@ -55,8 +55,7 @@ class DeltaNeighbourhood(FixedGroups):
         match packet:
             case Carry():
                 message = packet.message
-                if message.topic not in self._routes.groups:
-                    raise ProtocolError(f"node {self.node} got {message.id} from {sender}: there is no such group")
+                self._check_group(sender, message)
                 if message.topic in self._taken:
                     self.out.deliver(message)
                 self._pass_on(message, packet, sender)
@@ -65,12 +64,10 @@ class DeltaNeighbourhood(FixedGroups):
                 while self._queue and not self._in_flight:
                     self._send_own(*self._queue.popleft(), waited=True)
             case _:
-                raise ProtocolError(
-                    f"node {self.node} got a {type(packet).__name__} from {sender}, not one of its protocol"
-                )
+                self._refuse(sender, packet)
 
-    def size(self, packet: Packet) -> int:
-        return HEADER + GROUP + NAME + sum([len(message.payload) for message in packet.messages])
+    def metadata(self, packet: Packet) -> int:
+        return NAME
 
     @property
     def held(self) -> int:

@@ -1,4 +1,4 @@
-"""Random trees, groups and conversations for the rivals, and the judge."""
+"""Random trees, groups and conversations for the flooding protocols, and the judge."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from antecede.audit import Report, audit
 from antecede.core import Message, Process
 from antecede.overlay.graph import BaseGraph
-from antecede.protocols.rivals import Routes
+from antecede.protocols.flooding import Routes
 from antecede.sim.engine import Simulation
 from antecede.sim.network import Network, PacketSwitched, constant, heavy_tailed
 from antecede.sim.tracing import Tracer
