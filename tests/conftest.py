@@ -17,6 +17,14 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 SLOW_LIMIT_S = 3600
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cluster_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nodes of tests, and the processes they start, have a cluster key of their own, not that of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANTECEDE_CLUSTER_KEY", str(tmp_path_factory.mktemp("key") / "cluster.key"))
+        yield
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

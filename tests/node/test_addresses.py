@@ -12,10 +12,8 @@ from antecede import Node
 from antecede.cli.node import _print_address
 from antecede.client.bulk import Caller
 from antecede.core.errors import RefusedError, UnreachableError
-from antecede.node.joining import CODEC as ROSTER_CODEC
-from antecede.node.joining import SPEAKS as ROSTER_SPEAKS
-from antecede.node.joining import RosterTable
-from antecede.wire.codec import HANDSHAKE, Hello
+from antecede.node.joining import RosterClient
+from antecede.node.roster import Roster
 from antecede.wire.security import client_tls, init_certificates, new_token
 from tests.client.running import awaited, take
 from tests.node.clusters import QUICK
@@ -71,11 +69,9 @@ async def test_nodes_that_differ_in_slots_are_told_once(caplog: pytest.LogCaptur
             with pytest.raises(RefusedError, match="slots is '4' at the one that answered"):
                 await Node(port=0, slots=8, seeds=(node.address,)).start()
         for _ in range(10):  # a node of an earlier version does not name its slots in its hello
-            reader, writer = await asyncio.open_connection(*node.listener.address)
-            writer.write(HANDSHAKE.frame(Hello(cluster="antecede", speaks=ROSTER_SPEAKS, role="roster")))
-            writer.write(ROSTER_CODEC.frame(RosterTable(8, ())))
-            await reader.read()
-            writer.close()
+            former = RosterClient(Roster(1, 8), cluster="antecede", name="former", key=node.credentials.key)
+            with pytest.raises(UnreachableError, match="slots"):
+                await former.exchange(node.address)
         assert node.status()["refused"] == {"settings": 3, "malformed": 10}
     told = [message for message in caplog.messages if "slots" in message]
     assert len(told) == 2, told

@@ -46,6 +46,13 @@ def node_command(
     certificate: Annotated[
         str | None, typer.Option(help="Name of this node's certificate in that directory. Default node.")
     ] = None,
+    cluster_key: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the key by which nodes without TLS know each other; created if it does not exist. Default: "
+            "the file that ANTECEDE_CLUSTER_KEY names, else one for all nodes of this user."
+        ),
+    ] = None,
     tokens: Annotated[
         Path | None, typer.Option(help="File with the clients and their grants (see `antecede token`).")
     ] = None,
@@ -91,6 +98,7 @@ def node_command(
         "cluster": cluster,
         "tls": None if tls is None else tls.absolute(),
         "certificate": certificate,
+        "cluster_key": None if cluster_key is None else cluster_key.absolute(),
         "tokens": None if tokens is None else tokens.absolute(),
         "http_port": http_port,
     }

@@ -87,6 +87,9 @@ class NodeConfig:
     #: A directory made by `antecede cert init`, and the name of this node's certificate in it.
     tls: Path | None = None
     certificate: str = "node"
+    #: The file with the cluster key, by which nodes without TLS know each other: the same for all nodes, and made if it
+    #: does not exist. None: the one that ANTECEDE_CLUSTER_KEY names, else one for all nodes of this user.
+    cluster_key: Path | None = None
     #: A file made by `antecede token`: clients and their grants. None: every client may do everything, on loopback.
     tokens: Path | None = None
     #: Port of page, health and metrics over HTTP, on the same host. None: no HTTP. 0: any free port.
@@ -179,7 +182,7 @@ def make_config(found: dict[str, Any], base: Path | None = None) -> NodeConfig:
     for name, default in defaults.items():
         if values.get(name) is None:
             continue
-        if name in ("directory", "tls", "tokens"):
+        if name in ("directory", "tls", "cluster_key", "tokens"):
             if not isinstance(values[name], str | Path):
                 raise UsageError(name, values[name], "is not a path", 'write for example "n0"')
             path = Path(os.path.expanduser(values[name]))

@@ -1,4 +1,5 @@
-"""A node's certificates, and the tokens it takes from clients; both are read again when their files change.
+"""A node's certificates, and the tokens it takes from clients; both are read again when their files change. And its
+cluster key, where it has no certificates.
 
 The node looks at the files every second and at SIGHUP. Files that cannot be used are logged, and what was read before
 stays in use. A token that was removed, changed or has expired ends its connections; a client whose token is still good
@@ -7,6 +8,7 @@ dials again. New certificates are shown to connections that begin after the chan
 
 import asyncio
 import logging
+import os
 import time
 import weakref
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Final, NamedTuple
 from antecede.core import UsageError
 from antecede.core.errors import RefusedError
 from antecede.node.config import NodeConfig
+from antecede.wire.cluster_key import VARIABLE, ClusterKey, default_path
 from antecede.wire.frames import FrameConnection
 from antecede.wire.listener import Tls
 from antecede.wire.security.tokens import ANYBODY, Grants, TokenFile
@@ -45,15 +48,22 @@ class Credentials:
         self.tls: Tls | None = None
         #: When the node's certificate or its authority ends, in seconds since 1970; None: without TLS.
         self.expires_s: float | None = None
+        #: What nodes without TLS prove to each other; None: with TLS, or without links.
+        self.key: ClusterKey | None = None
         self._tokens: TokenFile | None = None
         #: Connections that came in by a token.
         self._granted: weakref.WeakKeyDictionary[FrameConnection, Grants] = weakref.WeakKeyDictionary()
         self._stamps: dict[Path, _Stamp | None] = {}
 
-    def load(self) -> None:
-        """Read certificates and tokens. Raises `UsageError` for files that cannot be used."""
+    def load(self, *, linked: bool) -> None:
+        """Read certificates, cluster key and tokens. Raises `UsageError` for files that cannot be used.
+
+        `linked`: other nodes can reach this one.
+        """
         self._stamps = self._look()
         self._load_certificates()
+        if linked and self.tls is None:
+            self._load_key()
         self._load_tokens()
 
     def reload(self) -> None:
@@ -114,6 +124,18 @@ class Credentials:
             elif left_s < _SOON_S:
                 text = "the certificate of this node or its authority ends on %s, in %d days; issue a new one in time"
                 log.warning(text, _day(self.expires_s), left_s // 86_400)
+
+    def _load_key(self) -> None:
+        config = self._config
+        named = os.environ.get(VARIABLE)
+        path = config.cluster_key or (Path(named) if named else default_path())
+        try:
+            self.key = ClusterKey.at(path)
+        except UsageError as error:
+            if config.cluster_key is not None or named or config.seeds:
+                raise
+            log.warning("no other node can join this one: %s", error)
+            self.key = ClusterKey.random()
 
     def _load_tokens(self) -> None:
         if self._config.tokens is not None:

@@ -25,6 +25,7 @@ from antecede.node.continuity import Evidence
 from antecede.node.roster import Member, Roster
 from antecede.wire.address import split_address
 from antecede.wire.backoff import Backoff
+from antecede.wire.cluster_key import ClusterKey
 from antecede.wire.codec import Hello, RecordCodec, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import greet
@@ -168,6 +169,7 @@ class RosterClient:
         about: int = -1,
         wanted: int = -1,
         tls: Tls | None = None,
+        key: ClusterKey | None = None,
         agreement: Mapping[str, str] | None = None,
     ) -> None:
         """`agreement`: settings on which all nodes must agree; a node whose values differ refuses the exchange.
@@ -183,6 +185,7 @@ class RosterClient:
         self._wanted = wanted
         self._agreement = dict(agreement or {})
         self._tls = tls
+        self._key = key
 
     async def exchange(
         self, address: str, *, me: Member | None = None, request: SlotRequest | None = None
@@ -195,11 +198,15 @@ class RosterClient:
         answered: asyncio.Future[RosterTable] = asyncio.get_running_loop().create_future()
 
         def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
+            if self._tls is not None:
+                self._tls.check(connection, welcome)
             return _Exchange(answered)
 
         hello = Hello(cluster=self._cluster, speaks=SPEAKS, role=ROLE, name=self._name, agreement=self._agreement)
         context = None if self._tls is None else self._tls.client
-        connection = await greet(host, port, hello, adopt, tls=context, timeout_s=_WAIT_S, bytes_max=_BYTES_MAX)
+        connection = await greet(
+            host, port, hello, adopt, tls=context, timeout_s=_WAIT_S, bytes_max=_BYTES_MAX, key=self._key
+        )
         try:
             mine = self.roster.members
             members = tuple((mine if me is None else mine | {me.slot: me}).values())

@@ -3,6 +3,7 @@
 from antecede.node.config import NodeConfig
 from antecede.node.continuity import Continuity
 from antecede.node.protocol import NodeProtocol
+from antecede.wire.cluster_key import ClusterKey
 from antecede.wire.codec import Welcome
 from antecede.wire.listener import Listener, Tls
 from antecede.wire.transport import Counts, Transport
@@ -10,7 +11,13 @@ from antecede.wire.transports import TransportContext, TransportKind
 
 
 def make_links(
-    slot: int, continuity: Continuity, config: NodeConfig, protocol: NodeProtocol, kind: TransportKind, tls: Tls | None
+    slot: int,
+    continuity: Continuity,
+    config: NodeConfig,
+    protocol: NodeProtocol,
+    kind: TransportKind,
+    tls: Tls | None,
+    key: ClusterKey | None,
 ) -> tuple[Listener, Transport]:
     """The port and the transport of a node, neither started."""
     counts = Counts()
@@ -23,6 +30,7 @@ def make_links(
         tls=tls,
         counts=counts,
         agreement=protocol.agreement,
+        key=key,
     )
     context = TransportContext(
         node=slot,
@@ -33,6 +41,7 @@ def make_links(
         cluster=config.cluster,
         listener=listener,
         tls=tls,
+        key=key,
         agreement=protocol.agreement,
         counts=counts,
     )

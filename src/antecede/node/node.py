@@ -141,7 +141,7 @@ class Node:
             self.journal, self.roster = await open_directory(config.directory, config, self.protocol)
         incarnation = int(time.time()) if self.journal is None else self.journal.identity.incarnation
         self.continuity = Continuity(self, incarnation)
-        self.credentials.load()
+        self.credentials.load(linked=self.transport_kind.by_address)
         own = config.advertise or join_address(config.host, config.port)
         self.name = self.name or own
         if self.transport_kind.by_address:
@@ -152,6 +152,7 @@ class Node:
                 about=-1 if self.journal is None else self.journal.identity.node,
                 wanted=config.slot,
                 tls=self.credentials.tls,
+                key=self.credentials.key,
                 agreement=self.protocol.agreement,
             )
             known = await client.take_slot(config.seeds, own)
@@ -186,7 +187,13 @@ class Node:
         config = self.config
         process = self.protocol.make(self.slot)
         self.listener, self.transport = make_links(
-            self.slot, self.continuity, config, self.protocol, self.transport_kind, self.credentials.tls
+            self.slot,
+            self.continuity,
+            config,
+            self.protocol,
+            self.transport_kind,
+            self.credentials.tls,
+            self.credentials.key,
         )
         history = History(
             self.journal,
@@ -207,7 +214,8 @@ class Node:
         self.membership.begin()
         self.listener.serve(CLIENT, self._answer)
         self.bulk.begin(self.credentials.grant)
-        self.listener.serve(ROSTER, self.membership.service(self.credentials.tls is not None).judge)
+        roster = self.membership.service(self.credentials.tls is not None)
+        self.listener.serve(ROSTER, roster.judge, members=True)
         self._taking = asyncio.get_running_loop().create_future()
         await self.driver.prepare()
         self.continuity.begin()

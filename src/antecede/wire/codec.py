@@ -8,7 +8,8 @@ count followed by its elements, so a packet is encoded once, however many peers 
 share its frame; and one call decodes the whole body.
 
 A connection begins with `Hello` from the dialling end and `Welcome` or `Refusal` from the other, in frames of at most
-`HELLO_BYTES_MAX`; packets follow. Records are arrays with their tag in front (`core.packet`), decoded against exactly
+`HELLO_BYTES_MAX`; packets follow. Nodes without TLS prove in between that they have the cluster key (`cluster_key`).
+Records are arrays with their tag in front (`core.packet`), decoded against exactly
 the types of the protocol in use, with the bounds of their fields.
 
 **Versions.** Behind the fields a record is known to have, more may follow: a later version appended them, and they are
@@ -28,6 +29,7 @@ from msgspec import Meta
 
 from antecede.core import LimitError, Packet, ProtocolError, UsageError
 from antecede.core.message import Source
+from antecede.wire.cluster_key import NONCE_BYTES, PROOF_BYTES
 from antecede.wire.shapes import shapes_of
 
 #: Goes up with every change that a reader of the version before would not understand.
@@ -54,6 +56,8 @@ NAME_CHARACTERS_MAX: Final = 256
 _Name: TypeAlias = Annotated[str, Meta(max_length=NAME_CHARACTERS_MAX)]
 _Life: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 _Shape: TypeAlias = Annotated[str, Meta(max_length=1024)]
+_Nonce: TypeAlias = Annotated[bytes, Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
+_Proof: TypeAlias = Annotated[bytes, Meta(min_length=PROOF_BYTES, max_length=PROOF_BYTES)]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -85,6 +89,21 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=T
     shapes: Annotated[dict[_Name, _Shape], Meta(max_length=256)] = {}
     #: Of a node: drawn at random when it started. Two processes that claim one incarnation differ in it; 0: not told.
     life: _Life = 0
+    #: Of a node without TLS: drawn at random for this connection (`cluster_key`); None: the caller has no key.
+    nonce: _Nonce | None = None
+
+
+class Challenge(msgspec.Struct, frozen=True, array_like=True, tag="challenge", kw_only=True):
+    """Proves to a node without TLS that the answering end has the cluster key, and asks for the same proof."""
+
+    nonce: _Nonce
+    proof: _Proof
+
+
+class Proof(msgspec.Struct, frozen=True, array_like=True, tag="proof", kw_only=True):
+    """Proves that the dialling end has the cluster key."""
+
+    proof: _Proof
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome", kw_only=True):
@@ -205,5 +224,6 @@ def _check_types(types: Sequence[type[msgspec.Struct]]) -> None:
         seen[tag] = kind.__name__
 
 
-#: The records of the first frame in either direction.
-HANDSHAKE: Final = RecordCodec[Hello | Welcome | Refusal]((Hello, Welcome, Refusal), frame_bytes_max=HELLO_BYTES_MAX)
+#: The records of a handshake, in either direction.
+Greeting: TypeAlias = Hello | Challenge | Proof | Welcome | Refusal
+HANDSHAKE: Final = RecordCodec[Greeting]((Hello, Challenge, Proof, Welcome, Refusal), frame_bytes_max=HELLO_BYTES_MAX)

@@ -13,6 +13,7 @@ import ssl
 from typing import Any, Final, Protocol
 
 from antecede.core import ProtocolError
+from antecede.wire.address import join_address
 from antecede.wire.codec import LENGTH_BYTES, body_length
 
 #: Bytes the event loop may buffer for a socket before `can_write` turns false. Whatever else waits is in the owner's
@@ -53,6 +54,8 @@ class FrameConnection(asyncio.Protocol):
         self.wrote = False
         #: The address of the other side, for logs and limits.
         self.host = "?"
+        #: Both ends of the connection, as this side sees them; empty where it is no socket.
+        self.here = self.there = ""
         self._transport: asyncio.Transport | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._rest = bytearray()
@@ -125,6 +128,10 @@ class FrameConnection(asyncio.Protocol):
         name = transport.get_extra_info("peername")
         if isinstance(name, tuple):
             self.host = str(name[0])
+            self.there = join_address(*name[:2])
+        name = transport.get_extra_info("sockname")
+        if isinstance(name, tuple):
+            self.here = join_address(*name[:2])
         self._set(transport)
 
     def data_received(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The first two frames of a connection: the dialling end says `Hello`, the answering end `Welcome` or `Refusal`.
+"""The first frames of a connection: the dialling end says `Hello`, the answering end `Welcome` or `Refusal`.
 
 `greet` dials, for links between nodes and for clients alike. `Greeter` owns a connection on the answering side until
 its hello has been judged. Both hand the connection over *within* the call that read the last handshake frame: packets
@@ -6,6 +6,9 @@ may stand right behind it in the same read.
 
 Both ends must speak a common version (`common_version`), of the same cluster; nodes must also agree on the settings and
 packet shapes that their hello names (`disagreement`). The answering end judges; both tests are symmetric.
+
+Between nodes without TLS, each end first proves that it has the cluster key (`cluster_key`). Until then neither acts on
+what the other says: a hello changes nothing at the node, and a refusal counts as no answer.
 """
 
 import asyncio
@@ -14,15 +17,22 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+import msgspec
+
 from antecede.core import ProtocolError, UsageError
 from antecede.core.errors import RefusedError, UnreachableError
 from antecede.wire.address import is_loopback, join_address
+from antecede.wire.cluster_key import ClusterKey, new_nonce
 from antecede.wire.codec import (
     HANDSHAKE,
     HELLO_BYTES_MAX,
+    LENGTH_BYTES,
     WIRE_VERSION,
     WIRE_VERSION_OLDEST,
+    Challenge,
+    Greeting,
     Hello,
+    Proof,
     Refusal,
     Welcome,
 )
@@ -74,19 +84,24 @@ async def greet(
     bytes_max: int = HELLO_BYTES_MAX,
     dial: Callable[[FrameConnection], Awaitable[object]] | None = None,
     clear_token: bool = False,
+    key: ClusterKey | None = None,
 ) -> FrameConnection:
     """Dial, say hello, and give the connection to the owner that `adopt` names.
 
     `bytes_max` is what the connection takes once it is welcomed. `dial` connects it by other means than TCP. Raises
     `RefusedError` or `UnreachableError`; and `UsageError` for a hello with a token that would leave this machine
-    without TLS, unless `clear_token`.
+    without TLS, unless `clear_token`. `key`: both ends must prove that they have it.
     """
     loop = asyncio.get_running_loop()
     who = join_address(host, port)
     if hello.token and not clear_token and tls is None and dial is None and not is_loopback(host):
         problem = "would have the token travel in clear"
         raise UsageError("address", who, problem, "use TLS, or allow it with clear_token (--clear-token)")
-    caller = _Caller(who, loop.create_future(), adopt, bytes_max, VersionRange(hello.version, hello.oldest))
+    if key is not None:
+        hello = msgspec.structs.replace(hello, nonce=new_nonce())
+    frame = HANDSHAKE.frame(hello)
+    versions = VersionRange(hello.version, hello.oldest)
+    caller = _Caller(who, loop.create_future(), adopt, bytes_max, versions, key, frame[LENGTH_BYTES:])
     connection = FrameConnection(caller, bytes_max=HELLO_BYTES_MAX)
     try:
         async with asyncio.timeout(timeout_s):
@@ -96,7 +111,7 @@ async def greet(
                 await loop.create_connection(
                     lambda: connection, host, port, ssl=tls, server_hostname=host if tls is not None else None
                 )
-            connection.write(HANDSHAKE.frame(hello))
+            connection.write(frame)
             await caller.welcomed
     except TimeoutError:
         connection.abort()
@@ -120,8 +135,16 @@ class _Caller:
     """Owns a connection while it waits for the answer."""
 
     def __init__(
-        self, who: str, welcomed: "asyncio.Future[None]", adopt: Adopt, bytes_max: int, versions: VersionRange
+        self,
+        who: str,
+        welcomed: "asyncio.Future[None]",
+        adopt: Adopt,
+        bytes_max: int,
+        versions: VersionRange,
+        key: ClusterKey | None,
+        hello: bytes,
     ) -> None:
+        """`key`: to be proved by both ends; `hello` is the body that was sent."""
         self.welcomed = welcomed
         # The dialling task may have given up by the time the answer is known.
         welcomed.add_done_callback(lambda future: future.cancelled() or future.exception())
@@ -129,10 +152,15 @@ class _Caller:
         self._adopt = adopt
         self._bytes_max = bytes_max
         self._versions = versions
+        #: None: no proof is asked for, or the other end has given it.
+        self._key = key
+        self._hello = hello
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         answer = _only(HANDSHAKE.decode(body))
-        if isinstance(answer, Welcome):
+        if self._key is not None:
+            self._check(connection, answer, self._key)
+        elif isinstance(answer, Welcome):
             latest, oldest = self._versions
             if not oldest <= answer.version <= latest:
                 raise ProtocolError(f"{self._who} speaks version {answer.version}, we speak {oldest} to {latest}")
@@ -149,7 +177,23 @@ class _Caller:
             self._fail(RefusedError(self._who, answer.reason, answer.detail))
             connection.close()
         else:
-            raise ProtocolError(f"{self._who} answered a hello with a hello")
+            raise ProtocolError(f"{self._who} answered a hello with {type(answer).__name__.lower()}")
+
+    def _check(self, connection: FrameConnection, answer: Greeting, key: ClusterKey) -> None:
+        """Take the other end's proof, and give ours. Anything else is no answer: it may come from any process."""
+        if isinstance(answer, Challenge):
+            said = self._hello, answer.nonce, connection.there
+            if key.proves(answer.proof, "answer", *said):
+                self._key = None
+                connection.write(HANDSHAKE.frame(Proof(proof=key.prove("call", *said))))
+                return
+            problem = f"it has another cluster key than {key.where}"
+        elif isinstance(answer, Refusal):
+            problem = f"it refused us and did not prove that it has the cluster key: {answer.detail or answer.reason}"
+        else:
+            problem = "it did not prove that it has the cluster key"
+        self._fail(UnreachableError(self._who, f"{problem}; give all nodes one key file (cluster_key)"))
+        connection.close()
 
     def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
         self._fail(UnreachableError(self._who, f"it does not speak antecede ({error})"))
@@ -168,23 +212,32 @@ class _Caller:
 
 
 class Greeter:
-    """Owns an incoming connection until its hello is judged. `judge` returns the welcome, or raises `RefusedError`."""
+    """Owns an incoming connection until its hello is judged.
+
+    `judge` returns the welcome, or raises `RefusedError`. `key_for` returns the key that the caller must prove first,
+    None if it need not, or raises `RefusedError`.
+    """
 
     def __init__(
         self,
         judge: Callable[[FrameConnection, Hello], tuple[Welcome, Callable[[], Owner], int]],
+        key_for: Callable[[FrameConnection, Hello], ClusterKey | None],
         ended: Callable[[FrameConnection], None],
         refused: Callable[[FrameConnection, str, str], None],
     ) -> None:
         self._judge = judge
+        self._key_for = key_for
         self._ended = ended
         self._refused = refused
+        #: What waits for the caller's proof.
+        self._challenged: _Challenged | None = None
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
-        hello = _only(HANDSHAKE.decode(body))
-        if not isinstance(hello, Hello):
-            raise ProtocolError("a connection must begin with a hello")
+        said = _only(HANDSHAKE.decode(body))
         try:
+            hello = self._proved(connection, said, bytes(body))
+            if hello is None:
+                return
             welcome, take_over, bytes_max = self._judge(connection, hello)
         except RefusedError as error:
             self._refused(connection, error.reason, error.detail)
@@ -196,6 +249,26 @@ class Greeter:
         connection.bytes_max = bytes_max
         connection.owner = take_over()
 
+    def _proved(self, connection: FrameConnection, said: Greeting, body: bytes) -> Hello | None:
+        """The hello to judge; None: the caller was asked for its proof."""
+        waiting = self._challenged
+        if waiting is not None:
+            if not isinstance(said, Proof):
+                raise ProtocolError("a challenge must be answered with a proof")
+            if not waiting.key.proves(said.proof, "call", waiting.body, waiting.nonce, connection.here):
+                raise RefusedError(connection.host, Reason.UNTRUSTED, "the caller has another cluster key")
+            return waiting.hello
+        if not isinstance(said, Hello):
+            raise ProtocolError("a connection must begin with a hello")
+        key = self._key_for(connection, said)
+        if key is None:
+            return said
+        nonce = new_nonce()
+        self._challenged = _Challenged(said, body, nonce, key)
+        proof = key.prove("answer", body, nonce, connection.here)
+        connection.write(HANDSHAKE.frame(Challenge(nonce=nonce, proof=proof)))
+        return None
+
     def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
         self._refused(connection, Reason.MALFORMED, str(error))
 
@@ -206,7 +279,16 @@ class Greeter:
         self._ended(connection)
 
 
-def _only(records: list[Hello | Welcome | Refusal]) -> Hello | Welcome | Refusal:
+class _Challenged(NamedTuple):
+    """A hello whose caller was asked for its proof."""
+
+    hello: Hello
+    body: bytes
+    nonce: bytes
+    key: ClusterKey
+
+
+def _only(records: list[Greeting]) -> Greeting:
     if len(records) != 1:
         raise ProtocolError(f"a handshake frame holds one record, not {len(records)}")
     return records[0]

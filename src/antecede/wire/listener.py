@@ -2,6 +2,7 @@
 
 Nodes and clients dial the same port. The listener checks what holds for all: there is room, TLS succeeds, and the first
 frame is a hello for this cluster, in a version spoken here, in time, with a certificate that is trusted for its role.
+Without TLS it asks callers with a role of members for a proof of the cluster key instead.
 Further checks belong to the service of the role.
 """
 
@@ -20,6 +21,7 @@ from antecede.core.errors import RefusedError
 from antecede.wire.accepting import Acceptor, connections_within_limit
 from antecede.wire.address import is_loopback, join_address
 from antecede.wire.admission import AdmissionControl, AdmissionLimits, HandshakeQueue, origin
+from antecede.wire.cluster_key import ClusterKey
 from antecede.wire.codec import FRAME_BYTES_MAX, HELLO_BYTES_MAX, Hello, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import VERSIONS, Greeter, VersionRange, common_version, disagreement
@@ -67,8 +69,9 @@ class Listener:
         bytes_max: int = FRAME_BYTES_MAX,
         versions: VersionRange = VERSIONS,
         agreement: Mapping[str, str] | None = None,
+        key: ClusterKey | None = None,
     ) -> None:
-        """`agreement`: settings that must not differ from what a hello says of them."""
+        """`agreement`: settings that must not differ from what a hello says of them. `key`: what members must prove."""
         #: Where it can be dialled; the port is known after `start`.
         self.address = (host, port)
         self.admission = AdmissionControl(limits or AdmissionLimits(), counts or Counts())
@@ -79,6 +82,8 @@ class Listener:
         self._versions = versions
         self._agreement = dict(agreement or {})
         self._roles: dict[str, Serve] = {}
+        self._key = key
+        self._member_roles: set[str] = set()
         self._acceptor: Acceptor | None = None
         #: Connections that were admitted, each with the origin it counts for.
         self._inside: dict[FrameConnection, str] = {}
@@ -93,9 +98,11 @@ class Listener:
         """Handshakes under way."""
         return len(self._handshakes)
 
-    def serve(self, role: str, judge: Serve) -> None:
-        """Let `judge` decide on connections whose hello names `role`."""
+    def serve(self, role: str, judge: Serve, *, members: bool = False) -> None:
+        """Let `judge` decide on connections whose hello names `role`. `members`: only nodes of this cluster."""
         self._roles[role] = judge
+        if members:
+            self._member_roles.add(role)
 
     async def start(self) -> None:
         """Listen, unless it does already."""
@@ -220,7 +227,7 @@ class Listener:
             if not greeted.done():
                 greeted.set_result(None)
 
-        connection.owner = Greeter(self._judge, ended, self.refused)
+        connection.owner = Greeter(self._judge, self._key_for, ended, self.refused)
         limits = self.admission.limits
         try:
             async with asyncio.timeout(limits.handshake_s):
@@ -239,11 +246,26 @@ class Listener:
             if not connection.open:  # asyncio does not report the end of a connection whose TLS never began
                 self.departed(connection)
 
-    def _judge(self, connection: FrameConnection, hello: Hello) -> tuple[Welcome, Callable[[], Owner], int]:
+    def _key_for(self, connection: FrameConnection, hello: Hello) -> ClusterKey | None:
+        """The key that the caller must prove before it is judged; None: it need not."""
+        if self._key is None or hello.role not in self._member_roles:
+            return None
+        if hello.nonce is None:
+            self._version(connection, hello)
+            detail = "a node without TLS must prove that it has the cluster key: give all nodes one file (cluster_key)"
+            raise RefusedError(connection.host, Reason.UNTRUSTED, detail)
+        return self._key
+
+    def _version(self, connection: FrameConnection, hello: Hello) -> int:
+        """The version to speak with the caller."""
         version = common_version(self._versions, VersionRange(hello.version, hello.oldest))
         if version is None:
             spoken = f"we speak {self._versions.oldest} to {self._versions.latest}"
             raise RefusedError(connection.host, Reason.VERSION, f"{spoken}, not {hello.oldest} to {hello.version}")
+        return version
+
+    def _judge(self, connection: FrameConnection, hello: Hello) -> tuple[Welcome, Callable[[], Owner], int]:
+        version = self._version(connection, hello)
         if hello.cluster != self._cluster:
             raise RefusedError(connection.host, Reason.CLUSTER, "this is another cluster")
         judge = self._roles.get(hello.role)

@@ -23,6 +23,7 @@ from antecede.core.errors import RefusedError, UnreachableError
 from antecede.wire.address import is_dialable, join_address, split_address
 from antecede.wire.admission import AdmissionLimits
 from antecede.wire.backoff import Backoff
+from antecede.wire.cluster_key import ClusterKey
 from antecede.wire.codec import Hello, PacketCodec, Welcome
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import VERSIONS, VersionRange, greet
@@ -73,11 +74,13 @@ class TcpTransport(Transport):
         counts: Counts | None = None,
         life: int = 0,
         superseded: Callable[[str], None] | None = None,
+        key: ClusterKey | None = None,
     ) -> None:
         """`agreement`: settings on which all nodes must agree; a link is refused where their values differ.
 
         `listener` answers nodes, too, instead of one made for `host` and `port`. `superseded` is called when a peer
-        refuses this node because it has met a later life of it.
+        refuses this node because it has met a later life of it. `key`: what both ends of a link must prove that they
+        have.
         """
         super().__init__(node, counts)
         self.codec = codec
@@ -99,11 +102,13 @@ class TcpTransport(Transport):
             bytes_max=codec.frame_bytes_max,
             versions=versions,
             agreement=self.agreement,
+            key=key,
         )
-        self.listener.serve("node", self._answer)
+        self.listener.serve("node", self._answer, members=True)
         self.peers: dict[int, Peer] = {}
         self._superseded = superseded
         self._tls = tls
+        self._key = key
         self._backoff = Backoff(
             random.Random(f"{seed}/{cluster}/{node}/{incarnation}"),
             first_s=self.limits.pause_s,
@@ -378,6 +383,7 @@ class TcpTransport(Transport):
                 tls=None if self._tls is None else self._tls.client,
                 timeout_s=self.limits.admission.handshake_s,
                 bytes_max=self.codec.frame_bytes_max,
+                key=self._key,
             )
         except (RefusedError, UnreachableError) as error:
             peer.failures += 1

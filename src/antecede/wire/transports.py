@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from antecede.core import UsageError
+from antecede.wire.cluster_key import ClusterKey
 from antecede.wire.codec import PacketCodec
 from antecede.wire.listener import Listener, Tls
 from antecede.wire.memory import MemoryNetwork
@@ -36,6 +37,8 @@ class TransportContext:
     #: The node's port. `start` may be awaited by the transport; the node does it after the transport has started.
     listener: Listener
     tls: Tls | None
+    #: What nodes without TLS prove to each other; None: nothing.
+    key: ClusterKey | None = None
     #: Settings on which all nodes must agree: a transport refuses a peer whose values differ.
     agreement: Mapping[str, str]
     #: The counters to use (`Transport.counts`); the listener counts refusals there, too.
@@ -76,6 +79,7 @@ def _tcp(context: TransportContext) -> Transport:
         superseded=context.superseded,
         listener=context.listener,
         tls=context.tls,
+        key=context.key,
         agreement=context.agreement,
         counts=context.counts,
     )
