@@ -7,15 +7,15 @@ links allow, without a timer. It asks the custodian of the stream first, then on
 
 A node that serves takes messages from memory, or has its driver read them from the log of what it delivered
 (`Outbox.look_up`). A message is *gone* when no node that is up has it, one of them is further than that, and no member
-that is down may have it. Where retention has removed it at one node and another is down, that one is given time to come
-back. Then the node gives the message up: it leaves the topic and joins again, visibly, with floors that the others tell
-it.
+that is down may have it. A member that is down is given time to come back: less where retention has removed the message
+at another node, more where nodes that are up only joined behind it (`Timing.absent_attempts_max`). Then the node gives
+the message up: it leaves the topic and joins again, visibly, with floors that the others tell it.
 
 What arrives down the trees meanwhile is far ahead of what was delivered. The node refuses messages that it could only
 hold, once they are too many: it fetches them later.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from antecede.core import Message
@@ -92,6 +92,9 @@ class CatchingUp:
             fetching.attempts += 1
             fetching.asked.clear()
             fetching.refused = False
+            lacking = fetching.lacking_at(stream.got + 1)
+            if self._state.up() <= lacking.keys():
+                lacking.clear()  # ask them again: a node may come back, or get it
             if not self._state.timing.goes_on(fetching.attempts):
                 stream.fetching = None
                 return
@@ -110,12 +113,14 @@ class CatchingUp:
         if packet.got > fetching.target + self._state.timing.burst:
             fetching.target = packet.got
         if packet.upto >= packet.first:
-            fetching.lacking.clear()
+            if packet.first == stream.got + 1:  # its messages were lost, or refused
+                fetching.lacking_at(packet.first).pop(sender, None)
             fetching.refused = packet.first > stream.got and packet.first not in stream.log
         elif packet.first == stream.got + 1:
-            fetching.lacking[sender] = (packet.got >= packet.first, packet.gone > 0)
-            if self._state.up() <= fetching.lacking.keys():
-                self._nobody_has_it(group, stream, fetching)
+            lacking = fetching.lacking_at(packet.first)
+            lacking[sender] = (packet.got >= packet.first, packet.gone > 0)
+            if self._state.up() <= lacking.keys():
+                self._nobody_has_it(group, stream, lacking)
                 return
             self._choose(group, stream, fetching, other=True)
         self._ask(group, stream, fetching)
@@ -128,7 +133,7 @@ class CatchingUp:
                 stream.source,
                 stream.got + 1,
                 stream.fetching.target,
-                tuple(sorted(stream.fetching.lacking)),
+                tuple(sorted(stream.fetching.lacking_at(stream.got + 1))),
                 stream.fetching.attempts,
             )
             for group in self._state.groups.values()
@@ -173,23 +178,21 @@ class CatchingUp:
         if not other and custodian not in (-1, state.node):
             fetching.server = custodian
             return
-        up = sorted(state.up() - fetching.lacking.keys())
+        up = sorted(state.up() - fetching.lacking_at(stream.got + 1).keys())
         later = [node for node in up if node > fetching.server]
         fetching.server = (later or up or [-1])[0]
 
-    def _nobody_has_it(self, group: Group, stream: Stream, fetching: Fetching) -> None:
-        """Every node that is up lacks the next message.
-
-        It is gone if one of them is further than that, and no member that is down may have it. Should one be down, that
-        member is given time to come back if another had the message and has removed it; else it is waited for.
-        """
-        further, had = (any(flags) for flags in zip(*fetching.lacking.values(), strict=True))
-        absent = any(node in self._state.down for node in self._state.others(group))
-        if further and (not absent or (had and fetching.attempts > self._state.timing.attempts_max // 2)):
+    def _nobody_has_it(self, group: Group, stream: Stream, lacking: Mapping[int, tuple[bool, bool]]) -> None:
+        """Every node that is up lacks the next message: give it up if it is gone, else leave it to the timer."""
+        state, fetching = self._state, stream.fetching
+        assert fetching is not None
+        further, had = (any(flags) for flags in zip(*lacking.values(), strict=True))
+        if further and any(node in state.down for node in state.others(group)):
+            timing = state.timing
+            further = fetching.attempts > (timing.attempts_max // 2 if had else timing.absent_attempts_max)
+        if further:
             stream.fetching = None
             self._lost(group)
-            return
-        fetching.lacking.clear()  # the timer asks them again: a node may come back, or get it
 
     def _arm(self, group: Group, stream: Stream, fetching: Fetching) -> None:
         pause_us = self._state.timing.pause_us(fetching.attempts)

@@ -28,6 +28,9 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     attempts_max: int = 40
     #: After `attempts_max` tries go on asking this seldom, for ever; 0: stop, as above.
     slow_us: int = 0
+    #: A node gives up a message that only members that are down may have after so many tries: about an hour where
+    #: `slow_us` is ten seconds. Tries end at `attempts_max` where `slow_us` is 0.
+    absent_attempts_max: int = 400
     #: Messages sent again at once to one node. A node that lacks more fetches by itself (`catching_up`).
     burst: int = 64
     #: Messages of one source in memory, and their payload bytes, for members that are behind or down. With a log

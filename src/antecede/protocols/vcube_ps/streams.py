@@ -42,7 +42,7 @@ class _Round:
 class Fetching:
     """What a node that is far behind has asked for, in bulk (`catching_up`)."""
 
-    __slots__ = ("asked", "attempts", "lacking", "refused", "seen", "server", "target")
+    __slots__ = ("_lacking", "_seq", "asked", "attempts", "refused", "seen", "server", "target")
 
     def __init__(self, server: int) -> None:
         #: The node that is asked, and up to which sequence number there is something to ask for.
@@ -50,13 +50,21 @@ class Fetching:
         self.target = 0
         #: Requests without an answer: first sequence number to last.
         self.asked: dict[int, int] = {}
-        #: Nodes that do not have the next message; of each: is it further than that, and did it have the message once?
-        self.lacking: dict[int, tuple[bool, bool]] = {}
+        #: Nodes that lack message `_seq`.
+        self._lacking: dict[int, tuple[bool, bool]] = {}
+        self._seq = 0
         #: Did this node refuse the last answer for want of room?
         self.refused = False
         #: Pauses without progress, and how far this node was at the last look.
         self.attempts = 0
         self.seen = 0
+
+    def lacking_at(self, seq: int) -> dict[int, tuple[bool, bool]]:
+        """Nodes that lack the next message, `seq`; of each: is it further than that, and did it have it once?"""
+        if seq != self._seq:
+            self._seq = seq
+            self._lacking.clear()
+        return self._lacking
 
 
 class Stream:
