@@ -7,6 +7,7 @@ lost by that.
 """
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from antecede.core import ProtocolError
@@ -45,20 +46,16 @@ class Peer:
         self.dirty = False
 
 
+@dataclass(slots=True, eq=False)
 class Link:
     """Owns a connection to a peer after the handshake."""
 
-    __slots__ = ("connection", "dialled_by", "incarnation", "peer", "retired", "transport")
-
-    def __init__(
-        self, transport: "TcpTransport", peer: Peer, connection: FrameConnection, dialled_by: int, incarnation: int
-    ) -> None:
-        self.transport = transport
-        self.peer = peer
-        self.connection = connection
-        self.dialled_by = dialled_by
-        self.incarnation = incarnation
-        self.retired = False
+    transport: "TcpTransport"
+    peer: Peer
+    connection: FrameConnection
+    dialled_by: int
+    incarnation: int
+    retired: bool = False
 
     def write_queue(self) -> None:
         """Write the packets in the peer's queue, as long as the socket takes them."""

@@ -10,6 +10,7 @@ incarnation of its sender, so parcels of an earlier incarnation are never taken 
 """
 
 from collections import deque
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -40,48 +41,30 @@ class Timing(NamedTuple):
     retry_us: int
 
 
+@dataclass(slots=True, eq=False)
 class _Talk:
     """Both directions between this node and one neighbour."""
 
-    __slots__ = (
-        "armed",
-        "early",
-        "known",
-        "life",
-        "number",
-        "open",
-        "owes",
-        "pause",
-        "quiet",
-        "repeat",
-        "said",
-        "seq",
-        "taken",
-        "theirs",
-        "unheard",
-    )
-
-    def __init__(self, number: int) -> None:
-        #: Sending: the conversation's number, whether it has begun, its last parcel, unacknowledged parcels, and the
-        #: past sent last.
-        self.number = number
-        self.open = False
-        self.seq = 0
-        self.unheard: deque[Parcel] = deque()
-        self.said: Ids = {}
-        #: Receiving: the incarnation, the conversation, how far, parcels that came early, and the past received last.
-        self.life = 0
-        self.theirs = 0
-        self.taken = 0
-        self.early: dict[int, Parcel] = {}
-        self.known: Ids = {}
-        self.owes = False
-        #: Does a timer run; was nothing acknowledged since it was set; how long is it set to.
-        self.armed = False
-        self.quiet = False
-        self.pause = 0
-        #: The retransmission under way: up to which parcel it has come, and up to which it will go.
-        self.repeat = (0, 0)
+    #: Sending: the conversation's number, whether it has begun, its last parcel, unacknowledged parcels, and the
+    #: past sent last.
+    number: int
+    open: bool = False
+    seq: int = 0
+    unheard: deque[Parcel] = field(default_factory=deque)
+    said: Ids = field(default_factory=dict)
+    #: Receiving: the incarnation, the conversation, how far, parcels that came early, and the past received last.
+    life: int = 0
+    theirs: int = 0
+    taken: int = 0
+    early: dict[int, Parcel] = field(default_factory=dict)
+    known: Ids = field(default_factory=dict)
+    owes: bool = False
+    #: Does a timer run; was nothing acknowledged since it was set; how long is it set to.
+    armed: bool = False
+    quiet: bool = False
+    pause: int = 0
+    #: The retransmission under way: up to which parcel it has come, and up to which it will go.
+    repeat: tuple[int, int] = (0, 0)
 
 
 class Conversations:

@@ -8,13 +8,14 @@ program with a broker can drive the module directly.
 from antecede.protocols.tno.clock import SubscriptionClock
 from antecede.protocols.tno.event import Event, decode_event, encode_event, topic_id
 from antecede.protocols.tno.manager import Manager, Rules
-from antecede.protocols.tno.module import OrderingModule, Settings
+from antecede.protocols.tno.module import OrderingModule
 from antecede.protocols.tno.order import popularity
 from antecede.protocols.tno.outbox import EnsCall, ModuleOutbox
 from antecede.protocols.tno.packets import PACKETS
 from antecede.protocols.tno.process import TotalOrder
 from antecede.protocols.tno.publisher import Publisher
 from antecede.protocols.tno.records import RECORDS
+from antecede.protocols.tno.settings import Settings
 
 __all__ = [
     "PACKETS",

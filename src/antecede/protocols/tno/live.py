@@ -17,12 +17,13 @@ from antecede.core import Packet, ProtocolError, UsageError
 from antecede.core.limits import DEPENDENCIES_MAX
 from antecede.protocols.live import LiveProtocol, LiveSettings
 from antecede.protocols.tno.event import decode_event, topic_id
-from antecede.protocols.tno.module import OrderingModule, Settings
+from antecede.protocols.tno.module import OrderingModule
 from antecede.protocols.tno.packets import PACKETS
 from antecede.protocols.tno.process import TotalOrder
 from antecede.protocols.tno.records import RECORDS, Asked, Came, Out, Taken, Told, Versioned, Wanted
 from antecede.protocols.tno.replica import Kept as Accepted
 from antecede.protocols.tno.replica import KeptState
+from antecede.protocols.tno.settings import Settings
 from antecede.protocols.vcube_ps.live import LiveVCubePs
 from antecede.protocols.vcube_ps.packets import PACKETS as SERVICE_PACKETS
 from antecede.protocols.vcube_ps.records import Began, Kept

@@ -20,13 +20,11 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
-import msgspec
-
 from antecede.core import Message, Packet, ProtocolError, UsageError
 from antecede.protocols.tno.clock import SubscriptionClock
 from antecede.protocols.tno.leases import Gone, Lease, Leases
 from antecede.protocols.tno.machine import Machine
-from antecede.protocols.tno.manager import Manager, Rules
+from antecede.protocols.tno.manager import Manager
 from antecede.protocols.tno.notifier import Patience
 from antecede.protocols.tno.order import Keeper
 from antecede.protocols.tno.outbox import ModuleOutbox
@@ -54,6 +52,7 @@ from antecede.protocols.tno.packets import (
 from antecede.protocols.tno.publisher import PublishedDue, Publisher, PublisherTick
 from antecede.protocols.tno.records import Asked, Came, Out, Taken, Told, Versioned, Wanted
 from antecede.protocols.tno.replica import Kept, KeptState, Replica, Tick
+from antecede.protocols.tno.settings import Settings
 from antecede.protocols.tno.subscriber import Subscriber, SubscriberTick
 
 
@@ -66,37 +65,6 @@ class GotDue(NamedTuple):
 
 #: The types of the module's timers, by which a process above another protocol tells them apart.
 TIMERS = (Tick, Lease, Gone, GotDue, PublisherTick, PublishedDue, SubscriberTick, Patience)
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings that all modules of a system share."""
-
-    #: By topic, or for the keeper: the nodes that manage it, the first leader first.
-    managers: Callable[[str], tuple[int, ...]]
-    #: The first order of topics, highest first. Topics that it does not name are below, by name.
-    order: tuple[str, ...] = ()
-    #: By node: the topics it takes from the beginning.
-    founders: dict[int, frozenset[str]] = {}
-    rules: Rules = Rules()
-    #: Use the paper's rule for what is in order (`clock`).
-    printed: bool = False
-    #: How many events a subscriber holds; None: any number; 0: none, so an early event makes its predecessors late.
-    buffer: int | None = None
-    #: How long an event waits for its predecessors; 0: without end.
-    ttl_us: int = 0
-    #: How many timestamps a publisher requests at a time.
-    window: int = 64
-    #: After how long a request is repeated: longer than a round trip along all managers.
-    retry_us: int
-    #: After how many repetitions without an answer a node gives up until a node recovers or there is news; 0: never.
-    tries: int = 0
-    #: How long an acknowledgement waits for others: less than `retry_us`.
-    ack_us: int
-    #: When an event that was numbered and never published is declared void, sooner if its publisher is suspected;
-    #: 0: never.
-    lease_us: int = 0
-    #: Must a node take a topic to publish on it?
-    publishers_subscribe: bool = True
 
 
 class OrderingModule:
@@ -127,27 +95,8 @@ class OrderingModule:
         # What a publisher gave to the service before it failed may take a while to be forwarded: two retries.
         self._leases = Leases(self.out, self.suspects, lease_us=settings.lease_us, grace_us=2 * settings.retry_us)
         self._clock = make_clock(printed=settings.printed)
-        self._publisher = make_publisher(
-            node,
-            self.out,
-            self.post,
-            window=settings.window,
-            retry_us=settings.retry_us,
-            tries=settings.tries,
-            ack_us=settings.ack_us,
-        )
-        self._subscriber = Subscriber(
-            node,
-            self.out,
-            self.post,
-            settings.founders.get(node, frozenset()),
-            settings.order,
-            self._clock,
-            buffer=settings.buffer,
-            ttl_us=settings.ttl_us,
-            retry_us=settings.retry_us,
-            tries=settings.tries,
-        )
+        self._publisher = make_publisher(node, self.out, self.post, settings)
+        self._subscriber = Subscriber(node, self.out, self.post, settings, self._clock)
 
     @property
     def out(self) -> ModuleOutbox:

@@ -15,6 +15,7 @@ from antecede.protocols.tno.clock import SubscriptionClock
 from antecede.protocols.tno.event import Event, TopicId, decode_event, topic_id
 from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.records import Came, Taken, Told
+from antecede.protocols.tno.settings import Settings
 
 
 class Patience(NamedTuple):
@@ -32,20 +33,14 @@ class Notifier:
         clock: SubscriptionClock,
         taken: frozenset[str],
         begun: Callable[[Begin], None],
-        *,
-        buffer: int | None,
-        ttl_us: int,
+        settings: Settings,
     ) -> None:
-        """`taken`: topics from the beginning. `begun` is called with a subscription that takes effect.
-
-        `buffer`: how many events may wait; None: any number. `ttl_us`: for how long; 0: without end.
-        """
+        """`taken`: topics from the beginning. `begun` is called with a subscription that takes effect."""
         self._out = out
         self._clock = clock
         self._begun = begun
-        self._size = buffer
-        self._ttl_us = ttl_us
-        self._buffer = Buffer(buffer)
+        self._settings = settings
+        self._buffer = Buffer(settings.buffer)
         self._active: dict[TopicId, str] = {topic_id(topic): topic for topic in sorted(taken)}
         #: Void numbers whose events have not come after all.
         self._voided: set[Place] = set()
@@ -73,10 +68,10 @@ class Notifier:
         """All managers know a subscription. When it takes effect, now or later, `begun` is called."""
         needs = [(topic_id(other), n) for other, n in begin.floors if self.takes(other)]
         place = self._buffer.begin(begin, needs)
-        if place is not None and self._size == 0:
+        if place is not None and self._settings.buffer == 0:
             self._force(place)
-        elif place is not None and self._ttl_us:
-            self._out.wake_after(self._ttl_us, Patience(place))
+        elif place is not None and self._settings.ttl_us:
+            self._out.wake_after(self._settings.ttl_us, Patience(place))
         self.settle()
 
     def enter(self, topic: str, floors: tuple[tuple[str, int], ...]) -> None:
@@ -121,8 +116,8 @@ class Notifier:
             self._notify(event, in_order=False)
         elif verdict is Verdict.WAITING:
             self._out.keep(Came(self._active[event.topic], data))
-            if self._ttl_us:
-                self._out.wake_after(self._ttl_us, Patience(place))
+            if self._settings.ttl_us:
+                self._out.wake_after(self._settings.ttl_us, Patience(place))
             oldest = self._buffer.overfull()
             if oldest is not None:
                 self._force(oldest)

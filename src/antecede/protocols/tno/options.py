@@ -12,8 +12,9 @@ from antecede.protocols.options import PROMISES, TICKS, TOTAL, Founders, GroupOp
 from antecede.protocols.scribe.options import ScribeOptions
 from antecede.protocols.srpt.options import SrptOptions
 from antecede.protocols.tno.manager import Rules
-from antecede.protocols.tno.module import OrderingModule, Settings
+from antecede.protocols.tno.module import OrderingModule
 from antecede.protocols.tno.process import TotalOrder
+from antecede.protocols.tno.settings import Settings
 from antecede.protocols.vcube_ps.options import VCubePsOptions
 
 #: Event services by name, each made with its time before retransmission. They order within a topic at most.

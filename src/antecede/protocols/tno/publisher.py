@@ -20,6 +20,7 @@ from antecede.protocols.tno.event import encode_event
 from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.packets import Create, Published, PublishedAck, Stamp
 from antecede.protocols.tno.records import Asked, Out
+from antecede.protocols.tno.settings import Settings
 
 #: Sends to a node, or to the manager of a topic.
 Post: TypeAlias = Callable[[int | str, Packet], None]
@@ -55,18 +56,13 @@ class _Topic:
 class Publisher:
     """The publisher of one node, for all topics."""
 
-    def __init__(
-        self, node: int, out: ModuleOutbox, post: Post, *, window: int, retry_us: int, ack_us: int, tries: int = 0
-    ) -> None:
-        """`tries`: after how many ticks without an answer it stops until something happens; 0: never."""
+    def __init__(self, node: int, out: ModuleOutbox, post: Post, settings: Settings) -> None:
         self._node = node
         self._out = out
         self._post = post
-        self._window = window
-        self._retry_us = retry_us
-        self._tries = tries
+        self._settings = settings
+        #: Ticks without an answer.
         self._vain = 0
-        self._ack_us = ack_us
         self._topics: dict[str, _Topic] = {}
         self._queue: deque[Message] = deque()
         #: Requests under way, with the tick in which each was made.
@@ -116,7 +112,7 @@ class Publisher:
         self._out.keep(Out(topic, on.out, number))
         if not on.due:
             on.due = True
-            self._out.wake_after(self._ack_us, PublishedDue(topic))
+            self._out.wake_after(self._settings.ack_us, PublishedDue(topic))
 
     def acknowledged(self, ack: PublishedAck) -> None:
         on = self._on(ack.topic)
@@ -172,7 +168,7 @@ class Publisher:
         return on
 
     def _go_on(self) -> None:
-        while self._queue and len(self._open) < self._window:
+        while self._queue and len(self._open) < self._settings.window:
             message = self._queue.popleft()
             on = self._on(message.topic)
             if message.seq not in on.messages or message.seq in on.stamps:
@@ -199,11 +195,11 @@ class Publisher:
         self._tick_later()
 
     def _tick_later(self) -> None:
-        if self._tries and self._vain >= self._tries:
+        if self._settings.tries and self._vain >= self._settings.tries:
             return
         if not self._ticking and (self._open or any(on.untold for on in self._topics.values())):
             self._ticking = True
-            self._out.wake_after(self._retry_us, PublisherTick())
+            self._out.wake_after(self._settings.retry_us, PublisherTick())
 
     # -- crashes ------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from antecede.protocols.tno.order import Ranks
 from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.packets import FillSub, SubAck, SubAgain, SubDone, UpdateSub, Void, VoidAck
 from antecede.protocols.tno.records import Came, Taken, Told, Versioned, Wanted
+from antecede.protocols.tno.settings import Settings
 
 
 class SubscriberTick(NamedTuple):
@@ -45,27 +46,18 @@ class Subscriber:
         node: int,
         out: ModuleOutbox,
         post: Callable[[int | str, Packet], None],
-        taken: frozenset[str],
-        order: tuple[str, ...],
+        settings: Settings,
         clock: SubscriptionClock,
-        *,
-        buffer: int | None,
-        ttl_us: int,
-        retry_us: int,
-        tries: int = 0,
     ) -> None:
-        """`taken`: topics from the beginning. `ttl_us`: how long an event waits; 0: without end.
-
-        `tries`: how often a change is requested before it waits until a node is back; 0: no limit.
-        """
+        taken = settings.founders.get(node, frozenset())
         self._node = node
         self._out = out
         self._post = post
-        self._retry_us = retry_us
-        self._tries = tries
+        self._settings = settings
+        #: How often the change under way was requested.
         self._tried = 0
-        self._ranks, self._epoch = Ranks(order), 0
-        self._notifier = Notifier(out, clock, taken, self._begin, buffer=buffer, ttl_us=ttl_us)
+        self._ranks, self._epoch = Ranks(settings.order), 0
+        self._notifier = Notifier(out, clock, taken, self._begin, settings)
         self._service = Attachments(out, taken)
         #: Topics that the application wants, and those that managers may have registered.
         self.wants = set(taken)
@@ -227,7 +219,8 @@ class Subscriber:
 
     def encourage(self) -> None:
         """A node is back, perhaps the one that did not answer: try again."""
-        if self._tries and self._tried >= self._tries and self._now is not None and not self._answered:
+        tries = self._settings.tries
+        if tries and self._tried >= tries and self._now is not None and not self._answered:
             self._tried = 0
             self._send_change()
 
@@ -256,8 +249,8 @@ class Subscriber:
                 taken = topics if topic in self._registered else ()
                 self._post(topic, UpdateSub(topic, self._node, self._version, taken))
         self._tried += 1
-        if not self._tries or self._tried < self._tries:
-            self._out.wake_after(self._retry_us, SubscriberTick(self._version))
+        if not self._settings.tries or self._tried < self._settings.tries:
+            self._out.wake_after(self._settings.retry_us, SubscriberTick(self._version))
 
     def _begin(self, begin: Begin) -> None:
         """The topic is taken from here on."""

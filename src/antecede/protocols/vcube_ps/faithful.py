@@ -40,6 +40,7 @@ explicit floors make the wait unnecessary. SUB and UNS wait for all PUBs before 
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
@@ -66,62 +67,41 @@ _UNS: Final = "uns"
 _NOBODY: Final = -1
 
 
+@dataclass(slots=True, eq=False)
 class _Gathering:
     """A wave that this node passed on: the node to answer, the answers still to come, and what came up so far."""
 
-    __slots__ = ("found", "parent", "waits_for")
-
-    def __init__(self, parent: int, waits_for: int, found: dict[int, int]) -> None:
-        self.parent = parent
-        self.waits_for = waits_for
-        self.found = found
+    parent: int
+    waits_for: int
+    found: dict[int, int]
 
 
+@dataclass(slots=True, eq=False)
 class _Group:
     """What a node knows of one topic."""
 
-    __slots__ = (
-        "acks",
-        "busy",
-        "early",
-        "joiners",
-        "joining",
-        "name",
-        "near",
-        "order",
-        "queue",
-        "recent",
-        "seq",
-        "takes",
-        "unacknowledged",
-        "view",
-        "wants",
-        "waves",
-    )
-
-    def __init__(self, name: str, view: View, order: Order, member: bool) -> None:
-        self.name = name
-        self.view = view
-        self.near = view.near
-        self.order = order
-        #: What the application asked for last; what holds; and whether this node is on its way in.
-        self.wants = self.takes = member
-        self.joining = False
-        self.seq = 0
-        #: What is still to be broadcast: payloads, and comings and goings.
-        self.queue: deque[bytes | str] = deque()
-        #: A SUB, ACT or UNS of this node is under way.
-        self.busy = False
-        self.unacknowledged = 0
-        #: By message (seq << 16 | source): the node to acknowledge to, and for how many it waits, as one
-        #: number (`_waiting`). There is an entry for every message and every node that passed it on.
-        self.acks: dict[int, int] = {}
-        self.waves: dict[tuple[type[Packet], int, int], _Gathering] = {}
-        #: Messages that came while joining: the floors decide.
-        self.early: list[Message] = []
-        #: Nodes between their SUB and their ACT, as known here; and what was delivered while there were any.
-        self.joiners: set[int] = set()
-        self.recent: dict[int, int] = {}
+    name: str
+    view: View
+    order: Order
+    #: What the application asked for last; what holds; and whether this node is on its way in.
+    wants: bool
+    takes: bool
+    joining: bool = False
+    seq: int = 0
+    #: What is still to be broadcast: payloads, and comings and goings.
+    queue: deque[bytes | str] = field(default_factory=deque)
+    #: A SUB, ACT or UNS of this node is under way.
+    busy: bool = False
+    unacknowledged: int = 0
+    #: By message (seq << 16 | source): the node to acknowledge to, and for how many it waits, as one
+    #: number (`_waiting`). There is an entry for every message and every node that passed it on.
+    acks: dict[int, int] = field(default_factory=dict)
+    waves: dict[tuple[type[Packet], int, int], _Gathering] = field(default_factory=dict)
+    #: Messages that came while joining: the floors decide.
+    early: list[Message] = field(default_factory=list)
+    #: Nodes between their SUB and their ACT, as known here; and what was delivered while there were any.
+    joiners: set[int] = field(default_factory=set)
+    recent: dict[int, int] = field(default_factory=dict)
 
 
 class FaithfulVCubePs(Process):
@@ -225,7 +205,7 @@ class FaithfulVCubePs(Process):
         if late:
             self.out.published(message)
         self.out.deliver(message)
-        children = group.near[self._dimension]
+        children = group.view.near[self._dimension]
         if children:
             group.acks[group.seq << 16 | self.node] = _waiting(_NOBODY, len(children))
             group.unacknowledged += 1
@@ -237,7 +217,7 @@ class FaithfulVCubePs(Process):
     def _take(self, sender: int, packet: Pub) -> None:
         message = packet.messages[0]
         group = self._groups.get(message.topic) or self._open(message.topic)
-        children = group.near[(sender ^ self.node).bit_length() - 1]
+        children = group.view.near[(sender ^ self.node).bit_length() - 1]
         sends = self.out.sends  # written to directly: this happens for every packet of a run
         if children:
             group.acks[message.seq << 16 | message.source] = sender + 1 << 8 | len(children)
@@ -318,7 +298,7 @@ class FaithfulVCubePs(Process):
         group.view.learn(self.node, register)
         self.out.left(group.name)
         self._deliver(group.order.leave(group.name))
-        self._spread(group, _NOBODY, Uns(group.name, self.node, register), group.near[self._dimension], {})
+        self._spread(group, _NOBODY, Uns(group.name, self.node, register), group.view.near[self._dimension], {})
 
     def _begun(self, group: _Group, floors: Mapping[int, int]) -> None:
         """The join is complete: from here on this node is owed what is published."""
@@ -355,7 +335,7 @@ class FaithfulVCubePs(Process):
         else:
             group.view.learn(packet.node, packet.register)
         self._expects_joiners = any(group.joiners for group in self._groups.values())
-        hops = group.near[height] if isinstance(packet, Uns) else self._everyone[height]
+        hops = group.view.near[height] if isinstance(packet, Uns) else self._everyone[height]
         self._spread(group, sender, packet, hops, found)
 
     def _spread(self, group: _Group, parent: int, packet: Wave, hops: Sequence[int], found: dict[int, int]) -> None:
@@ -413,7 +393,7 @@ class FaithfulVCubePs(Process):
         """Begin to know of a topic."""
         view = View(self.node, self._dimension, members)
         member = self.node in view
-        group = self._groups[topic] = _Group(topic, view, self._make_order(), member)
+        group = self._groups[topic] = _Group(topic, view, self._make_order(), member, member)
         if member:
             group.order.enter(topic)
         return group
