@@ -31,8 +31,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "wire": {"core", "private_files"},
     "loading": {"core.errors"},
     "journal": {"core", "trace", "wire.envelope", "loading", "private_files"},
-    # The client starts a node for memory:// only, inside the function that is asked for one.
-    "client": {"core", "wire", "embedded"},
+    # The client starts a node for memory:// only, and loads `logs` for nats:// and its like only, inside functions.
+    "client": {"core", "wire", "embedded", "logs.connect"},
+    # Causal order over logs of other systems: the rules are in protocols.logs.
+    "logs": {"core", "protocols.logs", "wire", "client.message", "client.options", "loading"},
     # Live links can be given the simulator's faults: the functions that decide them, not the engine.
     "node": {
         *_PROTOCOLS,
@@ -63,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sim.run.promised_rules",
         "sim.run.promises_across_topics",
     },
-    "testing": {*_LAB, "wire", "journal", "client", "node", "embedded"},
+    "testing": {*_LAB, "wire", "journal", "client", "node", "embedded", "logs"},
     "cli": {
         *_LAB,
         "loading",
@@ -87,7 +89,7 @@ IMPURE = frozenset(
 
 #: What `pip install antecede` runs: modules and packages that import without the libraries of any extra.
 BARE = (
-    *("core", "overlay", "protocols", "wire", "journal", "client", "node", "embedded", "gateway"),
+    *("core", "overlay", "protocols", "wire", "journal", "client", "node", "embedded", "gateway", "logs"),
     *("loading", "private_files"),
     *("trace.schema", "trace.recorder", "sim.network", "sim.networks", "sim.faults", "sim.fault_choices"),
 )
@@ -202,7 +204,7 @@ def test_every_package_is_in_the_table() -> None:
 def test_the_package_itself_only_re_exports() -> None:
     """Importing antecede must not load Spark, a plotting library or the command line."""
     code = (SOURCE / "__init__.py").read_text()
-    heavy = {"spark", "report", "cli", "experiments", "gateway", "testing"}
+    heavy = {"spark", "report", "cli", "experiments", "gateway", "logs", "testing"}
     assert not [name for name in imports(code, "antecede.__init__") if set(name.split(".")) & heavy]
     for node in ast.parse(code).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -3,16 +3,21 @@
 antecede://host:port[,host:port…]   a node over TCP; further addresses are tried in turn
 memory://                           a node of its own within the process, which ends with the connection
 memory://name                       the same, shared by all clients of that name on this event loop
+nats://host:port?streams=a,b        streams of NATS JetStream, with no server of ours (docs/logs.md)
 """
 
 import ssl
 from pathlib import Path
+from typing import Final, cast
 
 from antecede.client.bus import Bus
 from antecede.client.dialler import Dialler
 from antecede.core import UsageError
 from antecede.wire.address import split_address
 from antecede.wire.codec import NAME_CHARACTERS_MAX
+
+#: Schemes of systems whose logs can be used without a node.
+LOG_SYSTEMS: Final = ("nats",)
 
 
 def connect(
@@ -44,6 +49,13 @@ def connect(
         from antecede.embedded import connect_memory  # noqa: PLC0415 - loads a whole node, which other clients do not need
 
         return connect_memory(rest, name=name, token=token, timeout_s=timeout_s)
+    if scheme in LOG_SYSTEMS:
+        from antecede.logs.connect import connect as connect_logs  # noqa: PLC0415 - other clients do not need it
+
+        over_logs = connect_logs(
+            url, name=name, token=token, tls=_context(tls), timeout_s=timeout_s, patience_s=patience_s
+        )
+        return cast(Bus, over_logs)  # the same methods
     if scheme != "antecede" or not rest:
         raise UsageError("url", url, "is not one", "write antecede://host:port, or memory://")
     addresses = tuple(split_address(part) for part in rest.rstrip("/").split(","))

@@ -100,6 +100,14 @@ class SyncBus:
         """A feed of the topics that any of `filters` takes; options as for `Bus.subscribe`."""
         return SyncFeed(self, self._opened().subscribe(*filters, **options))
 
+    def cut(self) -> str:
+        """A consistent cut over all logs, for `since=`; for buses over logs (`antecede.logs`)."""
+        bus: Any = self._opened()
+        if not hasattr(bus, "cut"):
+            raise UsageError("bus", self._url, "is not over logs", "use message.cursor")
+        cut: str = self._run(bus.cut())
+        return cut
+
     def status(self) -> dict[str, Any]:
         """What the node says of itself: members, positions, counts."""
         return self._run(self._opened().status())

@@ -9,7 +9,7 @@ writer.py  fills in headers: the frontier of a client
 reader.py  releases records in causal order; cursors, gaps, retention
 """
 
-from antecede.protocols.logs.header import Header, decode_header, encode_header
+from antecede.protocols.logs.header import Header, decode_header, encode_header, log_number
 from antecede.protocols.logs.reader import ChannelCursor, Cursor, Gap, Hole, LogCursor, Reader, Release
 from antecede.protocols.logs.writer import Writer
 
@@ -25,4 +25,5 @@ __all__ = [
     "Writer",
     "decode_header",
     "encode_header",
+    "log_number",
 ]

@@ -281,6 +281,11 @@ class Reader(Generic[R]):
         return None
 
     @property
+    def ready(self) -> int:
+        """Records that may be taken."""
+        return len(self._ready)
+
+    @property
     def held(self) -> int:
         """Records that were read and wait for others."""
         return self._gate.held

@@ -1,0 +1,37 @@
+"""Publish and subscribe over logs that another system runs: JetStream streams.
+
+No server of ours takes part. `antecede.connect("nats://host:4222?streams=orders,shipping")` gives a bus with the API of
+`client.Bus`. The rules of order are pure (`protocols.logs`); this package does the input and output.
+
+connect.py        makes a bus from a URL
+address.py        the URL taken apart
+contract.py       what an adapter must do: append, read from an offset, prove progress, name the first kept offset
+jetstream.py      the adapter for NATS JetStream
+subjects.py       topics as subjects of NATS
+bus.py            `LogBus`: publish, subscribe, cut
+publishing.py     appends records, retries them, and fills the numbers of those given up
+feed.py           `LogFeed`: reads logs and yields messages in causal order
+message.py        a message as it was read
+trail.py          cursors of messages, made when they are asked for
+cursors.py        cursors and cuts as text
+cutting.py        a consistent cut over all logs
+"""
+
+from antecede.logs.bus import LogBus
+from antecede.logs.connect import connect
+from antecede.logs.contract import AppendError, Batch, Bounds, LogAdapter, LogRecord, Outgoing
+from antecede.logs.feed import LogFeed
+from antecede.logs.message import LogMessage
+
+__all__ = [
+    "AppendError",
+    "Batch",
+    "Bounds",
+    "LogAdapter",
+    "LogBus",
+    "LogFeed",
+    "LogMessage",
+    "LogRecord",
+    "Outgoing",
+    "connect",
+]

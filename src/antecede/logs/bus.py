@@ -1,0 +1,212 @@
+"""Publish and subscribe over several logs of one system, without a server of ours.
+
+The records a client has read are its past (`protocols.logs.Writer`). A publication states that past in a header, and
+readers hold it until its past is settled (`protocols.logs.Reader`).
+"""
+
+import asyncio
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Final
+
+from antecede.client.message import MessageId
+from antecede.client.options import PUBLISH_TIMEOUT_S, check_subscription, checked_timeout, parse_durability
+from antecede.core.errors import LimitError, StoppedError, UsageError
+from antecede.logs.contract import LogAdapter
+from antecede.logs.cursors import LogsCursor, write_cursor
+from antecede.logs.cutting import consistent_cut
+from antecede.logs.feed import LogFeed
+from antecede.logs.message import LogMessage
+from antecede.logs.publishing import PENDING_MAX, Past, Publisher
+from antecede.protocols.logs import LogCursor
+from antecede.wire.envelope import BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX
+from antecede.wire.requests import Order, Policy
+from antecede.wire.topics import check_topic
+
+#: Messages that wait in a feed, unless it was asked for more or fewer.
+QUEUE_MESSAGES: Final = 1024
+
+
+class LogBus:
+    """A connection to a log system, with the methods of `antecede.Bus`. `async with` opens it."""
+
+    def __init__(self, adapter: LogAdapter, *, patience_s: float) -> None:
+        #: How long a broken connection, or a number that does not come, is waited for.
+        self.patience_s = patience_s
+        #: Records whose header is not ours or not whole. They are read in the order of their log.
+        self.malformed = 0
+        self._adapter = adapter
+        self._publisher = Publisher(adapter)
+        self._names: dict[int, str] = {}
+        self._feeds: set[LogFeed] = set()
+        self._state = "new"
+
+    async def __aenter__(self) -> "LogBus":
+        if self._state != "new":
+            raise UsageError("bus", self._adapter.where, "is open already", "connect again for another one")
+        self._names = await self._adapter.open()
+        self._state = "open"
+        self._publisher.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Wait a little for acknowledgements, and close the connection."""
+        if self._state == "open":
+            self._state = "closed"
+            stopped = StoppedError(f"this connection to {self._adapter.where} is closed")
+            await self._publisher.close(stopped)
+            for feed in list(self._feeds):
+                feed._fail(stopped)
+                await feed._close()
+            await self._adapter.close()
+
+    # -- publishing ----------------------------------------------------------------------------------------------------
+
+    async def publish(
+        self,
+        topic: str,
+        payload: bytes,
+        *,
+        headers: dict[str, str] | None = None,
+        after: Iterable[MessageId | LogMessage] | None = None,
+        durability: str | None = None,
+        timeout_s: float = PUBLISH_TIMEOUT_S,
+    ) -> MessageId:
+        """Publish, and return the message's id (its log and offset) once the log has acknowledged it.
+
+        It follows everything this client has read and published; `after` narrows that to the messages named, and to
+        what this client has published on the same log. `durability` is checked against what the log system gives.
+        Raises `PublishError` when there is no acknowledgement within `timeout_s`.
+        """
+        if self._publisher.waiting >= PENDING_MAX:
+            await self._publisher.room(checked_timeout(timeout_s))
+        return await self.publish_nowait(
+            topic, payload, headers=headers, after=after, durability=durability, timeout_s=timeout_s
+        )
+
+    def publish_nowait(
+        self,
+        topic: str,
+        payload: bytes,
+        *,
+        headers: dict[str, str] | None = None,
+        after: Iterable[MessageId | LogMessage] | None = None,
+        durability: str | None = None,
+        timeout_s: float = PUBLISH_TIMEOUT_S,
+    ) -> "asyncio.Future[MessageId]":
+        """Publish without waiting: the future is what `publish` returns. Messages have the order of these calls.
+
+        Raises `LimitError` when `PENDING_MAX` publications are not acknowledged yet: await one of them.
+        """
+        adapter = self._opened()
+        if timeout_s != PUBLISH_TIMEOUT_S:
+            checked_timeout(timeout_s)
+        log = adapter.log_of(check_topic(topic))
+        if durability is not None:
+            parse_durability(durability)
+            adapter.check_durability(log, durability)
+        if type(payload) is not bytes:
+            if not isinstance(payload, bytearray | memoryview):
+                raise UsageError("payload", type(payload).__name__, "is not bytes", "encode it, e.g. with str.encode()")
+            payload = bytes(payload)
+        if len(payload) > BODY_BYTES_MAX:
+            raise LimitError("the payload in bytes", len(payload), BODY_BYTES_MAX, "send it in pieces, or a reference")
+        if headers:
+            _check_headers(headers)
+        past = None if after is None else self._named(after)
+        return self._publisher.submit(log, topic, payload, headers, past, timeout_s)
+
+    # -- subscribing ---------------------------------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        *filters: str,
+        since: str | None = None,
+        order: Order = "causal",
+        policy: Policy = "block",
+        queue: int = QUEUE_MESSAGES,
+        over_gaps: bool = False,
+    ) -> LogFeed:
+        """A feed of the topics that any of `filters` takes: `+` stands for one level, `#` for the rest.
+
+        `since`: a message's cursor or a cut, to go on right behind it; "0" for everything the logs still have; by
+        default from now on. Where retention has removed what a reader did not read yet, the feed ends with `GapError`;
+        with `over_gaps=True` it reads on, and lists them in `feed.gaps`. Logs keep what a slow reader has not read, so
+        the only policy is "block".
+        """
+        check_subscription(filters, order, policy, queue)
+        if order != "causal":
+            raise UsageError("order", order, "is not made over logs", 'use "causal", or a log client of your own')
+        if policy != "block":
+            raise UsageError("policy", policy, "is not made over logs", 'use "block": the logs keep what waits')
+        return LogFeed(self, filters, since=since, queue=queue, over_gaps=over_gaps)
+
+    async def cut(self) -> str:
+        """A consistent cut over all logs, for `since=`: whatever a record in it depends on is in it too."""
+        ends = await consistent_cut(self._opened(), sorted(self._names))
+        return write_cursor(LogsCursor({log: LogCursor(offset) for log, offset in ends.items()}))
+
+    async def status(self) -> dict[str, Any]:
+        """What each log has, and what this bus holds."""
+        adapter = self._opened()
+        logs = {name: (await adapter.bounds(log))._asdict() for log, name in self._names.items()}
+        return {
+            "where": adapter.where,
+            "logs": logs,
+            "held": sum(feed.held for feed in self._feeds),
+            "unacknowledged": self._publisher.waiting,
+            "malformed": self.malformed,
+        }
+
+    def names(self) -> dict[int, str]:
+        """The logs: by number, the name."""
+        return dict(self._names)
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> LogAdapter:
+        if self._state == "closed":
+            raise StoppedError(f"this connection to {self._adapter.where} is closed")
+        if self._state != "open":
+            raise UsageError("bus", self._adapter.where, "is not open", "use it inside `async with`")
+        return self._adapter
+
+    def _read(self, log: int, offset: int, past: Past) -> None:
+        """The application was given a record."""
+        self._publisher.writer.observe(log, offset, past)
+        self._publisher.remember(MessageId(log, offset), past)
+
+    def _depends_on(self, frontier: dict[int, int]) -> None:
+        """An earlier session of this client had read this much."""
+        for log, offset in frontier.items():
+            self._publisher.writer.observe(log, offset)
+
+    def _named(self, after: Iterable[MessageId | LogMessage]) -> Past:
+        """The past of a message that depends on `after` alone."""
+        past: dict[int, int] = {}
+        for one in after:
+            named = one.id if isinstance(one, LogMessage) else one
+            if not (isinstance(named, tuple) and len(named) == 2):
+                raise UsageError("after", one, "is not a message", "name messages or their ids")
+            known = one.past if isinstance(one, LogMessage) else self._publisher.past_of(named)
+            if known is None:
+                remedy = "name the message itself, which says what it depends on"
+                raise UsageError("after", str(named), "was not read or published here lately", remedy)
+            for log, offset in (*known, named):
+                past[log] = max(offset, past.get(log, -1))
+        return tuple(sorted(past.items()))
+
+
+def _check_headers(headers: dict[str, str]) -> None:
+    if len(headers) > HEADERS_MAX:
+        raise LimitError("the number of headers", len(headers), HEADERS_MAX, "put the rest into the payload")
+    for name, value in headers.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise UsageError("header", name, "is not text", "names and values of headers are str")
+        if len(name) > HEADER_BYTES_MAX or len(value) > HEADER_BYTES_MAX:
+            raise LimitError("a header's length", max(len(name), len(value)), HEADER_BYTES_MAX, "use the payload")

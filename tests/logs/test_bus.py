@@ -1,0 +1,348 @@
+"""The bus over real log systems: order across logs, cursors, gaps, foreign producers, options that are refused."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any
+
+import pytest
+
+import antecede
+from antecede import GapError, PublishError, StoppedError, UsageError
+from antecede.logs import Batch, LogBus, LogFeed, LogMessage, connect
+from tests.logs.systems import System
+
+Logs = tuple[str, str]
+
+
+def play(story: Callable[[], Coroutine[Any, Any, None]], seconds: float = 60) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(seconds):
+            await story()
+
+    asyncio.run(limited())
+
+
+def delay(bus: LogBus, log: str, until: asyncio.Event) -> None:
+    """Records of a log reach this bus only after the event: the log is slow."""
+    (number,) = (number for number, name in bus.names().items() if name == log)
+    read = bus._adapter.read
+
+    async def slowly(which: int, after: int, most: int) -> AsyncGenerator[Batch, None]:
+        if which == number:
+            await until.wait()
+        async for batch in read(which, after, most):
+            yield batch
+
+    bus._adapter.read = slowly  # type: ignore[method-assign]
+
+
+async def take(feed: LogFeed, count: int) -> list[LogMessage]:
+    return [await anext(feed) for _ in range(count)]
+
+
+def test_an_answer_waits_for_its_question_on_a_slower_log(system: System, logs: Logs) -> None:
+    questions, answers = logs
+
+    async def story() -> None:
+        await system.create(*logs)
+        url = system.url(*logs)
+        async with connect(url) as alice, connect(url) as bob, connect(url) as carol:
+            slow = asyncio.Event()
+            delay(carol, questions, slow)
+            async with bob.subscribe(f"{questions}/#", since="0") as bobs, carol.subscribe("#", since="0") as carols:
+                asked = await alice.publish(f"{questions}/1", b"why?")
+                question = await anext(bobs)
+                assert (question.id, question.topic, question.payload) == (asked, f"{questions}/1", b"why?")
+                answered = await bob.publish(f"{answers}/1", b"because", headers={"lang": "en"})
+                while not carols.held:
+                    await asyncio.sleep(0.01)
+                assert not carols.waiting
+                slow.set()
+                first, second = await take(carols, 2)
+                assert (first.id, second.id) == (asked, answered)
+                assert second.headers == {"lang": "en"}
+                assert asked in second.after
+                assert not first.out_of_order
+                assert not second.out_of_order
+
+    play(story)
+
+
+def test_a_publisher_that_changes_logs_is_read_in_its_order(system: System, logs: Logs) -> None:
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
+            topics = [f"{logs[index % 3 % 2]}/{index % 5}" for index in range(200)]
+            futures = [bus.publish_nowait(topic, str(index).encode()) for index, topic in enumerate(topics)]
+            read = await take(feed, 200)
+            assert [message.topic for message in read] == topics
+            assert [int(message.payload) for message in read] == list(range(200))
+            assert [message.id for message in read] == await asyncio.gather(*futures)
+
+    play(story)
+
+
+def test_each_message_once_from_any_cursor(system: System, logs: Logs) -> None:
+    """A cursor taken while reading, one of a message read long ago, and one in the middle of a trail."""
+
+    async def story() -> None:
+        await system.create(*logs)
+        url = system.url(*logs)
+        async with connect(url) as bus:
+            for index in range(600):
+                bus.publish_nowait(f"{logs[index // 7 % 2]}/x", str(index).encode())
+            async with bus.subscribe("#", since="0") as feed:
+                read, cursors = [], []
+                for _ in range(600):
+                    message = await anext(feed)
+                    read.append(message)
+                    cursors.append(message.cursor)
+        assert [int(message.payload) for message in read] == list(range(600))
+        async with connect(url) as again:
+            for index in (0, 77, 255, 256, 400, 599):
+                for cursor in {cursors[index], read[index].cursor}:
+                    last = await again.publish(f"{logs[1]}/x", b"last")
+                    async with again.subscribe("#", since=cursor) as feed:
+                        rest = []
+                        while not rest or rest[-1].id != last:
+                            rest.append(await anext(feed))
+                        payloads = [message.payload for message in rest if message.payload != b"last"]
+                        assert payloads == [str(number).encode() for number in range(index + 1, 600)]
+
+    play(story)
+
+
+def test_what_is_published_after_a_restart_depends_on_what_was_read_before(system: System, logs: Logs) -> None:
+    async def story() -> None:
+        await system.create(*logs)
+        url = system.url(*logs)
+        async with connect(url) as alice:
+            asked = await alice.publish(f"{logs[0]}/1", b"q")
+            async with alice.subscribe("#", since="0") as feed:
+                cursor = (await anext(feed)).cursor
+        async with connect(url) as alice, alice.subscribe("#", since=cursor) as feed:
+            await alice.publish(f"{logs[1]}/1", b"a")
+            assert asked in (await anext(feed)).after
+
+    play(story)
+
+
+def test_producers_that_know_nothing_of_us(system: System, logs: Logs) -> None:
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
+            await system.append_plain(f"{logs[0]}/1", b"plain")
+            plain = await anext(feed)
+            assert (plain.topic, plain.payload, plain.past) == (f"{logs[0]}/1", b"plain", ())
+            await bus.publish(f"{logs[1]}/1", b"ours")
+            assert plain.id in (await anext(feed)).after
+
+    play(story)
+
+
+def test_after_narrows_the_past(system: System, logs: Logs) -> None:
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
+            first = await bus.publish(f"{logs[0]}/1", b"1")
+            await bus.publish(f"{logs[0]}/1", b"2")
+            read = await take(feed, 2)
+            await bus.publish(f"{logs[1]}/1", b"by id", after=[first])
+            await bus.publish(f"{logs[1]}/1", b"by message", after=[read[0]])
+            await bus.publish(f"{logs[1]}/1", b"on nothing", after=[])
+            by_id, by_message, on_nothing = await take(feed, 3)
+            assert by_id.after == by_message.after == (first,)
+            assert on_nothing.after == ()
+            with pytest.raises(UsageError, match="was not read or published here lately"):
+                await bus.publish(f"{logs[1]}/1", b"", after=[antecede.MessageId(1, 1)])
+
+    play(story)
+
+
+def test_a_feed_from_now_on_and_filters(system: System, logs: Logs) -> None:
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus:
+            await bus.publish(f"{logs[0]}/1", b"before")
+            async with bus.subscribe(f"{logs[0]}/+", f"{logs[1]}/a/#") as feed:
+                for topic in (f"{logs[0]}/1/deep", f"{logs[1]}/b", f"{logs[0]}/2", f"{logs[1]}/a/b/c"):
+                    await bus.publish(topic, b"")
+                assert [one.topic for one in await take(feed, 2)] == [f"{logs[0]}/2", f"{logs[1]}/a/b/c"]
+
+    play(story)
+
+
+def test_what_retention_removed_is_told(system: System, logs: Logs) -> None:
+    async def story() -> None:
+        await system.create(*logs)
+        url = system.url(*logs)
+        async with connect(url) as bus:
+            async with bus.subscribe("#", since="0") as feed:
+                await bus.publish(f"{logs[0]}/1", b"0")
+                cursor = (await anext(feed)).cursor
+            ids = [await bus.publish(f"{logs[0]}/1", str(index).encode()) for index in range(1, 10)]
+            await bus.publish(f"{logs[1]}/1", b"names removed ones")
+            await system.remove_until(logs[0], 3)
+            async with bus.subscribe("#", since=cursor) as feed:
+                with pytest.raises(GapError, match=f"{logs[0]}: retention removed offsets"):
+                    await take(feed, 100)
+            async with bus.subscribe("#", since=cursor, over_gaps=True) as feed:
+                read = await take(feed, 4)
+                in_log = [message.payload for message in read if message.topic.startswith(logs[0])]
+                assert in_log == [b"7", b"8", b"9"]
+                (gap,) = feed.gaps
+                assert gap.first <= ids[0].seq
+                assert gap.last == ids[6].seq - 1
+
+    play(story)
+
+
+def test_a_record_that_names_what_retention_removed_is_tagged(system: System, logs: Logs) -> None:
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus:
+            async with bus.subscribe("#", since="0") as feed:
+                start = feed.cursor
+            await bus.publish(f"{logs[0]}/1", b"question")
+            await bus.publish(f"{logs[1]}/1", b"answer")
+            await bus.publish(f"{logs[0]}/1", b"kept", after=[])
+            await system.remove_until(logs[0], 1)
+            async with bus.subscribe("#", since=start, over_gaps=True) as feed:
+                tagged = {message.payload: message.incomplete for message in await take(feed, 2)}
+                assert tagged == {b"answer": True, b"kept": False}
+
+    play(story)
+
+
+def test_a_record_that_was_deleted_holds_up_nobody(system: System, logs: Logs) -> None:
+    """The last record of a log, named by another log: reading alone never passes it."""
+
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
+            await bus.publish(f"{logs[0]}/1", b"kept")
+            assert (await anext(feed)).payload == b"kept"
+            start = feed.cursor
+            named = await bus.publish(f"{logs[0]}/1", b"deleted")
+            await bus.publish(f"{logs[1]}/1", b"answer")
+            await system.remove(logs[0], named.seq)
+            async with bus.subscribe("#", since=start, over_gaps=True) as again:
+                assert (await anext(again)).payload == b"answer"
+
+    play(story)
+
+
+def test_a_cut_is_consistent_and_a_place_to_start(system: System, logs: Logs) -> None:
+    """While two clients answer each other across logs, each cut has the past of all that it has."""
+
+    async def chatter(bus: LogBus, mine: str) -> None:
+        async with bus.subscribe("#") as feed:
+            await bus.publish(f"{mine}/1", b"hello")
+            async for _ in feed:
+                await bus.publish(f"{mine}/1", b"re")
+                if feed.waiting > 50:
+                    return
+
+    async def story() -> None:
+        await system.create(*logs)
+        url = system.url(*logs)
+        async with connect(url) as alice, connect(url) as bob, connect(url) as carol:
+            talking = [asyncio.create_task(chatter(bus, mine)) for bus, mine in zip((alice, bob), logs, strict=True)]
+            await asyncio.sleep(0.3)
+            cuts = [await carol.cut() for _ in range(10)]
+            for task in talking:
+                task.cancel()
+            await asyncio.gather(*talking, return_exceptions=True)
+            last = await carol.publish(f"{logs[0]}/1", b"last")
+            everything: list[LogMessage] = []
+            async with carol.subscribe("#", since="0") as feed:
+                while not everything or everything[-1].id != last:
+                    everything.append(await anext(feed))
+            assert len(cuts[0]) < 200
+            for cut in cuts:
+                async with carol.subscribe("#", since=cut) as feed:
+                    rest = []
+                    while not rest or rest[-1].id != last:
+                        rest.append(await anext(feed))
+                after = {message.id for message in rest}
+                inside = [message for message in everything if message.id not in after]
+                assert len(inside) + len(rest) == len(everything)
+                assert not [message for message in inside if after.intersection(message.after)]
+
+    play(story)
+
+
+def test_options_that_logs_cannot_give_are_refused_with_a_remedy(system: System, logs: Logs) -> None:
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus:
+            await bus.publish(f"{logs[0]}/1", b"", durability=system.safe)
+            with pytest.raises(UsageError, match="durability"):
+                await bus.publish(f"{logs[0]}/1", b"", durability=system.unsafe)
+            for options, problem in (
+                ({"order": "total"}, "is not made over logs"),
+                ({"policy": "drop_oldest"}, "the logs keep what waits"),
+                ({"since": "2:17"}, "is not a cursor of logs"),
+            ):
+                with pytest.raises(UsageError, match=problem):
+                    bus.subscribe("#", **options)  # type: ignore[arg-type]
+            with pytest.raises(UsageError, match="nowhere"):
+                await bus.publish("nowhere/1", b"")
+            with pytest.raises(UsageError, match="match no log"):
+                async with bus.subscribe("nowhere/1"):
+                    pass
+        with pytest.raises(StoppedError):
+            await bus.publish(f"{logs[0]}/1", b"")
+
+    play(story)
+
+
+def test_a_log_that_is_not_there_is_named(system: System, logs: Logs) -> None:
+    async def story() -> None:
+        await system.create(logs[0])
+        with pytest.raises(UsageError, match=logs[1]):
+            async with connect(system.url(*logs)):
+                pass
+
+    play(story)
+
+
+def test_the_blocking_bus(system: System, logs: Logs) -> None:
+    asyncio.run(system.create(*logs))
+    with antecede.connect_sync(system.url(*logs)) as bus:
+        sent = bus.publish(f"{logs[0]}/1", b"hello")
+        cut = bus.cut()
+        bus.publish(f"{logs[1]}/1", b"behind the cut")
+        with bus.subscribe("#", since="0") as feed:
+            message = feed.next(10)
+            assert message is not None
+            assert message.id == sent
+        with bus.subscribe("#", since=cut) as feed:
+            message = feed.next(10)
+            assert message is not None
+            assert message.payload == b"behind the cut"
+
+
+def test_a_publication_without_an_acknowledgement_fails_in_its_time(system: System, logs: Logs) -> None:
+    """Its number is filled by a tombstone, so those behind it are read."""
+
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
+            append = bus._adapter.append
+            lost = asyncio.Event()
+
+            async def lose_some(log: int, record: Any) -> Any:
+                if record.payload == b"lost" and not lost.is_set():
+                    return asyncio.get_running_loop().create_future()
+                return await append(log, record)
+
+            bus._adapter.append = lose_some  # type: ignore[method-assign]
+            failing = bus.publish_nowait(f"{logs[0]}/1", b"lost", timeout_s=0.4)
+            await bus.publish(f"{logs[0]}/1", b"next")
+            with pytest.raises(PublishError, match="it may still be delivered"):
+                await failing
+            await bus.publish(f"{logs[1]}/1", b"other log")
+            assert [message.payload for message in await take(feed, 2)] == [b"next", b"other log"]
+
+    play(story)

@@ -1,0 +1,65 @@
+"""A server that is killed and started again: nothing is lost, and nothing comes twice."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from antecede import ConnectionLostError, PublishError
+from antecede.logs import connect
+from tests.logs.systems import running
+
+#: Systems whose server can be killed and keeps what it has acknowledged.
+LASTING = ("nats",)
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_a_server_that_is_killed_twice(name: str, tmp_path: Path) -> None:
+    async def publish(url: str, count: int) -> None:
+        async with connect(url) as bus:
+            for index in range(count):
+                await bus.publish(f"{('orders', 'shipping')[index % 2]}/1", str(index).encode())
+
+    async def read(url: str, count: int, some: asyncio.Queue[int]) -> list[int]:
+        async with connect(url) as bus, bus.subscribe("#", since="0") as feed:
+            read: list[int] = []
+            while len(read) < count:
+                message = await anext(feed)
+                assert not message.out_of_order
+                read.append(int(message.payload))
+                some.put_nowait(len(read))
+            return read
+
+    async def story() -> None:
+        async with asyncio.timeout(100):
+            await system.create("orders", "shipping")
+            url, some = system.url("orders", "shipping"), asyncio.Queue[int]()
+            reading = asyncio.create_task(read(url, 600, some))
+            publishing = asyncio.create_task(publish(url, 600))
+            for kill_at in (100, 300):
+                while await some.get() < kill_at:
+                    pass
+                await asyncio.to_thread(system.stop)
+                await asyncio.sleep(0.5)
+                await asyncio.to_thread(system.start)
+            await publishing
+            assert await reading == list(range(600))
+
+    with running(name, tmp_path) as system:
+        asyncio.run(story())
+
+
+@pytest.mark.parametrize("name", LASTING)
+def test_a_server_that_stays_away_is_told(name: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with asyncio.timeout(60):
+            await system.create("orders")
+            async with connect(system.url("orders"), patience_s=0.5) as bus, bus.subscribe("#") as feed:
+                await asyncio.to_thread(system.stop)
+                with pytest.raises(PublishError, match="it may still be delivered"):
+                    await bus.publish("orders/1", b"", timeout_s=0.5)
+                with pytest.raises(ConnectionLostError):
+                    await anext(feed)
+
+    with running(name, tmp_path) as system:
+        asyncio.run(story())
