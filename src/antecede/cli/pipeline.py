@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from antecede.audit import ALL_RULES, DEFAULT_RULES
+from antecede.cli.tables import fact_table, make_table, wide_console
 from antecede.core import UsageError
 from antecede.experiments import EXPERIMENTS, Experiment, find
 from antecede.loading import need_extra
@@ -192,18 +192,11 @@ def _command(names: list[str], out: Path, seeds: int, *, trace: bool, full: bool
 # -- showing ----------------------------------------------------------------------------------------------------------
 
 
-def _console() -> Console:
-    """Return a console that is wide enough for tables where the output is a file or a pipe."""
-    console = Console()
-    return console if console.is_terminal else Console(width=160)
-
-
 def _show_lines(lines: "list[Line]") -> None:
-    console = _console()
+    console = wide_console()
     for name in dict.fromkeys(line.experiment for line in lines):
-        table = Table(title=name, title_justify="left", box=None, pad_edge=False)
-        for column in ("setting", "protocol", "nodes", "metric", "ours", "±", "published", "difference"):
-            table.add_column(column, justify="right" if column in ("nodes", "ours", "±", "published") else "left")
+        titles = ("setting", "protocol", "nodes", "metric", "ours", "±", "published", "difference")
+        table = make_table(*titles, left=("setting", "protocol", "metric", "difference"), title=name)
         for line in lines:
             if line.experiment == name:
                 table.add_row(
@@ -239,7 +232,7 @@ def _show_failures(result: "SweepResult") -> None:
 
 
 def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
-    console = _console()
+    console = wide_console()
     totals: dict[str, list[int]] = {}
     for verdict in verdicts:
         report = verdict.outcome.report
@@ -249,9 +242,7 @@ def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
             sums[1] += rule.checked
             sums[2] += rule.violations
             sums[3] += 1 if rule.violations else 0
-    table = Table(box=None, pad_edge=False)
-    for column in ("rule", "runs judged", "checked", "violations", "runs violated"):
-        table.add_column(column, justify="left" if column == "rule" else "right")
+    table = make_table("rule", "runs judged", "checked", "violations", "runs violated", left=("rule",))
     for name, sums in totals.items():
         style = "bold red" if sums[2] else "" if sums[0] else "dim"
         table.add_row(name, *(f"{value:,}" for value in sums), style=style)
@@ -277,18 +268,11 @@ def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
 
 
 def _show_rows(rows: list[dict[str, Any]]) -> None:
-    console = _console()
+    console = wide_console()
     if len(rows) == 1:  # one run, many figures: read downwards
-        table = Table(show_header=False, box=None, pad_edge=False)
-        table.add_column(style="dim")
-        table.add_column(justify="right")
-        for name, value in rows[0].items():
-            table.add_row(name, _text(value))
-        console.print(table)
+        console.print(fact_table({name: _text(value) for name, value in rows[0].items()}))
         return
-    table = Table(box=None, pad_edge=False)
-    for name in rows[0] if rows else ():
-        table.add_column(name, justify="left" if name in ("experiment", "run") else "right")
+    table = make_table(*(rows[0] if rows else ()), left=("experiment", "run"))
     for row in rows:
         table.add_row(*(_text(value) for value in row.values()))
     console.print(table)

@@ -52,7 +52,9 @@ class _Rate(ProgressColumn):
 
 
 class _Bar:
-    def __init__(self, *, quiet: bool) -> None:
+    """A bar, and beside it how many of `runs` are done and how many have failed."""
+
+    def __init__(self, runs: int = 0, *, quiet: bool = False) -> None:
         self._progress = Progress(
             TextColumn("{task.fields[done]}/{task.fields[runs]} runs"),
             BarColumn(),
@@ -63,7 +65,8 @@ class _Bar:
             disable=quiet or not Console(stderr=True).is_terminal,
             transient=True,
         )
-        self._task = self._progress.add_task("", total=None, done=0, runs=0, failed=0)
+        self._done = self._failed = 0
+        self._task = self._progress.add_task("", total=runs or None, done=0, runs=runs, failed=0)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -72,46 +75,32 @@ class _Bar:
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
 
+    def _advance(self, advance: float, *, done: int = 1, failed: int = 0) -> None:
+        self._done += done
+        self._failed += failed
+        self._progress.update(self._task, advance=advance, done=self._done, failed=self._failed)
+
 
 class SweepProgress(_Bar):
     """The bar of a sweep. Its length is the share of work done, not of runs: the longest runs come first."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        super().__init__(quiet=quiet)
-        self._done = self._failed = 0
 
     def planned(self, plan: "Plan") -> None:
         runs = sum(len(task.experiments) for task in plan.tasks)
         self._progress.update(self._task, total=sum(task.cost for task in plan.tasks) or 1, runs=runs)
 
     def row(self, row: "RunRow", cost: float) -> None:
-        self._done += 1
-        self._failed += row.error is not None
-        self._progress.update(self._task, advance=cost, done=self._done, failed=self._failed)
+        self._advance(cost, failed=row.error is not None)
 
 
 class AuditProgress(_Bar):
     """The bar of an audit."""
 
-    def __init__(self, runs: int, *, quiet: bool = False) -> None:
-        super().__init__(quiet=quiet)
-        self._done = 0
-        self._progress.update(self._task, total=runs, runs=runs)
-
     def done(self, runs: int) -> None:
-        self._done += runs
-        self._progress.update(self._task, advance=runs, done=self._done)
+        self._advance(runs, done=runs)
 
 
 class SearchProgress(_Bar):
     """The bar of a search."""
 
-    def __init__(self, runs: int, *, quiet: bool = False) -> None:
-        super().__init__(quiet=quiet)
-        self._done = self._failed = 0
-        self._progress.update(self._task, total=runs, runs=runs)
-
     def part(self, part: "SearchResult") -> None:
-        self._done += part.runs
-        self._failed += part.failed
-        self._progress.update(self._task, advance=part.runs, done=self._done, failed=self._failed)
+        self._advance(part.runs, done=part.runs, failed=part.failed)

@@ -7,10 +7,10 @@ from typing import Annotated
 import msgspec
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from antecede.audit import audit
 from antecede.cli.progress import waiting
+from antecede.cli.tables import fact_table
 from antecede.core import UsageError
 from antecede.overlay.vcube import VCube
 from antecede.protocols.registry import PROTOCOLS
@@ -121,14 +121,12 @@ def _show(spec: RunSpec, metrics: dict[str, object]) -> None:
     slots = 1 << VCube(spec.nodes).dimension
     if slots != spec.nodes:
         console.print(f"{spec.nodes} nodes in a cube of {slots} slots: {slots - spec.nodes} stay empty", style="dim")
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column(justify="right")
+    facts = {}
     for name, value in metrics.items():
         if isinstance(value, float):
-            table.add_row(name, f"{value:,.2f}")
+            facts[name] = f"{value:,.2f}"
         elif isinstance(value, int):
-            table.add_row(name, f"{value:,}")
+            facts[name] = f"{value:,}"
         elif name.endswith("latency") and isinstance(value, dict):
-            table.add_row(name, "  ".join(f"{key} {number:,.1f}" for key, number in value.items()))
-    console.print(table)
+            facts[name] = "  ".join(f"{key} {number:,.1f}" for key, number in value.items())
+    console.print(fact_table(facts))

@@ -1,42 +1,63 @@
-"""Makes tables of the status of nodes."""
+"""Makes tables for a terminal: of results, and of the status of nodes."""
 
 import time
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from antecede.cli.printing import printable
 
 
+def wide_console() -> Console:
+    """Return a console that is wide enough for tables where the output is a file or a pipe."""
+    console = Console()
+    return console if console.is_terminal else Console(width=160)
+
+
+def make_table(*titles: str, left: Collection[str] = (), title: str | None = None) -> Table:
+    """Return a table with these columns: those in `left` begin at the left, numbers end at the right."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for one in titles:
+        table.add_column(one, justify="left" if one in left else "right")
+    return table
+
+
+def fact_table(facts: Mapping[str, str], *, right: bool = True) -> Table:
+    """Return a table to be read downwards: names, and values behind them."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(justify="right" if right else "left")
+    for name, value in facts.items():
+        table.add_row(name, value)
+    return table
+
+
 def status_tables(status: dict[str, Any]) -> list[Table]:
     """Return two tables for one node: its own state, and its members."""
     counts = status["counts"]
-    facts = Table(show_header=False, box=None, pad_edge=False)
-    facts.add_column(style="dim")
-    facts.add_column()
-    facts.add_row("node", f"{status['node']} ({cell(status['name'])}) of cluster {cell(status['cluster'])}")
-    facts.add_row("journal", cell(status["journal"] or "none: all in memory"))
-    facts.add_row("delivered", f"{status['position']:,}, readable from {status['oldest'] + 1:,}")
-    facts.add_row("sends to", ", ".join(map(str, status["children"])) or "no node")
-    held = f"{status['held']:,} now; {counts['held']:,} so far"
+    facts = {}
+    facts["node"] = f"{status['node']} ({cell(status['name'])}) of cluster {cell(status['cluster'])}"
+    facts["journal"] = cell(status["journal"] or "none: all in memory")
+    facts["delivered"] = f"{status['position']:,}, readable from {status['oldest'] + 1:,}"
+    facts["sends to"] = ", ".join(map(str, status["children"])) or "no node"
+    facts["held"] = f"{status['held']:,} now; {counts['held']:,} so far"
     if counts["held"]:
-        held += f", {counts['held_us'] / counts['held'] / 1000:.2f} ms each"
-    facts.add_row("held", held)
+        facts["held"] += f", {counts['held_us'] / counts['held'] / 1000:.2f} ms each"
     lag = f", {status['behind']} behind, at most by {status['lag_max']:,}" if status["behind"] else ""
-    facts.add_row("clients", f"{status['clients'] - 1} beside this one; feeds {status['feeds']}{lag}")
-    facts.add_row(
-        "published", f"{counts['published']:,}" + (f", dropped {counts['dropped']:,}" if counts["dropped"] else "")
-    )
-    facts.add_row("links", f"{_size(counts['bytes_sent'])} sent, {_size(counts['bytes_received'])} received")
+    facts["clients"] = f"{status['clients'] - 1} beside this one; feeds {status['feeds']}{lag}"
+    dropped = f", dropped {counts['dropped']:,}" if counts["dropped"] else ""
+    facts["published"] = f"{counts['published']:,}{dropped}"
+    facts["links"] = f"{_size(counts['bytes_sent'])} sent, {_size(counts['bytes_received'])} received"
     expires_s = status.get("certificate_expires_s")  # a node of an earlier version does not tell
     if expires_s is not None:
-        facts.add_row("certificate", f"good until {time.strftime('%Y-%m-%d', time.gmtime(expires_s))}")
+        facts["certificate"] = f"good until {time.strftime('%Y-%m-%d', time.gmtime(expires_s))}"
     if status["refused"]:
-        facts.add_row("refused", ", ".join(f"{cell(reason)} {count}" for reason, count in status["refused"].items()))
-    members = Table(box=None, pad_edge=False)
-    for title in ("slot", "name", "address", "state", "last delivered"):
-        members.add_column(title)
+        facts["refused"] = ", ".join(f"{cell(reason)} {count}" for reason, count in status["refused"].items())
+    titles = ("slot", "name", "address", "state", "last delivered")
+    members = make_table(*titles, left=titles)
     for member in status["members"]:
         delivered = status["delivered"].get(str(member["node"]), 0)
         members.add_row(
@@ -46,7 +67,7 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
             _colour(member["state"]),
             f"{delivered:,}",
         )
-    return [facts, members]
+    return [fact_table(facts, right=False), members]
 
 
 #: Columns of a cluster's table, and whether they stay on a narrow terminal.

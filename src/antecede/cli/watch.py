@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
-from rich.table import Table
 
 from antecede.cli.printing import printable
-from antecede.cli.tables import cell
+from antecede.cli.tables import cell, make_table, wide_console
 from antecede.core import UsageError
 
 if TYPE_CHECKING:
@@ -153,8 +152,7 @@ class _Screen:
     """Prints a line for each violation and keeps a table up to date; without a terminal the table comes at the end."""
 
     def __init__(self) -> None:
-        self._console = Console()
-        self._console = self._console if self._console.is_terminal else Console(width=160)
+        self._console = wide_console()
         self._live: Live | None = None
         self._view: View | None = None
 
@@ -185,14 +183,11 @@ class _Screen:
 
 
 def _tables(view: "View") -> Group:
-    nodes = Table(box=None, pad_edge=False)
-    for title in ("node", "delivered", "behind"):
-        nodes.add_column(title, justify="left" if title == "node" else "right")
+    nodes = make_table("node", "delivered", "behind", left=("node",))
     for node in view.nodes:
         nodes.add_row(cell(node), f"{view.delivered[node]:,}", f"{view.behind(node):,}")
-    topics = Table(box=None, pad_edge=False)
-    for title in ("node", "topic", "messages", "lag ms: median", "99 %", "most", "held", "longest ms"):
-        topics.add_column(title, justify="left" if title in ("node", "topic") else "right")
+    titles = ("node", "topic", "messages", "lag ms: median", "99 %", "most", "held", "longest ms")
+    topics = make_table(*titles, left=("node", "topic"))
     latest = sorted([*view.topics.items()][-_SHOWN_MAX:])
     for (node, topic), one in latest:
         times = (f"{value:,.1f}" for value in (one.lag_ms_median, one.lag_ms_p99, one.lag_ms_max))

@@ -3,12 +3,13 @@
 import random
 import ssl
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Protocol
 
 from antecede.core.errors import ConnectionLostError, RefusedError, UnreachableError, UsageError
 from antecede.wire.address import join_address, split_address
 from antecede.wire.backoff import Backoff, may_pass, redial
-from antecede.wire.codec import FRAME_BYTES_MAX, Hello, Welcome
+from antecede.wire.codec import FRAME_BYTES_MAX, Hello
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.handshake import greet
 from antecede.wire.requests import ROLE, SPEAKS
@@ -49,12 +50,16 @@ class Dialler:
         #: Further nodes of the cluster, as the node we reached tells: host:port each.
         self.others: tuple[str, ...] = ()
         self._addresses = addresses
-        self._hello = Hello(cluster=cluster, speaks=speaks, role=role, name=name, token=token)
-        self._bytes_max = bytes_max
-        self._tls = tls
+        self._greet = partial(
+            greet,
+            hello=Hello(cluster=cluster, speaks=speaks, role=role, name=name, token=token),
+            tls=tls,
+            timeout_s=timeout_s,
+            bytes_max=bytes_max,
+            dial=dial,
+            clear_token=clear_token,
+        )
         self.patience_s = patience_s
-        self._dial = dial
-        self._clear_token = clear_token
         self._on_close = on_close
         self.backoff = Backoff(random.Random(f"{name}/{self.where}"))
 
@@ -64,7 +69,7 @@ class Dialler:
         known = [address for text in self.others if (address := split_address(text)) not in self._addresses]
         for host, port in (*self._addresses, *known):
             try:
-                await self._reach(bus, host, port)
+                await self._greet(host, port, adopt=lambda connection, _: bus.adopt(connection))
                 return
             except (RefusedError, UnreachableError) as error:
                 problem = error
@@ -91,19 +96,3 @@ class Dialler:
         if self._on_close is not None:
             on_close, self._on_close = self._on_close, None
             await on_close()
-
-    async def _reach(self, bus: Adopter, host: str, port: int) -> None:
-        def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
-            return bus.adopt(connection)
-
-        await greet(
-            host,
-            port,
-            self._hello,
-            adopt,
-            tls=self._tls,
-            timeout_s=self.timeout_s,
-            bytes_max=self._bytes_max,
-            dial=self._dial,
-            clear_token=self._clear_token,
-        )

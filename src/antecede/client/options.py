@@ -45,6 +45,7 @@ class SubscribeOptions(TypedDict, total=False):
     order: Order
     policy: Policy
     queue: int
+    over_gaps: bool
 
 
 def parse_durability(durability: str | None) -> int:

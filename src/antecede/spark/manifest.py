@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec
-from antecede.spark.sweep_directory import journal_path, runs_path, write_table
+from antecede.spark.sweep_directory import columns_of, journal_path, runs_path, write_table
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,14 +51,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 #: On disk the experiment is in the name of the directory, as Spark and Arrow read partitions.
-_ARROW = {str: pa.string(), str | None: pa.string(), int: pa.int64(), float: pa.float64()}
 RUNS_SCHEMA = pa.schema(
-    [
-        pa.field(field.name, _ARROW[field.type], nullable=field.type == str | None)
-        for field in msgspec.structs.fields(RunRow)
-        if field.name != "experiment"
-    ],
-    metadata={"antecede.runs": "1"},
+    [column for column in columns_of(RunRow) if column.name != "experiment"], metadata={"antecede.runs": "1"}
 )
 
 

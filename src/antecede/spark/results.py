@@ -10,35 +10,14 @@ import pyarrow.parquet as pq
 
 from antecede.core import UsageError
 from antecede.experiments import Case, Experiment
+from antecede.experiments.base import Value
 from antecede.experiments.summary import Line, measure, summarise
 from antecede.spark.manifest import RunRow
-from antecede.spark.sweep_directory import write_bytes, write_table
+from antecede.spark.sweep_directory import columns_of, write_bytes, write_table
 
-VALUES_SCHEMA = pa.schema(
-    [
-        ("experiment", pa.string()),
-        ("setting", pa.string()),
-        ("seed", pa.int64()),
-        ("protocol", pa.string()),
-        ("nodes", pa.int64()),
-        ("metric", pa.string()),
-        ("value", pa.float64()),
-    ]
-)
-LINES_SCHEMA = pa.schema(
-    [
-        ("experiment", pa.string()),
-        ("setting", pa.string()),
-        ("protocol", pa.string()),
-        ("nodes", pa.int64()),
-        ("metric", pa.string()),
-        ("ours", pa.float64()),
-        ("spread", pa.float64()),
-        ("seeds", pa.int64()),
-        ("published", pa.float64()),
-        ("unit", pa.string()),
-    ]
-)
+_CASE = [("experiment", pa.string()), ("setting", pa.string()), ("seed", pa.int64())]
+VALUES_SCHEMA = pa.schema([*_CASE, *columns_of(Value)])
+LINES_SCHEMA = pa.schema(columns_of(Line))
 
 
 def tabulate(

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 import pyarrow as pa
@@ -169,6 +169,16 @@ def write_bytes(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_bytes(data)
     os.replace(temporary, path)
+
+
+def columns_of(row: type) -> list[pa.Field]:
+    """The Arrow columns of a table whose rows are of this class."""
+    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    columns = []
+    for name, hint in get_type_hints(row).items():
+        optional = type(None) in get_args(hint)
+        columns.append(pa.field(name, arrow[get_args(hint)[0] if optional else hint], nullable=optional))
+    return columns
 
 
 def write_table(path: Path, table: pa.Table) -> None:

@@ -26,66 +26,62 @@ MakeWorld: TypeAlias = Callable[[Subject, int, Network], World]
 _RULES: Final = ("causal", "fifo", "exactly-once", "no-invention", "same-content", "complete", "agreement")
 
 
-def _vcube_ps(nodes: int) -> MakeProcess:
-    chosen = options("vcube-ps", {"ack": 0.002, "retry": 0.05})  # a unit of time is a second in live worlds
-    assert isinstance(chosen, GroupOptions)
-    return chosen.build_groups(nodes, {TOPIC: range(nodes)})
+_FAULTS: Final = frozenset({"duplicates", "loss", "partition", "crash"})
 
 
-def _tno(nodes: int) -> MakeProcess:
-    chosen = options("tno", {"retry": 0.1, "ttl": 0, "tries": 0})
-    assert isinstance(chosen, GroupOptions)
-    return chosen.build_groups(nodes, {TOPIC: range(nodes)})
+def _groups(name: str, values: dict[str, object]) -> Callable[[int], MakeProcess]:
+    """Builds protocol `name` with one topic that all nodes take. A unit of time is a second in live worlds."""
+
+    def build(nodes: int) -> MakeProcess:
+        chosen = options(name, values)
+        founders = {TOPIC: range(nodes)}
+        if isinstance(chosen, RngOptions):
+            return chosen.build_with_rng(nodes, founders, lambda node: random.Random(f"gossip at {node}"))
+        assert isinstance(chosen, GroupOptions)
+        return chosen.build_groups(nodes, founders)
+
+    return build
 
 
 def _locamu(nodes: int) -> MakeProcess:
-    chosen = options("locamu", {"ack": 0.002, "retry": 0.05, "f": min(1, max(0, nodes - 2))})
-    assert isinstance(chosen, GroupOptions)
-    return chosen.build_groups(nodes, {TOPIC: range(nodes)})
-
-
-def _gossip(nodes: int) -> MakeProcess:
-    values: dict[str, object] = {"round": 0.005, "rest": 1000, "retain": 100_000, "patience": 10_000, "durable": True}
-    chosen = options("gossip-context", values)
-    assert isinstance(chosen, RngOptions)
-    return chosen.build_with_rng(nodes, {TOPIC: range(nodes)}, lambda node: random.Random(f"gossip at {node}"))
+    return _groups("locamu", {"ack": 0.002, "retry": 0.05, "f": min(1, max(0, nodes - 2))})(nodes)
 
 
 SUBJECTS: Final = {
-    "gossip-context": Subject(
-        name="gossip-context",
-        build=_gossip,
-        packets=GOSSIP_PACKETS,
-        kept=GOSSIP_KEPT,
-        tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
-    ),
-    "locamu": Subject(
-        name="locamu",
-        build=_locamu,
-        packets=LOCAMU_PACKETS,
-        kept=get_args(LocamuKept),
-        tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
-    ),
-    "causal-aggregation": Subject(
-        name="causal-aggregation",
-        build=lambda nodes: options("causal-aggregation", {}).build(nodes),
-        packets=(Bundle,),
-        tolerates=frozenset({"duplicates"}),
-    ),
-    "vcube-ps": Subject(
-        name="vcube-ps",
-        build=_vcube_ps,
-        packets=VCUBE_PS_PACKETS,
-        kept=get_args(Kept),
-        tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
-    ),
-    "tno": Subject(
-        name="tno",
-        build=_tno,
-        packets=(*VCUBE_PS_PACKETS, *TNO_PACKETS),
-        kept=(*get_args(Kept), *TNO_RECORDS),
-        tolerates=frozenset({"duplicates", "loss", "partition", "crash"}),
-    ),
+    subject.name: subject
+    for subject in (
+        Subject(
+            name="gossip-context",
+            build=_groups(
+                "gossip-context",
+                {"round": 0.005, "rest": 1000, "retain": 100_000, "patience": 10_000, "durable": True},
+            ),
+            packets=GOSSIP_PACKETS,
+            kept=GOSSIP_KEPT,
+            tolerates=_FAULTS,
+        ),
+        Subject(name="locamu", build=_locamu, packets=LOCAMU_PACKETS, kept=get_args(LocamuKept), tolerates=_FAULTS),
+        Subject(
+            name="causal-aggregation",
+            build=lambda nodes: options("causal-aggregation", {}).build(nodes),
+            packets=(Bundle,),
+            tolerates=frozenset({"duplicates"}),
+        ),
+        Subject(
+            name="vcube-ps",
+            build=_groups("vcube-ps", {"ack": 0.002, "retry": 0.05}),
+            packets=VCUBE_PS_PACKETS,
+            kept=get_args(Kept),
+            tolerates=_FAULTS,
+        ),
+        Subject(
+            name="tno",
+            build=_groups("tno", {"retry": 0.1, "ttl": 0, "tries": 0}),
+            packets=(*VCUBE_PS_PACKETS, *TNO_PACKETS),
+            kept=(*get_args(Kept), *TNO_RECORDS),
+            tolerates=_FAULTS,
+        ),
+    )
 }
 
 

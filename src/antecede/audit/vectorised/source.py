@@ -29,14 +29,8 @@ class DirectorySource:
 
     def __init__(self, path: Path) -> None:
         self._directory = open_directory(path)
-
-    @property
-    def rows(self) -> int:
-        return self._directory.rows
-
-    @property
-    def buckets(self) -> int:
-        return self._directory.buckets
+        self.rows = self._directory.rows
+        self.buckets = self._directory.buckets
 
     def part(self, part: str, bucket: int = 0) -> pa.Table:
         file = self._directory.path / EVENTS if part == "events" else self._directory.file(part, bucket)
