@@ -38,6 +38,16 @@ def unpack(version: str, protocol: str, into: Path) -> dict[str, Any]:
     return contents
 
 
+def as_version_1(value: Any) -> Any:
+    """Without the field that messages have had since: their Lamport time, which must be unknown."""
+    if not isinstance(value, list):
+        return value
+    if len(value) == 7 and isinstance(value[0], str) and all(isinstance(part, list) for part in (value[3], value[5])):
+        assert value[6] == 0
+        value = value[:6]
+    return [as_version_1(part) for part in value]
+
+
 async def replayed(journal: Journal, position: int) -> list[Any]:
     """Deliveries up to `position`, as `contents.json` writes them."""
     found, after = [], 0
@@ -46,7 +56,13 @@ async def replayed(journal: Journal, position: int) -> list[Any]:
         found += page.items
         after = page.position
     return [
-        [one.position, one.time_us, one.held_us, one.out_of_order, json.loads(msgspec.json.encode(one.message))]
+        [
+            one.position,
+            one.time_us,
+            one.held_us,
+            one.out_of_order,
+            as_version_1(json.loads(msgspec.json.encode(one.message))),
+        ]
         for one in found
         if one.position <= position
     ]
@@ -110,7 +126,7 @@ def test_golden_records_of_every_type(version: str, protocol: str, tmp_path: Pat
 
     records = asyncio.run(read())
     written = [[UNTAGGED[name], *fields] if name in UNTAGGED else fields for name, fields in contents["every_record"]]
-    assert json.loads(msgspec.json.encode(records)) == written
+    assert as_version_1(json.loads(msgspec.json.encode(records))) == written
 
 
 @pytest.mark.parametrize("number", [0, 2])

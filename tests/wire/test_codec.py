@@ -100,7 +100,7 @@ def test_mutated_frames(packets: list[Packet], data: st.DataObject) -> None:
 
 
 def forged_message(**fields: object) -> bytes:
-    values = {"topic": "t", "source": 1, "seq": 1, "deps": [], "payload": b"", "across": []} | fields
+    values = {"topic": "t", "source": 1, "seq": 1, "deps": [], "payload": b"", "across": [], "clock": 0} | fields
     return forged("bundle", [list(values.values())])
 
 
@@ -118,6 +118,7 @@ def forged_message(**fields: object) -> bytes:
         {"deps": [[1, 2, 3]]},
         {"deps": [[1, 2]] * (DEPENDENCIES_MAX + 1)},
         {"payload": "text"},
+        {"clock": -1},
     ],
     ids=str,
 )
@@ -130,7 +131,7 @@ def test_fields_out_of_bounds_are_refused(fields: dict[str, object]) -> None:
 def test_only_fields_appended_by_a_later_version_are_tolerated() -> None:
     appended = ([1, {"more": [b"than"]}, "expected"], [None])
     assert CODEC.decode(forged_message(more=appended[0])) == CODEC.decode(forged_message())
-    message = ["t", 1, 1, [], b"", []]
+    message = ["t", 1, 1, [], b"", [], 0]
     (known,) = CODEC.decode(forged("bundle", [message]))
     assert CODEC.decode(forged("bundle", [[*message, *appended]], *appended)) == [known]
     # Fields missing at the end have their defaults; required ones do not.

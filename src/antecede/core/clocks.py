@@ -9,6 +9,8 @@ as delivered here. The clocks differ in how much of the causal past they name (t
   order, since each predecessor waits for its own predecessors.
 * `DomainFrontier` and `GroupVectors` are the same two for several topics.
 
+`LamportClock` is another matter: it computes the Lamport time of a message, which no delivery depends on.
+
 A stamp never names the source's own previous message on the topic: the sequence number implies it.
 """
 
@@ -64,6 +66,26 @@ class VectorClock:
 
     def observe(self, message: Message) -> None:
         self._changed[message.source] = message.seq
+
+
+class LamportClock:
+    """The Lamport time of a node: the highest of the messages it published or delivered, on all topics (`Message`)."""
+
+    __slots__ = ("time",)
+
+    def __init__(self) -> None:
+        self.time = 0
+
+    def stamp(self, count: int = 1) -> int:
+        """The time of the message published now; of the first, where `count` follow each other."""
+        first = self.time + 1
+        self.time += count
+        return first
+
+    def observe(self, time: int) -> None:
+        """A message with this time was delivered here."""
+        if time > self.time:
+            self.time = time
 
 
 #: How many deliveries a frontier may collect before it computes what they cover.

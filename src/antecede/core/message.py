@@ -51,6 +51,9 @@ class Message(msgspec.Struct, frozen=True, gc=False, array_like=True):
     #: Messages on other topics of its causal domain that must be delivered before it, where the node takes those
     #: topics. A node that does not take a topic carries its entries on (`core.clocks.DomainFrontier`).
     across: Annotated[tuple[tuple[Topic, Source, Seq], ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
+    #: Lamport time: 1 + the highest of what its source published or delivered before on any topic; 0: unknown. It never
+    #: decides a delivery. A reader of the past merges the histories of several topics by it.
+    clock: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
 
     @property
     def id(self) -> TopicMessageId:

@@ -13,7 +13,7 @@ from functools import cached_property
 import msgspec
 
 from antecede.audit import Report
-from antecede.core import Process
+from antecede.core import Message, Process
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_ps.options import VCubePsOptions
 from antecede.search import harness
@@ -120,14 +120,29 @@ def founders_of(trial: Trial) -> dict[str, list[int]]:
     return {f"t{number}": sorted(rng.sample(range(trial.nodes), count)) for number in range(trial.topics)}
 
 
-class _LeaveTracer(AppTracer):
-    """Counts the nodes that leave a topic without having been asked to."""
+class _Watcher(AppTracer):
+    """Counts the nodes that leave a topic without having been asked to, and looks at Lamport times."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, *, timed: bool) -> None:
+        """`timed`: the protocol stamps Lamport times."""
         super().__init__(recorder)
+        self.timed = timed
         #: By node and topic: requests to leave that have not taken effect.
         self.leaving: Counter[tuple[int, str]] = Counter()
         self.broken = 0
+        #: By node: the highest Lamport time of what it published or delivered; and messages that are not above it.
+        self.times: Counter[int] = Counter()
+        self.untimely: list[str] = []
+
+    def published(self, now: int, node: int, message: Message) -> None:
+        super().published(now, node, message)
+        if self.times[node] >= message.clock and self.timed:
+            self.untimely.append(f"{message.id} has Lamport time {message.clock}, its node was at {self.times[node]}")
+        self.times[node] = message.clock
+
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
+        super().delivered(now, node, message, out_of_order=out_of_order)
+        self.times[node] = max(self.times[node], message.clock)
 
     def changed(self, now: int, node: int, what: str, topic: str) -> None:
         super().changed(now, node, what, topic)
@@ -157,8 +172,8 @@ class VCubePsRun(Run[Trial]):
         return options_of(self.trial).build_groups(self.trial.nodes, self.founders())
 
     def make_tracer(self) -> AppTracer:
-        self.leaves = _LeaveTracer(self.recorder)
-        return self.leaves
+        self.watcher = _Watcher(self.recorder, timed=self.trial.mode == "pipelined")
+        return self.watcher
 
     def actions(self) -> Sequence[tuple[int, Callable[[], None]]]:
         return [(self.trial.actions, self._act)]
@@ -171,7 +186,7 @@ class VCubePsRun(Run[Trial]):
         if found not in self.wanted:
             self.toggle(node, topic)
         elif self.rng.random() < self.trial.leaves:
-            self.leaves.leaving[found] += 1
+            self.watcher.leaving[found] += 1
             self.toggle(node, topic)
         else:
             self.publish(node, topic)
@@ -190,7 +205,7 @@ class VCubePsRun(Run[Trial]):
 
     @property
     def broken(self) -> int:
-        return self.leaves.broken
+        return self.watcher.broken
 
     @property
     def log_keeps(self) -> int | None:
@@ -204,6 +219,7 @@ class VCubePsRun(Run[Trial]):
         found = dict(super().checks(rows, report))
         if self.trial.log and not self.trial.log_keeps and self.broken:
             found["skipped"] = [f"{self.broken} sessions were broken off, though every message is in a log"]
+        found["lamport"] = self.watcher.untimely
         return found
 
     @cached_property

@@ -9,7 +9,7 @@ from antecede.core import Message, Packet
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_ps import VCubePs, options
 from antecede.protocols.vcube_ps.packets import Fetched
-from antecede.protocols.vcube_ps.records import Checkpoint, Logged
+from antecede.protocols.vcube_ps.records import Checkpoint, Clock, Logged
 from antecede.search.vcube_ps import Trial, founders_of, options_of
 
 
@@ -59,12 +59,20 @@ class ReadsNoReferences(VCubePs):
         super().restore(record for record in records if not isinstance(record, Logged))
 
 
+class ForgetsTheTime(VCubePs):
+    """A checkpoint leaves out the Lamport time."""
+
+    def compact(self, records: Sequence[object]) -> list[object]:
+        return [record for record in super().compact(records) if not isinstance(record, Clock)]
+
+
 ABSENCE: tuple[type[VCubePs], ...] = (
     NeverReadsItsLog,
     AsksOnce,
     CheckpointsWithoutFrontier,
     CheckpointsLess,
     ReadsNoReferences,
+    ForgetsTheTime,
 )
 
 

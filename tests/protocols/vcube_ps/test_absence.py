@@ -48,6 +48,7 @@ FOUND = {
     mutations.CheckpointsWithoutFrontier: (0, "causal"),
     mutations.CheckpointsLess: (0, "exactly-once"),
     mutations.ReadsNoReferences: (0, "exactly-once"),
+    mutations.ForgetsTheTime: (2, "lamport"),
 }
 
 

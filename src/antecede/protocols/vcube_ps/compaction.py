@@ -8,7 +8,16 @@ counts it led to (`Began`), this node's memberships, and its own last message (w
 from collections.abc import Iterable
 
 from antecede.core import Message
-from antecede.protocols.vcube_ps.records import Began, Held, OfMessages, Published, PublishedRun, Registered, Stable
+from antecede.protocols.vcube_ps.records import (
+    Began,
+    Clock,
+    Held,
+    OfMessages,
+    Published,
+    PublishedRun,
+    Registered,
+    Stable,
+)
 
 
 def compact(records: Iterable[object], node: int) -> list[object]:
@@ -45,9 +54,13 @@ def _summary(records: list[object], node: int) -> list[object]:
     own: dict[str, Published] = {}
     began: dict[str, Began] = {}
     stable: dict[tuple[str, int], Stable] = {}
+    time = 0
     for record in records:
         message = _last(record)
-        if message is not None:
+        if isinstance(record, Clock):
+            time = max(time, record.time)
+        elif message is not None:
+            time = max(time, message.clock)
             floors.setdefault(message.topic, {})[message.source] = message.seq
             if isinstance(record, Published | PublishedRun):
                 own[message.topic] = Published(message)
@@ -67,4 +80,4 @@ def _summary(records: list[object], node: int) -> list[object]:
     summary += [one for one in registers.values() if one.node == node]
     for topic, session in began.items():
         summary.append(Began(topic, session.register, tuple(floors.get(topic, {}).items())))
-    return [*summary, *own.values(), *stable.values()]
+    return [*summary, *own.values(), *stable.values(), *([Clock(time)] if time else [])]

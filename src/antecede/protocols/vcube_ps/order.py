@@ -25,9 +25,9 @@ _NONE: tuple[Message, ...] = ()
 class Order(Protocol):
     """What a process asks. Lists of messages are what became deliverable, in order, already observed."""
 
-    def stamp(self, topic: str, seq: int, payload: bytes) -> Message: ...
-    def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes]) -> list[Message]:
-        """`stamp` for several that follow each other, numbered from `first`."""
+    def stamp(self, topic: str, seq: int, payload: bytes, clock: int = 0) -> Message: ...
+    def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes], clock: int) -> list[Message]:
+        """`stamp` for several that follow each other, numbered from `first`, their Lamport times from `clock`."""
         ...
 
     def offer(self, message: Message) -> Sequence[Message]: ...
@@ -82,19 +82,21 @@ class TopicOrder:
         self._held_bytes = 0
         self._frontier = Frontier() if prune else UnprunedFrontier()
 
-    def stamp(self, topic: str, seq: int, payload: bytes) -> Message:
+    def stamp(self, topic: str, seq: int, payload: bytes, clock: int = 0) -> Message:
         """The next message of this node, which counts as delivered here."""
         if not self._gate.admit(self._node, seq):
             self._gate.mark_settled(self._node, seq)
-        return Message(topic, self._node, seq, self._frontier.stamp(), payload)
+        return Message(topic, self._node, seq, self._frontier.stamp(), payload, (), clock)
 
-    def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes]) -> list[Message]:
+    def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes], clock: int) -> list[Message]:
         node = self._node
         if not self._gate.admit_run(node, first, first + len(payloads) - 1):
-            return [self.stamp(topic, seq, payload) for seq, payload in enumerate(payloads, first)]
-        messages = [Message(topic, node, first, self._frontier.stamp(), payloads[0])]
+            return [self.stamp(topic, first + i, payload, clock + i) for i, payload in enumerate(payloads)]
+        messages = [Message(topic, node, first, self._frontier.stamp(), payloads[0], (), clock)]
         # Nothing was delivered in between: those behind it follow it, and that is all.
-        messages += [Message(topic, node, seq, (), payload) for seq, payload in enumerate(payloads[1:], first + 1)]
+        messages += [
+            Message(topic, node, first + i, (), payload, (), clock + i) for i, payload in enumerate(payloads[1:], 1)
+        ]
         return messages
 
     def offer(self, message: Message) -> Sequence[Message]:
@@ -192,13 +194,13 @@ class Domain(DomainOrder[Message]):
     def _message_of(item: Message) -> Message:
         return item
 
-    def stamp(self, topic: str, seq: int, payload: bytes) -> Message:
+    def stamp(self, topic: str, seq: int, payload: bytes, clock: int = 0) -> Message:
         self._gate.mark_settled((topic, self._node), seq)
         deps, across = self._frontier.stamp(topic, seq)
-        return Message(topic, self._node, seq, deps, payload, across)
+        return Message(topic, self._node, seq, deps, payload, across, clock)
 
-    def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes]) -> list[Message]:
-        return [self.stamp(topic, seq, payload) for seq, payload in enumerate(payloads, first)]
+    def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes], clock: int) -> list[Message]:
+        return [self.stamp(topic, first + i, payload, clock + i) for i, payload in enumerate(payloads)]
 
     def offer(self, message: Message) -> Sequence[Message]:
         return self._drain() if self._put(message) else _NONE

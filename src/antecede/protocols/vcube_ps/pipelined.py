@@ -257,7 +257,7 @@ class VCubePs(Questions):
 
     def _broadcast(self, group: Group, payload: bytes, *, late: bool) -> Message:
         group.seq += 1
-        message = group.order.stamp(group.name, group.seq, payload)
+        message = group.order.stamp(group.name, group.seq, payload, self._state.clock.stamp())
         self.out.keep(Logged(bare(message), message.seq) if self._state.logged else Published(message))
         if late:
             self.out.published(message)
@@ -345,7 +345,9 @@ class VCubePs(Questions):
         else:
             self.out.kept += map(Delivered, messages)
         self.out.deliveries += messages
+        observe = self._state.clock.observe
         for message in messages:  # only now: what this frees to be published comes after all of them
+            observe(message.clock)
             group = self._state.group(message.topic)
             self._custody.received(group, group.stream(message.source))
 

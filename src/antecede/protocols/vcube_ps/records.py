@@ -67,7 +67,8 @@ class DeliveredRun(OfMessages, frozen=True, gc=False, tag="vps.delivered_run"):
 class Logged(Record, frozen=True, gc=False, tag="vps.logged"):
     """Messages of one source, published or delivered here, that stand in the driver's log: `first` up to number `last`.
 
-    `first` is without its payload. Those behind it depend on nothing but the one before.
+    `first` is without its payload. Those behind it depend on nothing but the one before, and their Lamport times follow
+    each other, too.
     """
 
     first: Message
@@ -82,6 +83,12 @@ class Checkpoint(Record, frozen=True, gc=False, tag="vps.checkpoint"):
     seq: Count
     reached: Counts
     frontier: Counts
+
+
+class Clock(Record, frozen=True, gc=False, tag="vps.clock"):
+    """The Lamport time of this node, where the records of the messages that led to it are gone."""
+
+    time: Count
 
 
 class Held(Record, frozen=True, gc=False, tag="vps.held"):
@@ -115,5 +122,15 @@ class Stable(Record, frozen=True, gc=False, tag="vps.stable"):
 
 
 Kept: TypeAlias = (
-    Published | Delivered | PublishedRun | DeliveredRun | Logged | Checkpoint | Held | Registered | Began | Stable
+    Published
+    | Delivered
+    | PublishedRun
+    | DeliveredRun
+    | Logged
+    | Checkpoint
+    | Clock
+    | Held
+    | Registered
+    | Began
+    | Stable
 )

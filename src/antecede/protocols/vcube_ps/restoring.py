@@ -7,6 +7,7 @@ from antecede.core import Message, UsageError
 from antecede.protocols.vcube_ps.records import (
     Began,
     Checkpoint,
+    Clock,
     Delivered,
     DeliveredRun,
     Held,
@@ -31,7 +32,7 @@ def restore(state: State, records: Iterable[object]) -> None:
 
 def checkpoint(state: State) -> list[object]:
     """Records that restore what the node knows. The driver's log has the messages, but for those held for others."""
-    found: list[object] = []
+    found: list[object] = [Clock(state.clock.time)] if state.clock.time else []
     for topic, group in state.groups.items():
         reached = [(source, done) for source in group.streams if (done := group.order.reached(topic, source))]
         found.append(Checkpoint(topic, group.seq, tuple(reached), group.order.checkpoint(topic)))
@@ -63,6 +64,7 @@ def _read_messages(state: State, record: OfMessages) -> None:
         stream = group.stream(message.source)
         stream.take(message)
         stream.begin_after(message.seq)
+        state.clock.observe(message.clock)
         if message.source == state.node:
             group.seq = message.seq
 
@@ -74,6 +76,7 @@ def _read_logged(state: State, record: Logged) -> None:
     if last > first.seq:
         group.order.replay(Message(first.topic, first.source, last, (), b""))
     _reach(group, first.source, last)
+    state.clock.observe(first.clock and first.clock + last - first.seq)
     if first.source == state.node:
         group.seq = last
 
@@ -89,6 +92,10 @@ def _read_checkpoint(state: State, record: Checkpoint) -> None:
 def _reach(group: Group, source: int, seq: int) -> None:
     """This node had come so far, and its driver's log has the messages."""
     group.stream(source).begin_after(seq)
+
+
+def _read_clock(state: State, record: Clock) -> None:
+    state.clock.observe(record.time)
 
 
 def _read_held(state: State, record: Held) -> None:
@@ -127,6 +134,7 @@ _READ: Final[dict[type, Callable[[State, Any], None]]] = {
     DeliveredRun: _read_messages,
     Logged: _read_logged,
     Checkpoint: _read_checkpoint,
+    Clock: _read_clock,
     Held: _read_held,
     Registered: _read_registered,
     Began: _read_began,

@@ -32,7 +32,8 @@ class Runs:
         """All of them; the window has room."""
         state = self._state
         out = state.out
-        messages = group.order.stamp_run(group.name, group.seq + 1, payloads)
+        clock = state.clock.stamp(len(payloads))
+        messages = group.order.stamp_run(group.name, group.seq + 1, payloads, clock)
         group.seq += len(messages)
         if state.logged:
             out.kept += records_of(messages)
@@ -73,7 +74,8 @@ class Runs:
             state.out.kept += records_of(messages)
         else:
             state.out.keep(DeliveredRun(messages))
-        self._state.out.deliveries += messages
+        state.out.deliveries += messages
+        state.clock.observe(messages[-1].clock)
         self._custody.received(group, stream, 2 * len(messages))  # they came, and were delivered
         return ()
 
@@ -84,21 +86,25 @@ def _payload_bytes(message: Message) -> int:
 
 def bare(message: Message) -> Message:
     """The message without its payload."""
-    return Message(message.topic, message.source, message.seq, message.deps, b"", message.across)
+    return Message(message.topic, message.source, message.seq, message.deps, b"", message.across, message.clock)
 
 
 def records_of(messages: Iterable[Message]) -> list[Logged]:
-    """What to keep of messages that the driver's log has: one record for those that only follow each other."""
+    """What to keep of messages that the driver's log has: one record for those that only follow each other.
+
+    Their sequence numbers and their Lamport times both go up by one.
+    """
     found: list[Logged] = []
     first: Message | None = None
-    last = 0
+    last = clock = 0
     for message in messages:
         follows = first is not None and message.seq == last + 1 and message.source == first.source
+        follows = follows and message.clock == (clock and clock + 1)
         if first is None or not follows or message.deps or message.across or message.topic != first.topic:
             if first is not None:
                 found.append(Logged(bare(first), last))
             first = message
-        last = message.seq
+        last, clock = message.seq, message.clock
     if first is not None:
         found.append(Logged(bare(first), last))
     return found

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from antecede.core import Message, Outbox
+from antecede.core.clocks import LamportClock
 from antecede.overlay.members import nearest, nodes_of
 from antecede.protocols.vcube_ps.order import Order
 from antecede.protocols.vcube_ps.streams import Stream
@@ -161,6 +162,7 @@ class State:
         self.out = out
         self.timing = timing
         self.make_order = make_order
+        self.clock = LamportClock()
         #: Suspected by the failure detector.
         self.down: set[int] = set()
         #: All nodes, whatever they take: the trees of SUB.
