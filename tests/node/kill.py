@@ -88,19 +88,36 @@ async def _again(cluster: LocalCluster, node: int, pause_s: float) -> None:
             raise
 
 
-async def all_agree(cluster: LocalCluster, within_s: float) -> list[dict[str, int]]:
-    """Wait until every node has delivered the same; what that is, node by node."""
-    found: list[dict[str, int]] = []
+async def at_rest(cluster: LocalCluster, load: Load, clients: "list[asyncio.Task[None]]", within_s: float) -> None:
+    """End the clients, and wait until every node has delivered everything that was published.
+
+    A node may have acknowledged messages that it has not told the others yet: that all have delivered the same says
+    nothing about these. So each node publishes a last message, behind all it has.
+    """
+    load.stop()
+    await asyncio.wait(clients, timeout=60)
+    for client in clients:
+        client.cancel()
+    await asyncio.gather(*clients, return_exceptions=True)
+    async with asyncio.timeout(within_s):
+        last: dict[str, int] = {}
+        for node in range(cluster.count):
+            async with antecede.connect(cluster.url(node), timeout_s=within_s) as bus:
+                identity = await bus.publish("last", b"", durability="disk")
+                load.acknowledged.add((identity.source, identity.seq))
+                last[str(identity.source)] = identity.seq
+    found: list[tuple[dict[str, int], int]] = []
     deadline = asyncio.get_running_loop().time() + within_s
     while asyncio.get_running_loop().time() < deadline:
         found = []
         for node in range(cluster.count):
             async with antecede.connect(cluster.url(node), timeout_s=20) as bus:
-                found.append((await bus.status())["delivered"])
-        if all(one == found[0] for one in found):
-            return found
-        await asyncio.sleep(0.5)
-    raise AssertionError(f"nodes have delivered different things: {found}")
+                status = await bus.status()
+                found.append((status["delivered"], status["position"]))
+        if all(one == (last, found[0][1]) for one in found):
+            return
+        await asyncio.sleep(0.2)
+    raise AssertionError(f"nodes have published up to {last} and delivered, with their positions: {found}")
 
 
 def judge(trace: Path) -> tuple[Report, set[tuple[int, int]]]:
@@ -149,11 +166,7 @@ async def kill_run(
         load = Load(cluster, seed)
         clients = [asyncio.create_task(load.run(node)) for node in range(nodes)]
         killed = await kill_and_restart(cluster, random.Random(seed), kills, pause_s)
-        load.stop()
-        await asyncio.wait(clients, timeout=60)
-        for client in clients:
-            client.cancel()
-        await all_agree(cluster, 90)
+        await at_rest(cluster, load, clients, 90)
         # While all are up: what is owed is owed to the living.
         export_trace([cluster.journal(node) for node in range(nodes)], trace, run="kill")
     report, everywhere = judge(trace)

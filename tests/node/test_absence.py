@@ -10,7 +10,7 @@ from tests.node.absence import AbsenceRun, DeadRun, Way, absence_run, dead_run
 
 def _check(run: AbsenceRun) -> None:
     print(run)
-    assert run.caught_up > 0
+    assert run.caught_up > run.missed // 2
     for node in run.delivered:
         assert not run.lost(node), f"{run.lost(node)} acknowledged messages are not in the journal of node {node}"
         assert not run.doubled(node)

@@ -17,7 +17,7 @@ from antecede.protocols.locamu.live import LOCAMU as LOCAMU_LIVE
 from antecede.trace.files import read_trace, table_rows
 from tests.client.running import awaited
 from tests.node.clusters import cluster, restart, until_all_have
-from tests.node.kill import KillRun, Load, all_agree, judge
+from tests.node.kill import KillRun, Load, at_rest, judge
 
 LOCAMU: dict[str, Any] = {"protocol": "locamu", "slots": 7, "shorten_every": 50}
 
@@ -125,11 +125,7 @@ async def tree_run(directory: Path, *, nodes: int, victims: list[int], seed: int
             await asyncio.sleep(rng.uniform(3.0, 6.0))
             await running.start(victim)
         await asyncio.sleep(1.0)
-        load.stop()
-        await asyncio.wait(clients, timeout=60)
-        for client in clients:
-            client.cancel()
-        await all_agree(running, 400)
+        await at_rest(running, load, clients, 400)
         export_trace([running.journal(node) for node in range(nodes)], trace, run="tree")
     report, everywhere = judge(trace)
     return KillRun(report=report, load=load, everywhere=everywhere, killed=victims, trace=trace)

@@ -34,7 +34,7 @@ from antecede.wire.envelope import seal
 from antecede.wire.requests import Begun, Info, Items
 from tests.client.running import awaited, take
 from tests.node.clusters import cluster, make, restart, until_all_have
-from tests.node.kill import Load, all_agree
+from tests.node.kill import Load, at_rest
 from tests.node.test_bulk import ask, rows
 from tests.node.test_bulk import published as bulk_published
 
@@ -399,9 +399,5 @@ async def killed(directory: Path, *, victims: list[int]) -> tuple[Load, list[Row
             await asyncio.sleep(2.0)
             await running.start(victim)
         await asyncio.sleep(2.0)
-        load.stop()
-        await asyncio.wait(clients, timeout=60)
-        for client in clients:
-            client.cancel()
-        await all_agree(running, 60)
+        await at_rest(running, load, clients, 60)
         return load, list(export_rows([running.journal(node) for node in range(4)]))
