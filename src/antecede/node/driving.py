@@ -10,6 +10,7 @@ from pathlib import Path
 
 from antecede.core import Message, Packet, ProtocolError
 from antecede.core.errors import StoppedError
+from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.core.process import Acknowledgement
 from antecede.journal.restoring import restoring
 from antecede.node.driver import Driver
@@ -73,6 +74,8 @@ class NodeDriver(Driver):
     #: None until the node has started: what arrives before that goes to the process alone.
     hub: Hub | None = None
     replicas: Replicas | None = None
+    #: Nodes are numbered 0 … slots − 1.
+    slots = 1 << CUBE_DIMENSION_MAX
 
     #: Where the journal is, for errors.
     journal_path: Path | None = None
@@ -82,9 +85,10 @@ class NodeDriver(Driver):
             super()._start_process(kept)
 
     def received(self, sender: int, packets: list[Packet]) -> None:
+        _check_slots(packets, self.slots)
+        self.process.check(packets)
         if self.hub is not None:
             self._check_source(packets, self.hub.domain)
-            self.process.check(packets)
             self.hub.arrived(packets)
         super().received(sender, packets)
         acknowledgements = self.process.out.acknowledgements
@@ -100,3 +104,12 @@ class NodeDriver(Driver):
             for message in packet.messages:
                 if message.source == node and message.seq > self.process.last_published(domain):
                     raise ProtocolError(f"message {message.id} is said to be ours, and is not")
+
+
+def _check_slots(packets: list[Packet], slots: int) -> None:
+    """Refuse messages that name a slot which the cluster does not have, as their source or as what they depend on."""
+    for packet in packets:
+        for message in packet.messages:
+            named = (message.source, *[source for source, _ in message.deps]) if message.deps else (message.source,)
+            if max(named) >= slots:
+                raise ProtocolError(f"message {message.id} names slot {max(named)}, there are {slots}")

@@ -209,6 +209,7 @@ class Node:
         self.driver = NodeDriver(
             process, self.transport, self._deliver, journal=self.journal, on_link=self.membership.link
         )
+        self.driver.slots = config.slots
         self.driver.journal_path = None if self.journal is None else self.journal.path
         self.process = process
         self.membership.begin()

@@ -31,6 +31,10 @@ from antecede.protocols.diagnosis.records import Life
 #: Called with every change: (node, is it up?).
 Tell: TypeAlias = Callable[[int, bool], None]
 
+#: A counter rises by two with every false suspicion, so news never jump this far. A peer that claims more is wrong, and
+#: a counter near the largest number would keep this node from refuting suspicions.
+JUMP_MAX: Final = 1 << 20
+
 _HEADER_BYTES = 20
 _NUMBER_BYTES = 4
 
@@ -198,6 +202,8 @@ class Diagnosis(Process):
     def _learn(self, node: int, counter: int) -> None:
         if not 0 <= node < self._nodes:
             raise ProtocolError(f"node {self.node} got news of node {node}, there are {self._nodes}")
+        if counter > self._counter[node] + JUMP_MAX:
+            raise ProtocolError(f"node {self.node} got counter {counter} of node {node}, it has {self._counter[node]}")
         if counter > self._counter[node]:
             if node == self.node and counter % 2:
                 counter += 1  # this node is suspected, wrongly: refute it

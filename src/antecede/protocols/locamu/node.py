@@ -12,7 +12,7 @@ of the node that forwarded it first (D). A node that receives a copy
 `relay` has what the node does for others from then on.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 from antecede.core import LimitError, Message, Packet, ProtocolError, TopicMessageId
@@ -102,6 +102,16 @@ class LoCaMu(Relay):
                 if peer not in self._suspected:
                     self._greet(peer)
             self._settle()
+
+    def check(self, packets: Sequence[Packet]) -> None:
+        """A copy must have a name, and come from another node that this one knows."""
+        known = self.around.distance
+        for packet in packets:
+            data = packet.data if isinstance(packet, Parcel) else None
+            if data is not None and (data.origin not in known or data.origin == self.node):
+                raise ProtocolError(f"message {data.message.id} is said to come by node {data.origin}")
+            if data is not None and not data.path and not data.alias:
+                raise ProtocolError(f"message {data.message.id} has no number")
 
     def receive(self, sender: int, packet: Packet) -> None:
         if not isinstance(packet, Parcel) or sender not in self._untold:

@@ -18,7 +18,7 @@ from antecede.core.limits import DEPENDENCIES_MAX
 from antecede.protocols.live import LiveProtocol, LiveSettings
 from antecede.protocols.tno.event import decode_event, topic_id
 from antecede.protocols.tno.module import OrderingModule
-from antecede.protocols.tno.packets import PACKETS
+from antecede.protocols.tno.packets import PACKETS, Answer
 from antecede.protocols.tno.process import TotalOrder
 from antecede.protocols.tno.records import RECORDS, Asked, Came, Out, Taken, Told, Versioned, Wanted
 from antecede.protocols.tno.replica import Kept as Accepted
@@ -40,6 +40,7 @@ class LiveTotal(TotalOrder):
         service = LiveVCubePs(node, settings._replace(logged=False))
         super().__init__(OrderingModule(node, _module_settings(settings)), service)
         self._domain = settings.domain
+        self._managers = settings.managers
 
     def restore(self, records: Iterable[object]) -> None:
         kept = list(records)
@@ -71,6 +72,11 @@ class LiveTotal(TotalOrder):
                 event = decode_event(message.topic, message.payload).message
                 if (event.source, event.seq) != (message.source, message.seq):
                     raise ProtocolError(f"message {message.id} carries an event that calls itself {event.id}")
+
+    def receive(self, sender: int, packet: Packet) -> None:
+        if isinstance(packet, Answer) and sender >= self._managers:
+            raise ProtocolError(f"node {sender} sent a {type(packet).__name__}, which only managers do")
+        super().receive(sender, packet)
 
     def delivered(self, topic: str) -> dict[int, int]:
         """Up to here nothing more is to come. Messages that came and wait are to come.

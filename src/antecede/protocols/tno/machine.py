@@ -5,9 +5,11 @@ Nothing it says is sent before a majority of replicas has the request (`replica`
 """
 
 from abc import ABC, abstractmethod
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
-from antecede.core import Packet
+import msgspec
+
+from antecede.core import Packet, ProtocolError
 from antecede.protocols.tno.packets import Request
 
 #: A packet to send: to a node, or to the manager of a topic.
@@ -15,6 +17,9 @@ Out: TypeAlias = tuple[int | str, Packet]
 
 #: now: `apply` it. early: a request before it is missing; offer it again. old: it changes nothing; `again` answers it.
 Judgement: TypeAlias = Literal["now", "early", "old"]
+
+
+T = TypeVar("T")
 
 
 class Machine(ABC):
@@ -40,4 +45,13 @@ class Machine(ABC):
         """Its whole state."""
 
     @abstractmethod
-    def load(self, state: bytes) -> None: ...
+    def load(self, state: bytes) -> None:
+        """Go on from a state that was saved. Raises `ProtocolError`, and is as before, if it is none."""
+
+
+def decoded(state: bytes, kind: type[T]) -> T:
+    """A saved state as a record. Raises `ProtocolError`: it comes from another replica."""
+    try:
+        return msgspec.msgpack.decode(state, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"the state of a manager does not decode: {error}") from None

@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 
 from antecede.core.limits import DEPENDENCIES_MAX
-from antecede.protocols.tno.machine import Judgement, Machine, Out
+from antecede.protocols.tno.machine import Judgement, Machine, Out, decoded
 from antecede.protocols.tno.manager_state import Channel, ManagerState, Numbered
 from antecede.protocols.tno.order import Ranks, popularity
 from antecede.protocols.tno.packets import (
@@ -187,7 +187,7 @@ class Manager(Machine):
         return msgspec.msgpack.encode(self._state)
 
     def load(self, state: bytes) -> None:
-        self._state = msgspec.msgpack.decode(state, type=ManagerState)
+        self._state = decoded(state, ManagerState)
         self._refresh()
 
     def came(self, sender: str) -> int:

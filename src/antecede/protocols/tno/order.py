@@ -14,7 +14,7 @@ from math import exp
 
 import msgspec
 
-from antecede.protocols.tno.machine import Judgement, Machine, Out
+from antecede.protocols.tno.machine import Judgement, Machine, Out, decoded
 from antecede.protocols.tno.packets import AskOrder, NewOrder, OrderAck, Request, Swap
 
 
@@ -97,7 +97,7 @@ class Keeper(Machine):
         return msgspec.msgpack.encode(self._state)
 
     def load(self, state: bytes) -> None:
-        self._state = msgspec.msgpack.decode(state, type=_State)
+        self._state = decoded(state, _State)
 
     def _news(self, topic: str) -> Out:
         return topic, NewOrder(topic, self._state.epoch, self._state.order)

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
-from antecede.core import Outbox, Packet, Record
+from antecede.core import Outbox, Packet, ProtocolError, Record
 from antecede.protocols.tno.machine import Machine, Out
 from antecede.protocols.tno.packets import (
     Append,
@@ -284,6 +284,8 @@ class Replica:
 
     def receive(self, sender: int, packet: Replication) -> None:
         """Handle a packet of another replica."""
+        if sender not in self.members or sender == self._host.node:
+            raise ProtocolError(f"node {sender} is no other replica of the manager of {self.topic!r}")
         self._vain = 0
         if packet.ballot > self._promised and not isinstance(packet, Promise | Appended):
             self._promise(packet.ballot)
@@ -333,9 +335,9 @@ class Replica:
         self._host.out.keep(KeptState(self.topic, ballot, self._accepted, self._index, state))
 
     def _adopt(self, ballot: int, index: int, state: bytes) -> None:
+        self.machine.load(state)
         self._promised = self._accepted = ballot
         self._index = index
-        self.machine.load(state)
         self._ahead.clear()
         self._host.out.keep(KeptState(self.topic, ballot, ballot, index, state))
 
