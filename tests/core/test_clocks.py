@@ -183,7 +183,7 @@ def test_a_reader_of_several_feeds_names_its_maximal_elements() -> None:
     frontier.read(3, 1, ((1, 5),))
     assert frontier.entries() == ((3, 1),)
     frontier.read(4, 2)
-    assert frontier.stamp_for(4) == ((3, 1),)
+    assert sorted(frontier.stamp()) == [(3, 1), (4, 2)]
     assert not frontier
     frontier.put_back(((3, 1), (4, 2)))
     frontier.read(3, 2)

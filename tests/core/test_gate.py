@@ -3,8 +3,6 @@
 Random cases and what a message may cost are in test_gate_properties.py.
 """
 
-from collections.abc import Sequence
-
 import pytest
 
 from antecede.core import Counters, Gate, UsageError, Verdict
@@ -24,10 +22,10 @@ def place(name: str) -> Need:
     return name[0], int(name[1:])
 
 
-def offer(gate: Gate[str], name: str, *needs: str, caps: Sequence[str] = ()) -> Verdict:
+def offer(gate: Gate[str], name: str, *needs: str) -> Verdict:
     """Offer the message `name`, which stands at its own place (`a2+b1`: at two) and needs what is named."""
     pos = [place(part) for part in name.split("+")]
-    return gate.offer(name, pos, [place(need) for need in needs], [place(cap) for cap in caps])
+    return gate.offer(name, pos, [place(need) for need in needs])
 
 
 # -- order ------------------------------------------------------------------------------------------------------------
@@ -279,57 +277,6 @@ def test_what_was_shown_out_of_order_is_not_delivered_a_second_time() -> None:
     assert gate.drain() == ["b1"]
     assert offer(gate, "a1") is DUPLICATE
     assert gate.held == 0
-
-
-# -- caps: total order ------------------------------------------------------------------------------------------------
-
-
-def test_a_cap_is_not_a_need() -> None:
-    gate: Gate[str] = Gate()
-    assert offer(gate, "t1", caps=["x2"]) is READY
-    assert gate.drain() == ["t1"]
-
-
-def test_overtaken_on_arrival() -> None:
-    """t1 belongs before x2, which was delivered: too late. The caller shows it with a tag and accounts for it."""
-    gate: Gate[str] = Gate()
-    offer(gate, "x1")
-    offer(gate, "x2")
-    gate.drain()
-    assert offer(gate, "t1", caps=["x1"]) is LATE
-    assert offer(gate, "t2") is WAITING
-    gate.mark_settled("t", 1)
-    assert gate.drain() == ["t2"]
-    assert offer(gate, "t1", caps=["x1"]) is DUPLICATE
-
-
-def test_overtaken_while_it_waited() -> None:
-    gate: Gate[str] = Gate()
-    assert offer(gate, "t1", "b1", caps=["x1"]) is WAITING
-    assert offer(gate, "t2") is WAITING
-    offer(gate, "x1")
-    offer(gate, "x2")
-    assert gate.drain() == ["x1", "x2"]
-    offer(gate, "b1")
-    assert gate.drain() == ["b1", "t2"]  # t1 is accounted for: t2 does not wait for it
-    assert gate.take_late() == ["t1"]
-    assert gate.take_late() == []
-
-
-def test_overtaken_by_what_is_delivered_not_by_what_is_given_up() -> None:
-    gate: Gate[str] = Gate()
-    gate.skip("x", 5)
-    gate.mark_settled("x", 6)
-    assert offer(gate, "t1", caps=["x1"]) is READY
-    assert gate.drain() == ["t1"]
-
-
-def test_a_joiner_s_floor_counts_against_caps() -> None:
-    """Those who had x all along delivered t1 before x3: after a floor of 5 it is out of order."""
-    gate: Gate[str] = Gate()
-    gate.floor("x", 5)
-    assert offer(gate, "t1", caps=["x3"]) is LATE
-    assert offer(gate, "t1", caps=["x5"]) is READY
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from antecede.core.gate import __file__ as GATE_FILE
 class Header:
     """A message of the differential test."""
 
-    def __init__(self, name: int, pos: Sequence[Need], needs: Sequence[Need], caps: Sequence[Need]) -> None:
-        self.name, self.pos, self.needs, self.caps = name, list(pos), list(needs), list(caps)
+    def __init__(self, name: int, pos: Sequence[Need], needs: Sequence[Need]) -> None:
+        self.name, self.pos, self.needs = name, list(pos), list(needs)
 
 
 class SlowGate:
@@ -31,9 +31,7 @@ class SlowGate:
         self.skipped: set[Need] = set()
         self.void: set[Need] = set()
         self.floors: dict[Stream, int] = {}
-        self.delivered: list[Need] = []
         self.inside: list[Header] = []
-        self.late: list[int] = []
 
     def level(self, stream: Stream) -> int:
         top = self.floors.get(stream, 0)
@@ -42,9 +40,6 @@ class SlowGate:
         while (stream, top + 1) in self.done:
             top += 1
         return top
-
-    def have(self, stream: Stream) -> int:
-        return max([self.floors.get(stream, 0), *(n for s, n in self.delivered if s == stream)])
 
     def is_inside(self, where: Need) -> bool:
         return any(where in header.pos for header in self.inside)
@@ -55,9 +50,6 @@ class SlowGate:
             needs += [(stream, n - 1) for stream, n in header.pos]
         return all(self.level(stream) >= n for stream, n in needs)
 
-    def overtaken(self, header: Header) -> bool:
-        return any(self.have(stream) > n for stream, n in header.caps)
-
     def before_our_time(self, where: Need) -> bool:
         return where[1] <= self.floors.get(where[0], 0)
 
@@ -66,9 +58,7 @@ class SlowGate:
         for where in news:
             if where[1] <= self.level(where[0]) or where in self.done or self.is_inside(where):
                 return Verdict.LATE if where in self.skipped else Verdict.DUPLICATE
-        if self.overtaken(header):
-            return Verdict.LATE
-        header = Header(header.name, news, header.needs, header.caps)
+        header = Header(header.name, news, header.needs)
         if not self.may_go(header) and self.held() >= self.held_max:
             return Verdict.FULL
         self.inside.append(header)
@@ -82,10 +72,7 @@ class SlowGate:
         for header in self.inside:
             if not self.may_go(header):
                 continue
-            drop = any(where in self.void for where in header.pos) or all(map(self.before_our_time, header.pos))
-            if drop or self.overtaken(header):
-                if not drop:
-                    self.late.append(header.name)
+            if any(where in self.void for where in header.pos) or all(map(self.before_our_time, header.pos)):
                 self.inside.remove(header)
                 self.done.update(header.pos)
                 return self.sort_out()
@@ -98,10 +85,8 @@ class SlowGate:
             header = next((header for header in self.inside if header.name == name), None)
             assert header is not None, f"{name} was delivered and is not held"
             assert self.may_go(header), f"{name} was delivered before what it needs"
-            assert not self.overtaken(header), f"{name} was delivered after it was overtaken"
             self.inside.remove(header)
             self.done.update(header.pos)
-            self.delivered += header.pos
             self.sort_out()
         left = [header.name for header in self.inside if self.may_go(header)]
         assert not left, f"{left} could have been delivered"
@@ -132,8 +117,8 @@ numbers = st.integers(1, LAST)
 places = st.tuples(streams, numbers)
 one_or_two_places = st.lists(places, min_size=1, max_size=2, unique_by=lambda where: where[0])
 operation = st.one_of(
-    st.tuples(st.just("offer"), one_or_two_places, st.lists(places, max_size=3), st.lists(places, max_size=1)),
-    st.tuples(st.just("offer"), st.lists(places, min_size=1, max_size=1), st.just([]), st.just([])),
+    st.tuples(st.just("offer"), one_or_two_places, st.lists(places, max_size=3)),
+    st.tuples(st.just("offer"), st.lists(places, min_size=1, max_size=1), st.just([])),
     st.tuples(st.just("again"), st.integers(0, 50)),
     st.tuples(st.sampled_from(["floor", "skip", "mark_settled"]), streams, numbers),
     st.just(("drain",)),
@@ -148,11 +133,11 @@ def check_against_slow_gate(steps: Sequence[tuple[object, ...]], contiguous: boo
     offered: list[Header] = []
     delivered: list[int] = []
     # In the end, offer something at every place there is: its verdict shows what the gate remembers of it.
-    probes = [("offer", [(stream, n)], [], []) for stream in STREAMS for n in range(LAST, 0, -1)]
+    probes = [("offer", [(stream, n)], []) for stream in STREAMS for n in range(LAST, 0, -1)]
     for step in (*steps, ("drain",), *probes, ("drain",)):
         match step:
-            case ("offer", list() as pos, list() as needs, list() as caps):
-                offered.append(Header(len(offered), pos, needs, caps))
+            case ("offer", list() as pos, list() as needs):
+                offered.append(Header(len(offered), pos, needs))
                 _same_verdict(gate, slow, offered[-1])
             case ("again", int() as which) if offered:
                 _same_verdict(gate, slow, offered[which % len(offered)])
@@ -163,8 +148,6 @@ def check_against_slow_gate(steps: Sequence[tuple[object, ...]], contiguous: boo
                 out = gate.drain()
                 slow.follow(out)
                 delivered += out
-                assert sorted(gate.take_late()) == sorted(slow.late)
-                slow.late.clear()
         assert gate.held == slow.held()
         for stream in STREAMS:
             assert gate.reached(stream) == slow.level(stream)
@@ -175,7 +158,7 @@ def check_against_slow_gate(steps: Sequence[tuple[object, ...]], contiguous: boo
 
 
 def _same_verdict(gate: Gate[int], slow: SlowGate, header: Header) -> None:
-    verdict = gate.offer(header.name, header.pos, header.needs, header.caps)
+    verdict = gate.offer(header.name, header.pos, header.needs)
     assert verdict is slow.offer(header)
 
 

@@ -24,8 +24,6 @@ from typing import Final, NamedTuple, TypeAlias
 #: A message: (source, seq).
 Name: TypeAlias = tuple[int, int]
 
-RULES: Final = ("causal", "fifo", "exactly-once", "complete", "same-content")
-
 REMEMBERED_MAX: Final = 10_000
 #: Contents are summed over this many sequence numbers of a source: 1 to 64, 65 to 128, and so on.
 BLOCK: Final = 64

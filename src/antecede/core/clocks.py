@@ -136,10 +136,6 @@ class Frontier:
             self._process()
         return tuple(self._ahead.items())
 
-    def stamp_for(self, node: int) -> tuple[Dependency, ...]:
-        """`stamp` for a message that `node` will number: leave out `node`'s own messages, which it knows."""
-        return tuple([entry for entry in self.stamp() if entry[0] != node])
-
     def put_back(self, entries: Iterable[Dependency]) -> None:
         """Undo a `stamp` whose message was not published: its entries are predecessors again."""
         for source, seq in entries:

@@ -1,16 +1,16 @@
 """The gate holds messages until they are deliverable, and returns them in order. Every protocol uses this one.
 
 Every ordering of the five papers is a set of named counters, and messages that wait until counters reach given values.
-A message has a position in one or more streams (`pos`) and lower bounds that it waits for (`needs`). In total order it
-also has upper bounds that no counter may pass before it is delivered (`caps`). Protocols differ only in these headers:
+A message has a position in one or more streams (`pos`) and lower bounds that it waits for (`needs`). Protocols differ
+only in these headers:
 
-    ordering                 stream           needs                                   caps
-    FIFO                     (source, topic)  –                                       –
-    causal, one topic        source           barrier or changed clock entries        –
-    causal across topics     (source, topic)  frontier of the topics the node takes   –
-    localized                link             the node's column of the dependencies   –
-    rounds                   broker           ages                                    –
-    total                    topic            timestamp, before                       timestamp
+    ordering                 stream           needs
+    FIFO                     (source, topic)  –
+    causal, one topic        source           barrier or changed clock entries
+    causal across topics     (source, topic)  frontier of the topics the node takes
+    localized                link             the node's column of the dependencies
+    rounds                   broker           ages
+    total                    topic            timestamp, before
 
 A position is *settled* once its message was delivered, tagged as out of order or given up, or once it lies at or below
 the floor of its stream.
@@ -138,7 +138,7 @@ class Verdict(enum.Enum):
     READY = "ready"  # the next `drain` returns it
     WAITING = "waiting"  # held: a message it needs is missing
     DUPLICATE = "duplicate"  # its position is held or settled: drop it
-    LATE = "late"  # its position was given up or overtaken: it cannot be delivered in order any more
+    LATE = "late"  # its position was given up: it cannot be delivered in order any more
     FULL = "full"  # the bound on held messages is reached: refused, offer it again
 
 
@@ -157,8 +157,8 @@ class Settled(NamedTuple):
     given_up: dict[Stream, set[int]]
 
 
-#: A held message: (item, pos, caps). A plain tuple, since one is made for every message.
-_Entry: TypeAlias = tuple[T, Sequence[Need], Sequence[Need]]
+#: A held message: (item, pos). A plain tuple, since one is made for every message.
+_Entry: TypeAlias = tuple[T, Sequence[Need]]
 
 
 class Gate(Generic[T]):
@@ -177,9 +177,6 @@ class Gate(Generic[T]):
         self._got: Counters[_Entry[T]] = Counters()
         # Positions settled beyond a hole: the counters' own dict.
         self._beyond = self._got.beyond
-        # The last position delivered in order or at the floor, for streams whose last settled position is another
-        # (tagged, skipped or late). For most streams the two are equal, and nothing is stored (see `_have`).
-        self._have_less: dict[Stream, int] = {}
         # Positions given up: a message that arrives there is late, not a duplicate.
         self._skipped: dict[Stream, set[int]] = {}
         # Where this node's part of a stream begins (a join, a restart).
@@ -188,7 +185,6 @@ class Gate(Generic[T]):
         # Positions of held messages that were settled outside the gate: these messages are dropped at their turn.
         self._void: set[Need] = set()
         self._ready: list[_Entry[T]] = []
-        self._late: list[T] = []
 
     @property
     def held(self) -> int:
@@ -211,7 +207,7 @@ class Gate(Generic[T]):
         """For each stream that a message waits on, the highest position waited for."""
         return self._got.missing()
 
-    def offer(self, item: T, pos: Sequence[Need], needs: Sequence[Need] = (), caps: Sequence[Need] = ()) -> Verdict:
+    def offer(self, item: T, pos: Sequence[Need], needs: Sequence[Need] = ()) -> Verdict:
         """Give a message to the gate. After the verdict READY, call `drain`."""
         got, inside = self._got, self._inside
         level = got.level
@@ -223,18 +219,16 @@ class Gate(Generic[T]):
                 # A message below the floor of one stream may be new in another, which must not stall.
                 news = [place for place in pos if place[1] > self._floor[place[0]]]
                 if 0 < len(news) < len(pos):
-                    return self.offer(item, news, needs, caps)
+                    return self.offer(item, news, needs)
                 return self._already(stream, n)
             if n > reached + 1:
                 behind = True
-        if caps and self._overtaken(caps):
-            return Verdict.LATE
         if behind and self._contiguous:
             needs = (*[(stream, n - 1) for stream, n in pos], *needs)
         if got.waiting >= self._held_max and not got.met(needs):
             return FULL
         inside.update(pos)
-        entry = (item, pos, caps)
+        entry = (item, pos)
         if needs and not got.wait(entry, needs):
             return WAITING
         self._ready.append(entry)
@@ -249,7 +243,7 @@ class Gate(Generic[T]):
         level = got.level
         if level.get(stream, 0) != n - 1 or not self._contiguous:
             return False
-        if stream in got._waiting or self._beyond or stream in self._have_less:
+        if stream in got._waiting or self._beyond:
             return False
         if self._inside and (stream, n) in self._inside:
             return False
@@ -265,7 +259,7 @@ class Gate(Generic[T]):
         got = self._got
         if got.level.get(stream, 0) != first - 1 or not self._contiguous:
             return False
-        if stream in got._waiting or self._beyond or stream in self._have_less:
+        if stream in got._waiting or self._beyond:
             return False
         if self._inside and any((stream, n) in self._inside for n in range(first, last + 1)):
             return False
@@ -275,40 +269,23 @@ class Gate(Generic[T]):
     def drain(self) -> list[T]:
         """Return the messages that may be delivered now, in order, with those that waited only for these."""
         out: list[T] = []
-        ready, inside, have_less = self._ready, self._inside, self._have_less
-        for item, pos, caps in ready:  # grows during the loop
-            delivered = False
+        ready, inside, raise_to = self._ready, self._inside, self._got.raise_to
+        for item, pos in ready:  # grows during the loop
             if (self._floor or self._void) and self._dropped(pos):
                 self._void.difference_update(pos)
-            elif caps and self._overtaken(caps):
-                self._late.append(item)
             else:
-                delivered = True
                 out.append(item)
             for place in pos:
-                stream, n = place
                 inside.discard(place)
-                if delivered and not self._beyond and stream not in have_less:
-                    woken = self._got.raise_to(stream, n)  # what `_settle` does in the common case
-                else:
-                    woken = self._settle(stream, n, delivered)
-                if woken:
-                    ready += woken
+                ready += raise_to(*place)  # there is no hole before it: the message has waited for that
         ready.clear()
         return out
-
-    def take_late(self) -> list[T]:
-        """Return the messages that were overtaken while they waited. They are settled, and no `drain` returns them."""
-        late, self._late = self._late, []
-        return late
 
     def floor(self, stream: Stream, n: int) -> None:
         """Start `stream` after `n`: positions up to `n` are settled, and held messages there are dropped."""
         if n > self._floor[stream]:
             self._floor[stream] = n
-            have = max(self._have(stream), n)
             self._ready.extend(self._got.start_after(stream, n))
-            self._set_have(stream, have)
 
     def skip(self, stream: Stream, n: int) -> int:
         """Give up the missing positions of `stream` up to `n`. Returns how many. A message that arrives there is late.
@@ -343,11 +320,11 @@ class Gate(Generic[T]):
 
     def forget(self, stream: Stream) -> None:
         """Drop a stream that holds nothing: should it come again, it begins anew."""
-        for remembered in (self._got.level, self._floor, self._beyond, self._have_less, self._skipped):
+        for remembered in (self._got.level, self._floor, self._beyond, self._skipped):
             remembered.pop(stream, None)
 
     def settled(self) -> Settled:
-        """Return what to store of a gate whose messages have no caps. After `resume`, offer held messages again."""
+        """Return what to store of a gate. After `resume`, offer held messages again."""
         return Settled(
             dict(self._got.level),
             {stream: set(positions) for stream, positions in self._beyond.items()},
@@ -378,26 +355,6 @@ class Gate(Generic[T]):
             return True
         return bool(pos) and all(n <= self._floor[stream] for stream, n in pos)
 
-    def _have(self, stream: Stream) -> int:
-        """The highest position delivered in order or at the floor. Caps are compared with it."""
-        have = self._have_less.get(stream)
-        return self._got.level[stream] if have is None else have
-
-    def _set_have(self, stream: Stream, have: int) -> None:
-        if have < self._got.level[stream]:
-            self._have_less[stream] = have
-        else:
-            self._have_less.pop(stream, None)
-
-    def _overtaken(self, caps: Sequence[Need]) -> bool:
-        return any(self._have(stream) > n for stream, n in caps)
-
-    def _settle(self, stream: Stream, n: int, delivered: bool = False) -> list[_Entry[T]]:
+    def _settle(self, stream: Stream, n: int) -> list[_Entry[T]]:
         """Settle position `n`, and return the messages that waited for it."""
-        level = self._got.level.get(stream, 0)
-        if self._contiguous and n > level + 1:
-            return self._got.add(stream, n)
-        have = self._have_less.get(stream, level)
-        woken = self._got.raise_to(stream, n)
-        self._set_have(stream, max(have, n) if delivered else have)
-        return woken
+        return self._got.add(stream, n) if self._contiguous else self._got.raise_to(stream, n)
