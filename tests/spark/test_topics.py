@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from antecede.core import AntecedeError, UsageError
 from antecede.core.errors import JournalError
 from antecede.spark.topics.columns import SCHEMA
-from antecede.spark.topics.options import source_options
+from antecede.spark.topics.options import sink_options, source_options
 from antecede.spark.topics.source import TopicReader
+from antecede.spark.topics.stores import call
 
 from .journals import BEGIN_US, STEP_US, message, topic, write_journal
 
@@ -145,6 +146,14 @@ def test_what_retention_removed_is_an_error_that_names_it(session: SparkSession,
 def test_wrong_options(journal: Path, options: dict[str, str], said: str) -> None:
     with pytest.raises(AntecedeError, match=said):
         read(journal, **options)
+
+
+def test_a_token_leaves_the_machine_in_clear_only_when_told() -> None:
+    options = {"url": "antecede://192.0.2.1:1", "topics": "#", "token": "secret"}
+    with pytest.raises(UsageError, match="the token travel in clear"):
+        call(source_options(options).where, patient=False).__enter__()
+    assert source_options({**options, "clearToken": "true"}).where.clear_token
+    assert sink_options({"url": "antecede://192.0.2.1:1", "clearToken": "true"}).where.clear_token
 
 
 def test_what_is_wrong_is_said_at_analysis(session: SparkSession, journal: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from antecede.wire.address import PORT_DEFAULT, join_address
+from antecede.wire.address import PORT_DEFAULT
 
 
 def node_command(
@@ -59,6 +59,13 @@ def node_command(
     http_port: Annotated[
         int | None, typer.Option(help="Serve a status page, /health and /metrics on this port. Default: none.")
     ] = None,
+    http_host: Annotated[
+        str | None,
+        typer.Option(
+            help="Address for that port. Other than loopback it is HTTPS, and asks for a token made with --status. "
+            "Default: that of --host."
+        ),
+    ] = None,
     leave: Annotated[
         bool,
         typer.Option(help="When it stops, leave the cluster for good: the others then keep no messages for this node."),
@@ -101,6 +108,7 @@ def node_command(
         "cluster_key": None if cluster_key is None else cluster_key.absolute(),
         "tokens": None if tokens is None else tokens.absolute(),
         "http_port": http_port,
+        "http_host": http_host,
     }
     if config is not None:
         settings = load_config(config, **options)
@@ -120,7 +128,6 @@ def _print_address(node: Any) -> None:
     """Tell the user, once the node is ready, where to reach it."""
     typer.echo(f"node {node.slot} ({node.name}) of cluster {node.config.cluster} at {node.url}")
     if node.http is not None:
-        address = join_address(node.config.host, node.http.port)
-        typer.echo(f"status page, /health and /metrics at http://{address}/")
+        typer.echo(f"status page, /health and /metrics at {node.http.url}")
     if node.journal is None:
         typer.echo("no journal: its messages are lost when it stops; --dir keeps them")

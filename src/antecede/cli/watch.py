@@ -58,6 +58,9 @@ def watch_command(
     tls: Annotated[
         Path | None, typer.Option(envvar="ANTECEDE_TLS", help="Use TLS with the certificates in this directory.")
     ] = None,
+    clear_token: Annotated[
+        bool, typer.Option(help="Send the token to another machine without TLS too: others on the way can read it.")
+    ] = False,
     cluster: Annotated[str, typer.Option(envvar="ANTECEDE_CLUSTER", help="Name of the cluster.")] = "antecede",
     master: Annotated[str | None, typer.Option(help="Spark master, as for `antecede audit`.")] = None,
     as_json: Annotated[
@@ -81,7 +84,8 @@ def watch_command(
         if not (math.isfinite(value) and value > 0):
             raise UsageError(name, value, "is not a length of time", "give seconds, for example 10")
     common = {"topics": topics, "since": since or ("earliest" if once else "latest")}
-    access = {"token": token, "tls": str(tls or ""), "cluster": cluster}
+    clear = "true" if clear_token else ""
+    access = {"token": token, "tls": str(tls or ""), "clearToken": clear, "cluster": cluster}
     access = {name: value for name, value in access.items() if value}
     places = [{**common, **access, "url": one} for one in url or []]
     places += [{**common, "journal": str(one)} for one in journal or []]

@@ -92,8 +92,10 @@ class NodeConfig:
     cluster_key: Path | None = None
     #: A file made by `antecede token`: clients and their grants. None: every client may do everything, on loopback.
     tokens: Path | None = None
-    #: Port of page, health and metrics over HTTP, on the same host. None: no HTTP. 0: any free port.
+    #: Port of page, health and metrics over HTTP. None: no HTTP. 0: any free port.
     http_port: int | None = None
+    #: Where HTTP listens; "": at `host`. On loopback it is plain and open. Elsewhere it is HTTPS, and asks for a token.
+    http_host: str = ""
     #: For tests: faults of links to other nodes, in words of `antecede simulate`: a network (or none), then faults. A
     #: unit of time is a second, counted from `fault_injection_from`, in seconds since 1970.
     fault_injection: tuple[str, ...] = ()
@@ -132,10 +134,23 @@ class NodeConfig:
             split_address(seed, "seeds")
         if self.advertise and split_address(self.advertise, "advertise")[1] == 0:
             raise UsageError("advertise", self.advertise, "has port 0", "name the port at which others reach this node")
+        self._check_exposure()
+
+    def _check_exposure(self) -> None:
+        """Refuse to be open to other machines without protection."""
         if self.tokens is None and not is_loopback(self.host):
             raise UsageError(
                 "tokens", None, f"every host that reaches {self.host} could publish", "make some with `antecede token`"
             )
+
+        if self.http_port is not None and not is_loopback(self.http_at) and None in (self.tls, self.tokens):
+            problem = f"every host that reaches {self.http_at} could read the status"
+            raise UsageError("http_port", self.http_port, problem, 'set tls and tokens, or http_host = "127.0.0.1"')
+
+    @property
+    def http_at(self) -> str:
+        """The host at which HTTP listens."""
+        return self.http_host or self.host
 
     def live_settings(self) -> LiveSettings:
         """The settings that the protocol reads."""

@@ -86,15 +86,24 @@ class Credentials:
             self._end_revoked()
 
     def grant(self, connection: FrameConnection, token: str) -> Grants:
-        """What the client that shows `token` may do. Raises `RefusedError` if the token is unknown or has expired."""
+        """What the client that shows `token` may do. Raises `RefusedError` if the token is unknown or has expired.
+
+        Its connection ends when the token does.
+        """
+        found = self.grants_of(token, connection.host)
+        if found is not ANYBODY:
+            self._granted[connection] = found
+        return found
+
+    def grants_of(self, token: str, host: str) -> Grants:
+        """What `token` grants, shown by `host`. Raises `RefusedError` if the token is unknown or has expired."""
         if self._tokens is None:
             return ANYBODY
         found = self._tokens.find(token)
         if found is None:
-            raise RefusedError(connection.host, Reason.UNTRUSTED, "the token is not known here")
+            raise RefusedError(host, Reason.UNTRUSTED, "the token is not known here")
         if found.expired(time.time()):
-            raise RefusedError(connection.host, Reason.UNTRUSTED, f"the token of {found.name!r} has expired")
-        self._granted[connection] = found
+            raise RefusedError(host, Reason.UNTRUSTED, f"the token of {found.name!r} has expired")
         return found
 
     def problem(self) -> str | None:

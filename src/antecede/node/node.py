@@ -176,7 +176,7 @@ class Node:
             from antecede.node.http import HttpServer  # noqa: PLC0415 - its libraries load slowly, and few ask for it
 
             self.http = HttpServer(self)
-            await self.http.start(config.host, config.http_port)
+            await self.http.start(config.http_at, config.http_port)
         self.tasks.start("reads certificates and tokens again", self.credentials.keep_up())
         await self._join_domain()
         await self.bulk.start()

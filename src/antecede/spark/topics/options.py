@@ -18,7 +18,7 @@ from antecede.wire.topics import check_filter, check_topic
 #: Options that Spark itself adds to those of a reader or writer.
 _SPARKS_OWN: Final = frozenset(["checkpointlocation", "path"])
 
-_WHERE: Final = ("url", "journal", "token", "tls", "cluster")
+_WHERE: Final = ("url", "journal", "token", "tls", "clearToken", "cluster")
 _SOURCE: Final = (
     *_WHERE,
     "topics",
@@ -30,7 +30,7 @@ _SOURCE: Final = (
     "failOnDataLoss",
 )
 
-_SINK: Final = ("url", "token", "tls", "cluster", "topic", "producer", "batch", "patience")
+_SINK: Final = ("url", "token", "tls", "clearToken", "cluster", "topic", "producer", "batch", "patience")
 
 #: The number of positions that one task reads. A task costs some 40 ms, reading so many rows a third of a second.
 ROWS_PER_PARTITION: Final = 250_000
@@ -51,6 +51,8 @@ class Where:
     tls: str = ""
     cluster: str = "antecede"
     journal: str = ""
+    #: Send the token to another machine without TLS too.
+    clear_token: bool = False
 
     def __str__(self) -> str:
         return self.journal or self.url
@@ -157,7 +159,7 @@ def _where(options: dict[str, str]) -> Where:
         remedy = ".option('url', 'antecede://host:7400'), or .option('journal', a node's directory)"
         raise UsageError("url", url, "neither a node nor a journal is named", remedy)
     if journal:
-        for name in ("token", "tls"):
+        for name in ("token", "tls", "clearToken"):
             if name in options:
                 raise UsageError(name, "…", "is for asking a node", "leave it out with journal: files have permissions")
     if url and not url.startswith("antecede://"):
@@ -170,6 +172,7 @@ def _where(options: dict[str, str]) -> Where:
         token=options.get("token", ""),
         tls=options.get("tls", ""),
         cluster=options.get("cluster", "antecede"),
+        clear_token=_flag(options, "clearToken", default=False),
     )
 
 

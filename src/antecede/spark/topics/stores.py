@@ -69,6 +69,7 @@ def call(where: Where, *, patient: bool = True) -> "Caller":
         token=where.token,
         tls=_tls(where.tls) if where.tls else None,
         cluster=where.cluster,
+        clear_token=where.clear_token,
         patience_s=30.0 if patient else 0.0,
     )
 
