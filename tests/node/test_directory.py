@@ -135,7 +135,7 @@ def test_addresses_that_can_be_dialled(address: str) -> None:
 @awaited
 async def test_a_wrong_address_in_a_roster_stops_no_node(address: str, tmp_path: Path) -> None:
     async with cluster(2, tmp_path, slots=4) as nodes:
-        stranger = RosterClient(Roster(1, 4), cluster="antecede", name="stranger")
+        stranger = RosterClient(Roster(1, 4), cluster="antecede", name="stranger", key=nodes[0].credentials.key)
         stranger.roster.members[3] = Member(slot=3, name="stranger", key=1, address=address, incarnation=5)
         await stranger.exchange(nodes[0].address)
         assert nodes[0].roster.members[3] == Member(slot=3, name="stranger", key=1, incarnation=5)  # its slot is taken
@@ -156,7 +156,7 @@ async def test_a_wrong_address_in_a_roster_stops_no_node(address: str, tmp_path:
 @awaited
 async def test_a_table_with_slots_beyond_the_cube_is_not_taken_over() -> None:
     async with cluster(1, slots=4) as (node,):
-        client = RosterClient(Roster(1, 4), cluster="antecede", name="stranger")
+        client = RosterClient(Roster(1, 4), cluster="antecede", name="stranger", key=node.credentials.key)
         client.roster.members[60_000] = Member(slot=60_000, name="stranger", key=1, address="127.0.0.1:1")
         await client.exchange(node.address)
         assert set(node.roster.members) == {0}
@@ -187,7 +187,7 @@ def test_of_several_lives_every_roster_keeps_the_same() -> None:
 async def test_a_node_that_hears_of_a_later_life_of_it_stops_and_gives_its_journal_up(tmp_path: Path) -> None:
     async with cluster(2, tmp_path, slots=4) as nodes:
         own = nodes[1].roster.members[1]
-        client = RosterClient(Roster(5, 4), cluster="antecede", name="another")
+        client = RosterClient(Roster(5, 4), cluster="antecede", name="another", key=nodes[0].credentials.key)
         client.roster.members[1] = msgspec.structs.replace(own, incarnation=9, life=7, address="10.1.1.1:7400")
         await client.exchange(nodes[0].address)
         with pytest.raises(JournalError, match=r"start 9 of this node runs at 10\.1\.1\.1:7400"):
