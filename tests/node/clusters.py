@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from antecede import Node
+from antecede.node.local_cluster import free_ports
 
 #: Rounds short enough for tests; long enough for a loaded machine not to suspect the living all the time.
 QUICK: dict[str, Any] = {"round_s": 0.4, "timeout_s": 0.35}
@@ -14,6 +15,8 @@ QUICK: dict[str, Any] = {"round_s": 0.4, "timeout_s": 0.35}
 
 def make(number: int, seeds: tuple[str, ...], base: Path | None, *, slots: int = 8, port: int = 0, **more: Any) -> Node:
     directory = None if base is None else base / f"n{number}"
+    if not port:  # one that no outgoing connection takes while the node restarts
+        (port,) = free_ports([0])
     return Node(port=port, slots=slots, seeds=seeds, name=f"n{number}", directory=directory, **(QUICK | more))
 
 

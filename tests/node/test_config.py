@@ -64,6 +64,13 @@ def test_a_former_name_in_a_file_gives_way_to_an_option(tmp_path: Path) -> None:
     assert (config.protocol, config.slot) == ("locamu", 2)
 
 
+def test_no_outgoing_connection_takes_the_port_of_a_node_that_restarts(tmp_path: Path) -> None:
+    """The system gives outgoing connections ports from a range of their own, 32768 and above by default."""
+    cluster = LocalCluster(tmp_path, nodes=64)
+    assert len(set(cluster.ports)) == 64
+    assert max(cluster.ports) < 32_768
+
+
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "node.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(antecede.UsageError, match="is not TOML"):

@@ -7,9 +7,11 @@ again on its directory. Every process that was started is stopped at the end, by
 import asyncio
 import contextlib
 import json
+import random
 import signal
 import socket
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -24,6 +26,10 @@ NODES_MAX: Final = 256
 
 _START_S: Final = 60.0
 _STOP_S: Final = 15.0
+
+#: Free ports are drawn from these. The system gives ports above them to outgoing connections, and one of those could
+#: hold the port of a node that is down for a moment.
+FREE_PORTS: Final = range(20_000, 32_768)
 
 _Port: TypeAlias = Annotated[int, msgspec.Meta(ge=1, lt=1 << 16)]
 
@@ -58,7 +64,7 @@ class LocalCluster:
         #: Slots for all nodes there ever were in this directory: they must not become fewer.
         self._slots = 1 << max(1, (len(ports) - 1).bit_length())
         self._settings = settings
-        self._http_port = _free_ports([0])[0] if http else None
+        self._http_port = free_ports([0])[0] if http else None
         self._memory = memory
         self._stopped = False
 
@@ -178,7 +184,7 @@ class LocalCluster:
         try:
             if remembered.exists():
                 ports = msgspec.json.decode(remembered.read_bytes(), type=list[_Port])
-            ports += _free_ports([first + node if first else 0 for node in range(len(ports), count)])
+            ports += free_ports([first + node if first else 0 for node in range(len(ports), count)])
             make_private_directory(self.directory)
             write_private(remembered, json.dumps(ports).encode())
         except OSError as error:
@@ -190,16 +196,17 @@ class LocalCluster:
         return ports
 
 
-def _free_ports(wanted: list[int]) -> list[int]:
-    """The wanted ports; a free one instead of each that is taken."""
+def free_ports(wanted: list[int]) -> list[int]:
+    """The wanted ports, with a free one instead of 0 and instead of each that is taken."""
+    drawn = iter(random.sample(FREE_PORTS, len(FREE_PORTS)))  # each once: two sockets that reuse may share a port
     sockets = [socket.socket() for _ in wanted]
     try:
         for one, port in zip(sockets, wanted, strict=True):
             one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                one.bind(("127.0.0.1", port))
-            except OSError:
-                one.bind(("127.0.0.1", 0))
+            for candidate in chain([port] if port else (), drawn):
+                with contextlib.suppress(OSError):
+                    one.bind(("127.0.0.1", candidate))
+                    break
         return [one.getsockname()[1] for one in sockets]
     finally:
         for one in sockets:
