@@ -42,10 +42,7 @@ def _entry(name: str, thing: Any) -> list[str]:
 
 def _members(thing: type) -> dict[str, Any]:
     """Public methods and properties, those of base classes of ours included."""
-    ours = [
-        base for base in thing.__mro__ if base.__module__.startswith("antecede") and not issubclass(base, Exception)
-    ]
-    found = {name: member for base in reversed(ours) for name, member in vars(base).items()}
+    found = {name: member for base in _ours(thing) for name, member in vars(base).items()}
     return {
         name: member
         for name, member in found.items()
@@ -53,8 +50,19 @@ def _members(thing: type) -> dict[str, Any]:
     }
 
 
+def _ours(thing: type) -> list[type]:
+    """A class and its base classes of ours, the most general first."""
+    bases = thing.__mro__[::-1]
+    return [base for base in bases if base.__module__.startswith("antecede") and not issubclass(base, Exception)]
+
+
 def _settings(thing: type) -> Iterator[tuple[str, str]]:
-    """The annotated fields of a class with their `#:` comments, as the source has them."""
+    """The annotated fields of a class and its bases with their `#:` comments, as the source has them."""
+    for base in _ours(thing):
+        yield from _own_settings(base)
+
+
+def _own_settings(thing: type) -> Iterator[tuple[str, str]]:
     fields = [name for name in vars(thing).get("__annotations__", {}) if not name.startswith("_")]
     source = inspect.getsource(thing)
     body = ast.parse(inspect.cleandoc(source) if source[0].isspace() else source).body[0]

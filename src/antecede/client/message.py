@@ -39,12 +39,39 @@ class MessageId(NamedTuple):
         return cls(int(found[1]), int(found[2]))
 
 
-class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """A message as it was read. Immutable; comparable by `id`."""
+class ReadMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """Base of messages as they were read. Immutable; comparable by `id`."""
 
-    #: The slot of the node it was published at, and its number among that node's messages.
+    #: Where it was published, and its number among the messages published there.
     source: int
     seq: int
+
+    @property
+    def id(self) -> MessageId:
+        return MessageId(self.source, self.seq)
+
+    @property
+    def topic(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def payload(self) -> bytes:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        body = self.payload if len(self.payload) <= 40 else self.payload[:40] + b"..."
+        return f"{type(self).__name__}({self.id}, {self.topic!r}, {body!r})"
+
+
+class Message(ReadMessage, frozen=True, gc=False, eq=False):
+    """A message as it was read. Immutable; comparable by `id`. `source` is the slot of the node it was published at."""
+
     #: Its position at the node it was read from, and the messages before it there.
     _position: int
     _trail: "Trail"
@@ -54,10 +81,6 @@ class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
     _held_us: int = 0
     #: In a cluster with total order: it came too late, so other readers may have read it earlier.
     out_of_order: bool = False
-
-    @property
-    def id(self) -> MessageId:
-        return MessageId(self.source, self.seq)
 
     @property
     def topic(self) -> str:
@@ -90,16 +113,6 @@ class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
     def cursor(self) -> str:
         """The cursor right behind it: `subscribe(…, since=cursor)` goes on there, at this node or at another."""
         return self._trail.cursor(self._index, self._position)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Message) and other.id == self.id
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    def __repr__(self) -> str:
-        body = self.payload if len(self.payload) <= 40 else self.payload[:40] + b"..."
-        return f"Message({self.id}, {self.topic!r}, {body!r})"
 
 
 class Trail:

@@ -11,7 +11,6 @@ gave before.
 """
 
 import asyncio
-import contextlib
 import random
 import struct
 from collections import deque
@@ -30,6 +29,7 @@ from antecede.protocols.tno import PACKETS, EnsCall, OrderingModule, Rules, Sett
 from antecede.protocols.tno.options import managers_of
 from antecede.wire.codec import RecordCodec
 from antecede.wire.handshake import brief, disagreement
+from antecede.wire.waiters import cancel_all
 
 #: Notifications that wait to be read, at most.
 UNREAD_MAX: Final = 100_000
@@ -157,11 +157,7 @@ class OrderedBus:
         self._closed = True
         for timer in self._timers:
             timer.cancel()
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await cancel_all(self._tasks)
         self._news.set()
         await self._service.close()
         if self._memory is not None:

@@ -6,7 +6,6 @@ readers hold it until its past is settled (`protocols.logs.Reader`).
 
 import asyncio
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, Final
 
 from antecede.client.message import MessageId
@@ -49,9 +48,7 @@ class LogBus:
         self._publisher.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     async def close(self) -> None:

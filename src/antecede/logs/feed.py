@@ -13,7 +13,6 @@ import contextlib
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from antecede.core.errors import AntecedeError, ConnectionLostError, GapError, ProtocolError, StoppedError, UsageError
@@ -24,6 +23,7 @@ from antecede.logs.message import LogMessage
 from antecede.logs.trail import TRAIL_RECORDS, Trail
 from antecede.protocols.logs import Gap, Header, Hole, LogCursor, Reader, Release, decode_header
 from antecede.wire.topics import TopicFilter
+from antecede.wire.waiters import cancel_all
 
 if TYPE_CHECKING:
     from antecede.logs.bus import LogBus
@@ -89,9 +89,7 @@ class LogFeed:
         self._bus._feeds.add(self)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self._close()
 
     def __aiter__(self) -> "LogFeed":
@@ -150,7 +148,7 @@ class LogFeed:
         else:
             index = self._trail.add(log, offset, writer, number, late, past)
         held_ms = (time.monotonic() - came) * 1000
-        return LogMessage(log, record, past, held_ms, late, incomplete, self._trail, index)
+        return LogMessage(log, offset, record, past, held_ms, late, incomplete, self._trail, index)
 
     def _gap(self, gap: Gap) -> None:
         self.gaps.append(gap)
@@ -270,11 +268,7 @@ class LogFeed:
         if self._state == "open":
             self._state = "closed"
             self._bus._feeds.discard(self)
-            for task in self._tasks:
-                task.cancel()
-            for task in self._tasks:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await cancel_all(self._tasks)
             self._news.set()
 
 

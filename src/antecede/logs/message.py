@@ -2,59 +2,38 @@
 
 from typing import TYPE_CHECKING
 
-from antecede.client.message import MessageId
+from antecede.client.message import MessageId, ReadMessage
 from antecede.logs.contract import LogRecord
 
 if TYPE_CHECKING:
     from antecede.logs.trail import Trail
 
 
-class LogMessage:
-    """A message as it was read. It has the attributes of `antecede.Message`."""
+class LogMessage(ReadMessage, frozen=True, gc=False, eq=False):
+    """A message as it was read. It has the attributes of `antecede.Message`.
 
-    __slots__ = ("_index", "_record", "_trail", "held_ms", "incomplete", "log", "out_of_order", "past")
+    `source` is the number of its log, `seq` its offset there.
+    """
 
-    def __init__(
-        self,
-        log: int,
-        record: LogRecord,
-        past: tuple[tuple[int, int], ...],
-        held_ms: float,
-        out_of_order: bool,
-        incomplete: bool,
-        trail: "Trail",
-        index: int,
-    ) -> None:
-        #: The number of its log.
-        self.log = log
-        #: By log: the offset that its writer had read or written when it published. Transitive.
-        self.past = past
-        #: How long ago it came here: it waited for messages it depends on, or for the application.
-        self.held_ms = held_ms
-        #: It was in flight when this feed started, or its writer vanished: messages that follow it may have come first.
-        self.out_of_order = out_of_order
-        #: Retention removed a message that it depends on.
-        self.incomplete = incomplete
-        self._record = record
-        self._trail = trail
-        self._index = index
+    _record: LogRecord
+    #: By log: the offset that its writer had read or written when it published. Transitive.
+    past: tuple[tuple[int, int], ...]
+    #: How long ago it came here: it waited for messages it depends on, or for the application.
+    held_ms: float
+    #: It was in flight when this feed started, or its writer vanished: messages that follow it may have come first.
+    out_of_order: bool
+    #: Retention removed a message that it depends on.
+    incomplete: bool
+    _trail: "Trail"
+    _index: int
 
     @property
-    def id(self) -> MessageId:
-        """The number of its log, and its offset there."""
-        return MessageId(self.log, self._record.offset)
-
-    @property
-    def source(self) -> int:
-        return self.log
-
-    @property
-    def seq(self) -> int:
-        return self._record.offset
+    def log(self) -> int:
+        return self.source
 
     @property
     def offset(self) -> int:
-        return self._record.offset
+        return self.seq
 
     @property
     def topic(self) -> str:
@@ -82,13 +61,3 @@ class LogMessage:
     def cursor(self) -> str:
         """The cursor right behind it: `subscribe(…, since=cursor)` goes on there."""
         return self._trail.cursor(self._index)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LogMessage) and other.id == self.id
-
-    def __hash__(self) -> int:
-        return hash(self.id)
-
-    def __repr__(self) -> str:
-        body = self.payload if len(self.payload) <= 40 else self.payload[:40] + b"..."
-        return f"LogMessage({self.id}, {self.topic!r}, {body!r})"

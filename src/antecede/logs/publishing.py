@@ -7,16 +7,18 @@ wait for numbers.
 """
 
 import asyncio
-import contextlib
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import deque
+from dataclasses import dataclass
 from typing import Final
 
 from antecede.client.message import MessageId
+from antecede.core.caches import BoundedCache
 from antecede.core.errors import AntecedeError, ConnectionLostError, LimitError, PublishError
 from antecede.logs.contract import AppendError, LogAdapter, Outgoing
 from antecede.protocols.logs import Header, Writer, encode_header
+from antecede.wire.waiters import Waiters, cancel_all
 
 #: Publications without an acknowledgement. `publish` waits beyond it, `publish_nowait` refuses.
 PENDING_MAX: Final = 8192
@@ -33,22 +35,18 @@ _CLOSING_S: Final = 5.0
 Past = tuple[tuple[int, int], ...]
 
 
+@dataclass(slots=True, eq=False)
 class _Publication:
-    __slots__ = ("deadline", "future", "header", "headers", "log", "past", "payload", "retry_at", "retry_s", "topic")
-
-    def __init__(
-        self, log: int, topic: str, payload: bytes, headers: dict[str, str] | None, past: Past | None, deadline: float
-    ) -> None:
-        self.log = log
-        self.topic = topic
-        self.payload = payload
-        self.headers = headers
-        self.past = past
-        self.deadline = deadline
-        self.header: Header | None = None
-        self.retry_s = _RETRY_S[0]
-        self.retry_at = 0.0
-        self.future: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
+    log: int
+    topic: str
+    payload: bytes
+    headers: dict[str, str] | None
+    past: Past | None
+    deadline: float
+    future: asyncio.Future[MessageId]
+    header: Header | None = None
+    retry_s: float = _RETRY_S[0]
+    retry_at: float = 0.0
 
 
 class Publisher:
@@ -59,11 +57,11 @@ class Publisher:
         self._adapter = adapter
         self._queue: deque[_Publication] = deque()
         self._pending: dict[tuple[int, int], _Publication] = {}
-        self._pasts: OrderedDict[MessageId, Past] = OrderedDict()
+        self._pasts: BoundedCache[MessageId, Past] = BoundedCache(PASTS_MAX)
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._room: deque[asyncio.Future[None]] = deque()
+        self._room = Waiters()
         self._tasks: list[asyncio.Task[None]] = []
         self._error: AntecedeError | None = None
 
@@ -79,17 +77,13 @@ class Publisher:
                 await self._idle.wait()
         except TimeoutError:
             pass
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await cancel_all(self._tasks)
         for one in (*self._queue, *self._pending.values()):
             sent = one.header is not None
             _fail(one, PublishError("the bus was closed before the acknowledgement came", may_arrive=sent))
         self._queue.clear()
         self._pending.clear()
-        self._make_room()
+        self._room.release()
 
     # -- what the bus asks ---------------------------------------------------------------------------------------------
 
@@ -104,28 +98,25 @@ class Publisher:
             raise self._error
         if self.waiting >= PENDING_MAX:
             raise LimitError("unacknowledged publications", self.waiting, PENDING_MAX, "await some of them")
-        one = _Publication(log, topic, payload, headers, past, time.monotonic() + timeout_s)
+        future: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
+        one = _Publication(log, topic, payload, headers, past, time.monotonic() + timeout_s, future)
         self._queue.append(one)
         self._idle.clear()
         self._wake.set()
-        return one.future
+        return future
 
     async def room(self, timeout_s: float) -> None:
         """Return when one more publication may wait."""
         try:
             async with asyncio.timeout(timeout_s):
                 while self.waiting >= PENDING_MAX and self._error is None:
-                    waiter = asyncio.get_running_loop().create_future()
-                    self._room.append(waiter)
-                    await waiter
+                    await self._room.wait()
         except TimeoutError:
             problem = f"{PENDING_MAX} earlier publications were not acknowledged for {timeout_s:g} s"
             raise PublishError(f"{self._adapter.where}: {problem}", may_arrive=False) from None
 
     def remember(self, message: MessageId, past: Past) -> None:
         self._pasts[message] = past
-        if len(self._pasts) > PASTS_MAX:
-            self._pasts.popitem(last=False)
 
     def past_of(self, message: MessageId) -> Past | None:
         """What a message depends on that was read or published here lately."""
@@ -198,14 +189,7 @@ class Publisher:
     def _moved(self) -> None:
         if self._queue or not self._pending:
             self._wake.set()
-        if self._room:
-            self._make_room()
-
-    def _make_room(self) -> None:
-        while self._room:
-            waiter = self._room.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+        self._room.release()
 
     async def _tick(self) -> None:
         """Send again what has no acknowledgement; tell callers whose time is over."""

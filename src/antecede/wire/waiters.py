@@ -1,6 +1,8 @@
-"""Coroutines that wait until there is room."""
+"""Coroutines that wait until there is room, and tasks that end together."""
 
 import asyncio
+import contextlib
+from collections.abc import Iterable
 
 
 class Waiters:
@@ -22,3 +24,13 @@ class Waiters:
         for future in futures:
             if not future.done():
                 future.set_result(None)
+
+
+async def cancel_all(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel these tasks, and return when all of them have ended. Raises what one of them raised."""
+    ending = list(tasks)
+    for task in ending:
+        task.cancel()
+    for task in ending:
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
