@@ -5,6 +5,7 @@ are looked at once for each round of acknowledgements (`settle`), not for each a
 """
 
 from collections.abc import Collection, Container, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
@@ -22,14 +23,12 @@ class Position(NamedTuple):
     done: int
 
 
+@dataclass(slots=True, eq=False)
 class _Round:
     """How many members are short of a goal. All are looked at when a round begins; from then on they are counted."""
 
-    __slots__ = ("goal", "short")
-
-    def __init__(self) -> None:
-        self.goal = 0
-        self.short = 0
+    goal: int = 0
+    short: int = 0
 
     def moved(self, old: int, new: int) -> bool:
         """A member moved. True when no member is short any more."""
@@ -39,25 +38,23 @@ class _Round:
         return False
 
 
+@dataclass(slots=True, eq=False)
 class Fetching:
     """What a node that is far behind has asked for, in bulk (`catching_up`)."""
 
-    __slots__ = ("_lacking", "_seq", "asked", "attempts", "refused", "seen", "server", "target")
-
-    def __init__(self, server: int) -> None:
-        #: The node that is asked, and up to which sequence number there is something to ask for.
-        self.server = server
-        self.target = 0
-        #: Requests without an answer: first sequence number to last.
-        self.asked: dict[int, int] = {}
-        #: Nodes that lack message `_seq`.
-        self._lacking: dict[int, tuple[bool, bool]] = {}
-        self._seq = 0
-        #: Did this node refuse the last answer for want of room?
-        self.refused = False
-        #: Pauses without progress, and how far this node was at the last look.
-        self.attempts = 0
-        self.seen = 0
+    #: The node that is asked, and up to which sequence number there is something to ask for.
+    server: int
+    target: int = 0
+    #: Requests without an answer: first sequence number to last.
+    asked: dict[int, int] = field(default_factory=dict)
+    #: Nodes that lack message `_seq`.
+    _lacking: dict[int, tuple[bool, bool]] = field(default_factory=dict)
+    _seq: int = 0
+    #: Did this node refuse the last answer for want of room?
+    refused: bool = False
+    #: Pauses without progress, and how far this node was at the last look.
+    attempts: int = 0
+    seen: int = 0
 
     def lacking_at(self, seq: int) -> dict[int, tuple[bool, bool]]:
         """Nodes that lack the next message, `seq`; of each: is it further than that, and did it have it once?"""
@@ -67,76 +64,50 @@ class Fetching:
         return self._lacking
 
 
+@dataclass(slots=True, eq=False)
 class Stream:
     """One source on one topic."""
 
-    __slots__ = (
-        "_arrival",
-        "_delivery",
-        "_unknown",
-        "aged",
-        "ahead",
-        "announced",
-        "armed",
-        "arrived",
-        "attempts",
-        "behind",
-        "fetching",
-        "floor",
-        "got",
-        "heard",
-        "holding_up",
-        "log",
-        "log_bytes",
-        "low",
-        "pace",
-        "positions",
-        "source",
-        "stable",
-        "unacknowledged",
-    )
+    source: int
+    #: Messages in memory, by number: received and not known to be delivered everywhere. And their payload bytes.
+    log: dict[int, Message] = field(default_factory=dict)
+    log_bytes: int = 0
+    #: Received without a hole, or before our time.
+    got: int = 0
+    #: Numbers held behind a hole.
+    ahead: set[int] = field(default_factory=set)
+    #: Every member has delivered up to here, those that are down included.
+    stable: int = 0
+    #: The lowest number that may be in memory. What is below is stable, or was too much to hold.
+    low: int = 1
+    #: What is at or below this predates the node's present session on the topic.
+    floor: int = 0
+    #: Set while this node is far behind and fetches in bulk.
+    fetching: Fetching | None = None
+    #: Received since the last acknowledgement.
+    unacknowledged: int = 0
 
-    def __init__(self, source: int) -> None:
-        self.source = source
-        #: Messages in memory, by number: received and not known to be delivered everywhere. And their payload bytes.
-        self.log: dict[int, Message] = {}
-        self.log_bytes = 0
-        #: Received without a hole, or before our time.
-        self.got = 0
-        #: Numbers held behind a hole.
-        self.ahead: set[int] = set()
-        #: Every member has delivered up to here, those that are down included.
-        self.stable = 0
-        #: The lowest number that may be in memory. What is below is stable, or was too much to hold.
-        self.low = 1
-        #: What is at or below this predates the node's present session on the topic.
-        self.floor = 0
-        #: Set while this node is far behind and fetches in bulk.
-        self.fetching: Fetching | None = None
-        #: Received since the last acknowledgement.
-        self.unacknowledged = 0
-
-        # For the custodian (`custody`):
-        #: By node.
-        self.positions: dict[int, Position] = {}
-        #: Nodes that have answered since we took the stream over.
-        self.heard: set[int] = set()
-        #: Every member that is up, known to follow and not behind has received up to here.
-        self.arrived = 0
-        #: Members too far behind for the window to wait for them. They catch up by themselves (`catching_up`).
-        self.behind: set[int] = set()
-        #: Is a timer armed that ends the wait for members that hold the window up?
-        self.holding_up = False
-        #: While members are behind: what was published when the present period began, and how far each of them was.
-        self.pace: tuple[int, dict[int, int]] | None = None
-        self._arrival = _Round()
-        self._delivery = _Round()
-        self._unknown = 0
-        #: What was there at the last look: younger messages may simply be under way.
-        self.aged = 0
-        self.announced = 0
-        self.armed = False
-        self.attempts = 0
+    # For the custodian (`custody`):
+    #: By node.
+    positions: dict[int, Position] = field(default_factory=dict)
+    #: Nodes that have answered since we took the stream over.
+    heard: set[int] = field(default_factory=set)
+    #: Every member that is up, known to follow and not behind has received up to here.
+    arrived: int = 0
+    #: Members too far behind for the window to wait for them. They catch up by themselves (`catching_up`).
+    behind: set[int] = field(default_factory=set)
+    #: Is a timer armed that ends the wait for members that hold the window up?
+    holding_up: bool = False
+    #: While members are behind: what was published when the present period began, and how far each of them was.
+    pace: tuple[int, dict[int, int]] | None = None
+    _arrival: _Round = field(default_factory=_Round)
+    _delivery: _Round = field(default_factory=_Round)
+    _unknown: int = 0
+    #: What was there at the last look: younger messages may simply be under way.
+    aged: int = 0
+    announced: int = 0
+    armed: bool = False
+    attempts: int = 0
 
     def take(self, message: Message) -> bool:
         """Hold `message`. False when it was here before."""
