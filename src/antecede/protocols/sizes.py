@@ -9,6 +9,15 @@ from antecede.core.limits import PACKET_BYTES_MAX
 from antecede.protocols.bundling import in_packets
 
 
+class FieldSizes(msgspec.Struct, frozen=True):
+    """Bytes of what packets are made of: the header of a packet, a node, a topic, and an entry (node, counter)."""
+
+    header: int = 20
+    node: int = 2
+    topic: int = 2
+    entry: int = 4
+
+
 class ByteModel(msgspec.Struct, frozen=True):
     """Sizes as in thesis 4.5.3: a packet header, then payload, source and clock of each message."""
 

@@ -2,8 +2,6 @@
 for a counter with its node, 4 for a clock. Vectors of rounds take their bits (Kim & Ahn 2.2).
 """
 
-import msgspec
-
 from antecede.core import Message, Packet
 from antecede.protocols.gossip.packets import (
     Ask,
@@ -19,15 +17,12 @@ from antecede.protocols.gossip.packets import (
     Spread,
     Standing,
 )
+from antecede.protocols.sizes import FieldSizes
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class Sizes(FieldSizes, frozen=True):
     """The byte model."""
 
-    header: int = 20
-    node: int = 2
-    topic: int = 2
-    entry: int = 4
     clock: int = 4
     #: Colours of gossip-rounds; 0: none, and messages carry sequence numbers.
     colours: int = 0

@@ -4,20 +4,15 @@ A topic is a number of 2 bytes, a register or counter alone takes 2, an entry (n
 6, a digest of a view 8. The kind of a packet and its flags are in the header.
 """
 
-import msgspec
-
 from antecede.core import Message, Packet
+from antecede.protocols.sizes import FieldSizes
 from antecede.protocols.vcube_ps.packets import Ack, ActAck, Fetch, Fetched, Have, Pull, SubAck, Views
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class Sizes(FieldSizes, frozen=True):
     """The byte model. `mtu` is what a bundle may grow to."""
 
-    header: int = 20
-    node: int = 2
-    topic: int = 2
     counter: int = 2
-    entry: int = 4
     digest: int = 8
     mtu: int = 1500
 
