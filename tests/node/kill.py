@@ -2,18 +2,24 @@
 
 import asyncio
 import random
+from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 import antecede
 from antecede.audit import Question, audit
 from antecede.audit.report import Report
+from antecede.audit.vectorised.source import TableSource
+from antecede.audit.vectorised.verdict import judge_run
 from antecede.journal import export_trace
 from antecede.node.local_cluster import LocalCluster
 from antecede.spark.audit import judge as judge_on_spark
 from antecede.spark.audit_targets import find_targets
 from antecede.spark.session import spark_session
+from antecede.trace import Event
 from antecede.trace.files import read_trace, table_rows
 
 #: Between two things a client says: a minute of eight clients must stay within what the judge in this process takes.
@@ -59,6 +65,39 @@ class Load:
 
     def stop(self) -> None:
         self._stopping = True
+
+
+class BulkLoad(Load):
+    """A client of each node that publishes as fast as its node acknowledges, up to a bound."""
+
+    #: Publications of one client that may wait for their acknowledgement, and that it makes in a second.
+    unacknowledged_max = 2000
+    rate = 2000
+
+    async def _talk(self, bus: antecede.Bus, node: int) -> None:
+        pending: deque[asyncio.Future[antecede.MessageId]] = deque()
+        loop = asyncio.get_running_loop()
+        began, made = loop.time(), 0
+        try:
+            while not self._stopping:
+                await asyncio.sleep(0.005)
+                due = int((loop.time() - began) * self.rate) - made
+                for _ in range(min(due, self.unacknowledged_max - len(pending))):
+                    pending.append(bus.publish_nowait(f"load/{node}", b"x" * 100))
+                    made += 1
+                self._collect(pending)
+        finally:
+            if pending:
+                await asyncio.wait(pending, timeout=30)
+            self._collect(pending)
+
+    def _collect(self, pending: "deque[asyncio.Future[antecede.MessageId]]") -> None:
+        while pending and pending[0].done():
+            done = pending.popleft()
+            if done.exception() is None:
+                self.acknowledged.add((done.result().source, done.result().seq))
+            else:
+                self.uncertain += 1
 
 
 async def kill_and_restart(cluster: LocalCluster, rng: random.Random, times: int, pause_s: float) -> list[int]:
@@ -130,6 +169,18 @@ def judge(trace: Path) -> tuple[Report, set[tuple[int, int]]]:
     return audit(rows), set.intersection(*delivered.values())
 
 
+def judge_bulk(trace: Path) -> tuple[Report, set[tuple[int, int]]]:
+    """`judge` for hundreds of thousands of deliveries."""
+    table = read_trace(trace)
+    delivered: dict[int, set[tuple[int, int]]] = {}
+    taken = table.filter(pc.equal(table["event"], Event.DELIVER.name.lower())).select(["node", "source", "seq"])
+    for node, source, seq in zip(*[column.to_pylist() for column in taken.columns], strict=True):
+        delivered.setdefault(node, set()).add((source, seq))
+    report = judge_run(TableSource(table), Question()).report
+    assert report is not None
+    return report, set.intersection(*delivered.values())
+
+
 def judge_trace(trace: Path) -> Report:
     """The same of an exported trace, by the audit on Spark."""
     (verdict,) = judge_on_spark(spark_session(None, short=True), find_targets([trace]), Question())
@@ -157,17 +208,25 @@ class KillRun:
 
 
 async def kill_run(
-    directory: Path, *, nodes: int, kills: int, pause_s: float, seed: int = 1, **settings: Any
+    directory: Path,
+    *,
+    nodes: int,
+    kills: int,
+    pause_s: float,
+    seed: int = 1,
+    bulk: bool = False,
+    within_s: float = 90,
+    **settings: Any,
 ) -> KillRun:
-    """`settings` as in `NodeConfig`."""
+    """`bulk`: publish as fast as nodes acknowledge. `settings` as in `NodeConfig`."""
     trace = directory / "kill.parquet"
     settings = {"round_s": 1.0, "timeout_s": 0.8, "shorten_every": 500} | settings
     async with LocalCluster(directory / "cluster", nodes=nodes, **settings) as cluster:
-        load = Load(cluster, seed)
+        load = (BulkLoad if bulk else Load)(cluster, seed)
         clients = [asyncio.create_task(load.run(node)) for node in range(nodes)]
         killed = await kill_and_restart(cluster, random.Random(seed), kills, pause_s)
-        await at_rest(cluster, load, clients, 90)
+        await at_rest(cluster, load, clients, within_s)
         # While all are up: what is owed is owed to the living.
         export_trace([cluster.journal(node) for node in range(nodes)], trace, run="kill")
-    report, everywhere = judge(trace)
+    report, everywhere = (judge_bulk if bulk else judge)(trace)
     return KillRun(report=report, load=load, everywhere=everywhere, killed=killed, trace=trace)

@@ -12,9 +12,10 @@ from antecede.core import Message, UsageError
 from antecede.journal import export_rows
 from antecede.node.config import NodeConfig
 from antecede.protocols.gossip import live
-from antecede.protocols.gossip.packets import Rumour
+from antecede.protocols.gossip.packets import Rumour, Spread
 from antecede.protocols.gossip.records import Began, Delivered, Published
 from tests.client.running import awaited, take
+from tests.node.absence import Way, absence_run
 from tests.node.clusters import cluster, restart, until_all_have
 from tests.node.kill import KillRun, kill_run
 
@@ -67,6 +68,26 @@ def test_six_processes_a_kill_a_second_on_links_that_lose(tmp_path: Path) -> Non
     _check(asyncio.run(asyncio.wait_for(running, 400)))
 
 
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_a_node_away_for_more_than_others_have_in_memory_gets_everything(tmp_path: Path, way: Way) -> None:
+    """Windows of 64: a node has 256 messages in memory. The one that was away gets the others from journals."""
+    run = asyncio.run(absence_run(tmp_path, way=way, missed=1500, rate=1000, window=64, protocol="gossip"))
+    print(run)
+    for node in run.delivered:
+        assert not run.lost(node), f"{run.lost(node)} acknowledged messages are not in the journal of node {node}"
+        assert run.jumps(node) == []
+    assert run.report.ok, str(run.report)
+
+
+@pytest.mark.slow
+def test_processes_are_killed_under_bulk_load(tmp_path: Path) -> None:
+    """Nodes miss more than the 16,384 messages that others have in memory, many times over."""
+    running = kill_run(
+        tmp_path, nodes=4, kills=11, pause_s=2.0, bulk=True, within_s=400, shorten_every=20_000, protocol="gossip"
+    )
+    _check(asyncio.run(asyncio.wait_for(running, 600)))
+
+
 @awaited
 async def test_clients_read_in_order_and_a_node_that_leaves_has_told_everything(tmp_path: Path) -> None:
     async with cluster(3, **GOSSIP) as nodes:
@@ -98,9 +119,8 @@ def test_settings_are_checked() -> None:
         NodeConfig(protocol="gossip", fanout=0)
 
 
-def test_a_shorter_account_restores_the_same_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "_MESSAGES", 3)
-    settings = NodeConfig(**GOSSIP).live_settings()
+def test_a_shorter_account_restores_the_same_node() -> None:
+    settings = NodeConfig(window=1, **GOSSIP).live_settings()
     records: list[object] = [Began("main", True)]
     for seq in range(1, 11):
         records.append(Published(Rumour(Message("main", 1, seq), 2 * seq)))
@@ -113,3 +133,18 @@ def test_a_shorter_account_restores_the_same_node(monkeypatch: pytest.MonkeyPatc
     assert again.delivered("main") == whole.delivered("main") == {0: 10, 1: 10}
     assert (again.time, again.clock.entries()) == (whole.time, whole.clock.entries())
     assert again.publish("main", b"").seq == 11  # type: ignore[union-attr]
+
+
+def test_a_node_without_a_journal_tells_what_it_went_on_without() -> None:
+    node = live.LiveGossip(0, NodeConfig(**GOSSIP).live_settings())
+    node.restore([Began("main", True)])
+    node.receive(1, Spread((Rumour(Message("main", 1, 2), 5),)))
+    for _ in range(node.config.patience - 1):
+        node.wake("round")
+        assert not node.out.deliveries
+    node.wake("round")
+    assert [message.seq for message in node.out.deliveries] == [2]
+    assert [(change.after, change.what) for change in node.out.changes] == [(0, "unsubscribe"), (0, "subscribe")]
+    node.receive(2, Spread((Rumour(Message("main", 2, 1), 3),)))
+    assert len(node.out.deliveries) == 1, "it comes too late"
+    assert [change.what for change in node.out.changes[2:]] == ["unsubscribe", "subscribe"]

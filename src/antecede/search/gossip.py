@@ -8,6 +8,10 @@ Causal order, each source's order, nothing twice and nothing invented are asked 
 message (`complete`) is asked where no node gave up on one. Giving up is an offence of its own (`gave-up`) where every
 message can be obtained by asking: where no broker crashed and, with rounds, no message is so old that its round cannot
 be told any more (`Plan.rounds_told`).
+
+A fifth of the trials are long absences: brokers have logs, store few messages, crash for longer than that and come
+back. Nothing may be lost then (`complete`, `agreement`), and no session may be broken off (`skipped`) unless retention
+removes messages from logs.
 """
 
 import random
@@ -54,6 +58,11 @@ class Trial(harness.Trial, frozen=True, kw_only=True):
     patience: int = 0
     #: Messages a node holds at most.
     held: int = 1000
+    #: Long absences: brokers have logs, and fetch what they missed from those of others (`gossip.catching_up`).
+    #: `log_keeps`: messages of each source that retention leaves in a log; 0: all. `store`: messages in memory.
+    log: bool = False
+    log_keeps: int = 0
+    store: int = 65_536
 
     @property
     def patient(self) -> bool:
@@ -62,6 +71,12 @@ class Trial(harness.Trial, frozen=True, kw_only=True):
 
 
 def trial_of(seed: int) -> Trial:
+    """A fifth of the trials are long absences."""
+    return absence_of(seed) if seed % 5 == 4 else mixed_of(seed)
+
+
+def mixed_of(seed: int) -> Trial:
+    """Subscribers come, go and move, brokers crash for good or for a while, or nothing goes wrong."""
     rng = random.Random(f"{seed}/trial")
     faulty = rng.random() < 0.7
     crashes = rng.choice([0, 0, 1, 2]) if faulty else 0
@@ -90,6 +105,37 @@ def trial_of(seed: int) -> Trial:
     )
 
 
+def absence_of(seed: int) -> Trial:
+    """Brokers are away for longer than the others store messages, and all come back."""
+    rng = random.Random(f"{seed}/absence")
+    keeps = rng.choice([0, 0, 0, 12])
+    return Trial(
+        brokers=rng.choice([2, 3, 4, 8]),
+        subscribers=0,
+        groups=1 if keeps else rng.choice([1, 1, 2]),
+        overlap=1.0 if keeps else 0.8,
+        actions=rng.choice([60, 120]),
+        answers=rng.choice([0.0, 0.15, 0.3]),
+        several=rng.choice([0.0, 0.3]),
+        changes=0,
+        moves=0,
+        window_of_time=rng.choice([3000.0, 8000.0]),
+        fifo=rng.random() < 0.3,
+        loss=rng.choice([0.0, 0.05, 0.2]),
+        duplication=rng.choice([0.0, 0.1]),
+        crashes=rng.choice([1, 2, 3]),
+        stay_down=0.0,
+        false_suspicions=rng.choice([0, 0, 4]),
+        fanout=rng.choice([1, 2, 3]),
+        view=rng.choice([3, 8]),
+        patience=rng.choice([0, 4, 40]),
+        held=rng.choice([8, 40, 1000]),
+        log=True,
+        log_keeps=keeps,
+        store=rng.choice([1, 2, 4, 8]),
+    )
+
+
 def options_of(trial: Trial) -> GossipOptions:
     values: dict[str, object] = {
         "brokers": trial.brokers,
@@ -98,11 +144,14 @@ def options_of(trial: Trial) -> GossipOptions:
         "round": trial.round,
         "patience": trial.patience,
         "held": trial.held,
+        "store": trial.store,
         "retain": 2 * trial.patience if trial.patient else 0,
         "durable": True,
     }
     if trial.version == "rounds":
         values["colours"] = trial.colours
+    else:
+        values["log"] = trial.log
     chosen = options(f"gossip-{trial.version}", values)
     assert isinstance(chosen, GossipOptions)
     return chosen
@@ -133,12 +182,15 @@ class _GroupTracer(AppTracer):
         super().__init__(recorder)
         self._topics = [together(chosen) for size in range(1, len(groups) + 1) for chosen in combinations(groups, size)]
         self._through: Counter[tuple[int, str]] = Counter()
+        #: How often a node left a group.
+        self.left = 0
 
     def changed(self, now: int, node: int, what: str, topic: str) -> None:
         if what not in ("subscribe", "unsubscribe"):
             super().changed(now, node, what, topic)
             return
         step = 1 if what == "subscribe" else -1
+        self.left += step < 0
         for name in self._topics:
             if topic in groups_of(name):
                 self._through[node, name] += step
@@ -168,7 +220,20 @@ class GossipRun(Run[Trial]):
         return make_gossip(self.seed, self.trial)
 
     def make_tracer(self) -> AppTracer:
-        return _GroupTracer(self.recorder, self.topics)
+        self.groups = _GroupTracer(self.recorder, self.topics)
+        return self.groups
+
+    @property
+    def log_keeps(self) -> int | None:
+        return self.trial.log_keeps or None
+
+    @property
+    def compacts(self) -> bool:
+        return self.trial.log
+
+    @property
+    def broken(self) -> int:
+        return self.groups.left if self.trial.log else 0
 
     def actions(self) -> Sequence[tuple[int, Callable[[], None]]]:
         return [
@@ -230,6 +295,8 @@ class GossipRun(Run[Trial]):
         return self.given_up_before + sum(process.given_up for process in self.simulation.processes.values())
 
     def rules(self, rows: Sequence[Row]) -> tuple[str, ...]:
+        if self.trial.log:
+            return NOTHING_LOST
         if self._given_up():
             return ORDER
         return (*ORDER, "complete") if self.trial.crashes else NOTHING_LOST
@@ -238,7 +305,9 @@ class GossipRun(Run[Trial]):
         brokers = [process for process in self.simulation.processes.values() if isinstance(process, RoundsBroker)]
         obtainable = self.trial.patient and all(broker.time <= broker.plan.rounds_told for broker in brokers)
         count = self._given_up()
+        skipped = self.broken if not self.trial.log_keeps else 0
         return {
+            "skipped": [f"{skipped} sessions were broken off, though every message is in a log"] if skipped else [],
             "blocked": self.blocked(report),
             "gave-up": [f"{count} messages, though all could be obtained"] if count and obtainable else [],
         }

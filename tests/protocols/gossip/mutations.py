@@ -11,6 +11,7 @@ from antecede.core.clocks import DomainFrontier
 from antecede.core.domain_order import StreamName
 from antecede.protocols.gossip import rounds
 from antecede.protocols.gossip.broker import Broker
+from antecede.protocols.gossip.catching_up import CatchingUp
 from antecede.protocols.gossip.order import Order
 from antecede.protocols.gossip.packets import Attach, Copy, Level, Rumour, Standing
 from antecede.protocols.gossip.plan import Plan
@@ -19,7 +20,7 @@ from antecede.protocols.gossip.rounds import RoundsBroker
 from antecede.protocols.gossip.subscriber import NumberReader, Subscriber
 from antecede.protocols.gossip.subscriber_sessions import SubscriberSessions
 from antecede.protocols.options import MakeProcess
-from antecede.search.gossip import Trial, make_gossip, trial_of
+from antecede.search.gossip import Trial, absence_of, make_gossip, mixed_of
 
 Make = Callable[[int, Trial], MakeProcess]
 
@@ -254,7 +255,7 @@ def takes_back_what_it_heard(process: Any) -> None:
 def never_greets(process: Any) -> None:
     """Views alone decide who hears of what."""
     if isinstance(process, Broker):
-        process._greet = lambda: None  # type: ignore[method-assign]
+        process.digests.greet = lambda: None  # type: ignore[method-assign]
 
 
 def never_asks(process: Any) -> None:
@@ -271,6 +272,56 @@ def forgets_where_it_was(process: Any) -> None:
             return move()
 
         process._move = moved  # type: ignore[method-assign]
+
+
+def serves_from_memory_only(process: Any) -> None:
+    """A broker that fetches is told that nobody has what is not stored, and joins anew."""
+    if isinstance(process, Broker):
+        look_ups = process.catching_up._look_ups
+
+        def begin(asker: int, topic: str, source: int, first: int, last: int) -> None:
+            process.catching_up._answer(asker, (topic, source), first, [])
+
+        look_ups.begin = begin  # type: ignore[method-assign]
+
+
+def gives_up_after_a_while(process: Any) -> None:
+    """A broker goes on without what it has waited for long enough, as one without a log does."""
+    if isinstance(process, Broker):
+        process._begin_round = process._give_up  # type: ignore[method-assign]
+
+
+def skips_only_what_is_gone(process: Any) -> None:
+    """A broker goes on behind the one message that is gone, and delivers what precedes it when that comes."""
+    if isinstance(process, Broker):
+        go_on = process.go_on_behind
+
+        def behind(levels: tuple[Level, ...]) -> None:
+            first, *_ = [level for level in levels if level[2] > process.order.reached(level[:2])]
+            go_on(((*first[:2], process.order.reached(first[:2]) + 1),))
+
+        process.go_on_behind = behind  # type: ignore[method-assign]
+
+
+def goes_on_in_silence(process: Any) -> None:
+    """A broker goes on behind messages that are gone, and readers are not told."""
+    if isinstance(process, Broker):
+        go_on = process.go_on_behind
+
+        def behind(levels: tuple[Level, ...]) -> None:
+            go_on(levels)
+            process.out.changes.clear()
+
+        process.go_on_behind = behind  # type: ignore[method-assign]
+
+
+def rests_while_it_fetches(process: Any) -> None:
+    if isinstance(process, Broker):
+
+        class Resting(CatchingUp):
+            active = False  # type: ignore[assignment]
+
+        process.catching_up = Resting(process)
 
 
 @dataclass(frozen=True)
@@ -308,8 +359,13 @@ FOUND: list[Found] = [
     Found(does_not_break_the_chain, CRASHES_ROUNDS, 2, "causal"),
     Found(claims_too_soon, JOINS_ROUNDS, 18, "causal"),
     Found(delivers_what_it_received, SLOW, 0, "causal"),
-    Found(takes_back_what_it_heard, trial_of(6686), 22, "complete"),
-    Found(never_greets, trial_of(5466), 5466, "agreement"),
+    Found(takes_back_what_it_heard, mixed_of(6686), 22, "complete"),
+    Found(never_greets, mixed_of(5466), 5466, "agreement"),
     Found(never_asks, LOSSY, 0, "gave-up"),
     Found(forgets_where_it_was, JOINS, 0, "exactly-once"),
+    Found(serves_from_memory_only, absence_of(4), 4, "skipped"),
+    Found(gives_up_after_a_while, absence_of(4), 4, "causal"),
+    Found(skips_only_what_is_gone, absence_of(49), 49, "causal"),
+    Found(goes_on_in_silence, absence_of(19), 19, "complete"),
+    Found(rests_while_it_fetches, absence_of(20), 20, "complete"),
 ]

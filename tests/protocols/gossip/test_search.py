@@ -5,20 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.search.gossip import search, trial_of
+from antecede.search.gossip import mixed_of, search, trial_of
 from tests.protocols.gossip.mutations import JOINS
 
 
 @pytest.mark.parametrize("seed", [10, 31, 50, 59, 62, 97, 143, 506])
 def test_seeds_that_once_failed(seed: int) -> None:
-    verdict = search(seed)
+    verdict = search(seed, mixed_of(seed))
     assert verdict.ok, verdict.words
 
 
 @pytest.mark.parametrize("seed", [927, 1838, 2257, 7859, 9881])
 def test_a_suspicion_is_no_answer(seed: int) -> None:
     """Brokers that suspected their only peer began a group as if nobody relayed it, and had its past afterwards."""
-    verdict = search(seed)
+    verdict = search(seed, mixed_of(seed))
     assert verdict.ok, verdict.words
 
 
@@ -58,6 +58,9 @@ def test_the_draws_reach_everything() -> None:
     trials = [trial_of(seed) for seed in range(200)]
     assert {trial.version for trial in trials} == {"context", "rounds"}
     assert any(trial.crashes and trial.loss and trial.moves and trial.groups > 2 for trial in trials)
+    absences = [trial for trial in trials if trial.log]
+    assert {bool(trial.log_keeps) for trial in absences} == {False, True}
+    assert any(trial.groups > 1 for trial in absences)
 
 
 def test_equal_seeds_give_equal_verdicts() -> None:

@@ -1,11 +1,12 @@
 """Gossip publish/subscribe with short lists of predecessors, both versions (Kim & Ahn 2.2 and 2.3).
 
     groups        messages to several groups at once
-    packets, sizes, records
+    packets, sizes, records, restoring
     views         partial views of the brokers, mixed with every packet
     store         messages to push, and to give to those that ask
     order         causal order over overlapping groups, and when to give up
-    broker        rounds, push, digests, pull; its parts are `subscriber_sessions` and `group_join`
+    broker        rounds and push; its parts are `digests`, `pulling`, `catching_up` (old messages, from logs),
+                  `subscriber_sessions` and `group_join`
     subscriber    home broker, pull, moving to another broker
     rounds        gossip-rounds: group vectors, one colour for each broker, epochs (`plan`, `round_reader`)
     options       which nodes are brokers, which subscribe where; `config` in rounds

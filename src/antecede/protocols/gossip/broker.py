@@ -9,16 +9,19 @@ A broker without news for `rest` rounds stops its rounds until a packet comes, s
 (`rest` 0) never stops.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
 from antecede.core.clocks import DomainClock
 from antecede.core.domain_order import StreamName
+from antecede.core.process import Missing
 from antecede.core.rng import Rng
 from antecede.protocols.bundling import in_packets
 from antecede.protocols.gossip import records
+from antecede.protocols.gossip.catching_up import CatchingUp
 from antecede.protocols.gossip.config import GossipConfig
+from antecede.protocols.gossip.digests import Digests
 from antecede.protocols.gossip.group_join import GroupJoin
 from antecede.protocols.gossip.groups import groups_of
 from antecede.protocols.gossip.order import Order
@@ -29,14 +32,17 @@ from antecede.protocols.gossip.packets import (
     Attach,
     Detach,
     Digest,
+    Fetch,
+    Fetched,
     Floor,
     Level,
     Peer,
     Pull,
     Rumour,
     Spread,
-    Want,
 )
+from antecede.protocols.gossip.pulling import Pulling
+from antecede.protocols.gossip.restoring import compact, restore
 from antecede.protocols.gossip.sizes import Sizes
 from antecede.protocols.gossip.store import Store
 from antecede.protocols.gossip.subscriber_sessions import SubscriberSessions
@@ -64,9 +70,14 @@ class Broker(Process):
         peers: Iterable[Peer] = (),
         subscribers: Mapping[int, frozenset[str]] | None = None,
         sessions: type[SubscriberSessions] = SubscriberSessions,
+        logged: bool = False,
     ) -> None:
-        """`takes`: groups of its application. `peers`: brokers it may know. `subscribers`: its first subscribers."""
+        """`takes`: groups of its application. `peers`: brokers it may know. `subscribers`: its first subscribers.
+
+        `logged`: the driver has a log of what is delivered here and reads it when asked (`Outbox.look_up`).
+        """
         super().__init__(node)
+        self.reads_log = logged
         self.brokers = brokers
         self.config = config
         self.rng = rng
@@ -83,15 +94,19 @@ class Broker(Process):
         #: The Lamport clock; and by stream, the clock of the last message delivered.
         self.time = 0
         self.times: dict[StreamName, int] = {}
+        #: By stream: the sequence number after which this broker's present session on it begins.
+        self.begins: dict[StreamName, int] = {}
+        #: By topic: the sequence number of this broker's last message.
+        self.last_seqs: dict[str, int] = {}
         self.round = 0
+        self.digests = Digests(self)
+        self.pulling = Pulling(self)
+        self.catching_up = CatchingUp(self)
         self._sizes = Sizes()
-        self._version = 0
-        self._seq: dict[str, int] = {}
-        # By stream: how far another broker said that it is.
-        self._heard: dict[StreamName, int] = {}
+        #: Counts the changes of its groups.
+        self.version = 0
         self._asked_for: set[str] = set()
         self._news = 0
-        self._greetings = 0
         self._armed = False
 
     def relays_topic(self, topic: str) -> bool:
@@ -131,8 +146,8 @@ class Broker(Process):
 
     def _publish(self, topic: str, payload: bytes, *, later: bool = False) -> Message:
         """Stamp and send a message; `later`: it had to wait, so its stamping is reported."""
-        seq = self._seq.get(topic, 0) + 1
-        self._seq[topic] = seq
+        seq = self.last_seqs.get(topic, 0) + 1
+        self.last_seqs[topic] = seq
         deps, across = self.clock.stamp(topic, seq)
         message = Message(topic, self.node, seq, deps, payload, across)
         rumour = Rumour(message, self.time)
@@ -153,17 +168,19 @@ class Broker(Process):
         match packet:
             case Spread():
                 if not packet.rumours:
-                    self._greeted(sender, packet)
+                    self.digests.greeted(sender, packet)
                 self.learn(packet.peers)
                 self._take(packet.rumours)
             case Digest():
                 self.learn(packet.peers)
-                self._compare(sender, packet)
+                self.digests.compare(sender, packet)
             case Pull():
                 if packet.groups:
                     self.sessions.pulled(sender, packet)
                 else:
-                    self._send_rumours(sender, self._wanted(packet.wants))
+                    self.send_rumours(sender, self.pulling.wanted(packet.wants))
+            case Fetch() | Fetched():
+                self.catching_up.receive(sender, packet)
             case Ask():
                 self.group_join.asked(sender, packet)
             case Floor():
@@ -178,20 +195,34 @@ class Broker(Process):
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet)
 
-    def _take(self, rumours: Iterable[Rumour]) -> None:
+    def _take(self, rumours: Iterable[Rumour], *, old: bool = False) -> None:
+        """Take messages in; `old`: this broker has fetched them, so there is no news to tell others."""
         delivered: list[Rumour] = []
         for rumour in rumours:
             message = rumour.message
             if not self.relays_topic(message.topic) or self.has(message):
                 continue
+            stream = (message.topic, message.source)
+            if not old and self.catching_up.crowded and message.seq != self.order.reached(stream) + 1:
+                self.pulling.hear(stream, message.seq)
+                continue
             overflow, late = self.order.overflow, self.order.late
             delivered += self.order.offer(rumour, self.round)
-            if self.order.overflow == overflow and self.order.late == late:
-                self.store.add(rumour, self.round)
+            if self.order.late > late:
+                self.tell_gap()
+            elif self.order.overflow == overflow and rumour.clock:
+                self.store.add(rumour, self.round, push=not old)
             self.wake_up()
         for stream, seq in self.order.turned_away():
-            self._heard[stream] = max(seq, self._heard.get(stream, 0))
+            self.pulling.hear(stream, seq)
         self.deliver(delivered)
+
+    def take_old(self, packet: Fetched) -> None:
+        """Take messages that another broker may have read from its log. Its clock is not lower than theirs."""
+        self._take(packet.rumours, old=True)
+        if packet.rumours and not packet.rumours[-1].clock and packet.clock > self.time:
+            self.time = packet.clock
+            self.keep(records.Reached((), (), self.time))
 
     def has(self, message: Message) -> bool:
         stream = (message.topic, message.source)
@@ -213,7 +244,8 @@ class Broker(Process):
     def _note(self, rumour: Rumour) -> None:
         """Count a message as part of this broker's past."""
         self.time = max(self.time, rumour.clock)
-        self.times[rumour.message.topic, rumour.message.source] = rumour.clock
+        if rumour.clock:
+            self.times[rumour.message.topic, rumour.message.source] = rumour.clock
 
     # -- rounds -------------------------------------------------------------------------------------------------------
 
@@ -248,22 +280,33 @@ class Broker(Process):
         if self.group_join.joining:
             self.group_join.ask()
         if config.pull:
-            self._pull()
+            self.pulling.pull()
+            self.catching_up.tick()
             if self.round % config.compare == 0:
-                self._send_digest()
+                self.digests.send()
                 self.sessions.compare()
             if self.round % (2 * config.compare) == 0:
-                self._greet()
-        floor = self.order.clock_floor
-        passed = self.order.give_up(self.round - config.patience, self.round)
-        if self.order.clock_floor > floor:
-            self.keep(records.GaveUp(self.order.clock_floor))
-        self.deliver(passed)
-        if not config.rest or self.group_join.joining or self.order.held or self.round - self._news < config.rest:
+                self.digests.greet()
+        if not self.reads_log:
+            self._give_up()
+        busy = self.group_join.joining or self.order.held or self.catching_up.active
+        if not config.rest or busy or self.round - self._news < config.rest:
             self._arm()
 
     def _begin_round(self) -> None:
         """For gossip-rounds."""
+
+    def _give_up(self) -> None:
+        floor = self.order.clock_floor
+        steps = self.order.give_up(self.round - self.config.patience, self.round)
+        if self.order.clock_floor > floor:
+            self.keep(records.GaveUp(self.order.clock_floor))
+        for passed in steps:
+            self.tell_gap()
+            self.deliver(passed)
+
+    def tell_gap(self) -> None:
+        """This broker goes on without a message. The simulator counts that (`given_up`); a live node tells readers."""
 
     def _push(self) -> None:
         """Push young messages, to brokers drawn anew for each topic, in one packet for each broker."""
@@ -273,91 +316,24 @@ class Broker(Process):
         by_target: dict[int, list[Rumour]] = {}
         for topic, rumours in by_topic.items():
             for target in self.views.targets(groups_of(topic), self.config.fanout):
+                if self.catching_up.serves(target):
+                    continue  # it is far behind and could only hold them
                 by_target.setdefault(target, []).extend(rumours)
         for target, rumours in by_target.items():
-            self._send_rumours(target, rumours)
+            self.send_rumours(target, rumours)
 
-    def _send_rumours(self, to: int, rumours: list[Rumour]) -> None:
-        peers = self._piece() if self.round % self.config.compare == 0 else ()  # views need not be mixed so often
+    def send_rumours(self, to: int, rumours: list[Rumour]) -> None:
+        peers = self.piece() if self.round % self.config.compare == 0 else ()  # views need not be mixed so often
         for part in in_packets(rumours, BUNDLE_BYTES, _payload_bytes, count_max=BUNDLE_MAX):
             self.out.send(to, Spread(part, peers))
-
-    def _pull(self) -> None:
-        """Pull missing messages, each stream from a broker drawn at random."""
-        wanted = dict(self._heard)
-        for stream, upto in self.order.missing().items():
-            wanted[stream] = max(upto, wanted.get(stream, 0))
-        by_target: dict[int, list[Want]] = {}
-        for (topic, source), upto in wanted.items():
-            reached = self.order.reached((topic, source))
-            if reached >= upto or not self.relays_topic(topic):
-                self._heard.pop((topic, source), None)
-                continue
-            for target in self.views.targets(groups_of(topic), 1):
-                by_target.setdefault(target, []).append((topic, source, reached, upto))
-        for target, wants in by_target.items():
-            self.out.send(target, Pull(tuple(wants)))
-
-    def _wanted(self, wants: Iterable[Want]) -> list[Rumour]:
-        found: list[Rumour] = []
-        for topic, source, after, upto in wants:
-            found += [rumour for rumour in self.store.stream(topic, source) if after < rumour.message.seq <= upto]
-        return found[: self.config.burst]
-
-    def _send_digest(self) -> None:
-        for target in self.views.targets(self.relays, 1):
-            self.out.send(target, Digest(self._levels_for(self.views.groups(target)), self._piece()))
-
-    def _greet(self) -> None:
-        """Send this broker's entry to the other brokers in turn, known or not.
-
-        Small views may split into circles of brokers that know only each other, or leave a broker out. Messages of
-        such a circle would never reach the others.
-        """
-        if self.brokers > 1:
-            self._greetings = self._greetings % (self.brokers - 1) + 1
-            other = (self.node + self._greetings) % self.brokers
-            if other not in self.views.down:
-                self.out.send(other, Spread((), (self.peer,)))
-
-    def _greeted(self, sender: int, packet: Spread) -> None:
-        """Answer a broker that is not in the view with a digest, before others take its entry there."""
-        groups = frozenset(next((peer.groups for peer in packet.peers if peer.node == sender), ()))
-        if not self.relays.isdisjoint(groups) and not self.views.groups(sender) and sender not in self.views.down:
-            self.out.send(sender, Digest(self._levels_for(groups), (self.peer,)))
-
-    def _levels_for(self, groups: frozenset[str]) -> tuple[Level, ...]:
-        return tuple(
-            [
-                (topic, source, reached)
-                for (topic, source), reached in self.order.levels().items()
-                if not groups.isdisjoint(groups_of(topic))
-            ]
-        )
-
-    def _compare(self, sender: int, packet: Digest) -> None:
-        """Send the sender what it lacks; what this broker lacks is pulled in the next round."""
-        theirs = {(topic, source): reached for topic, source, reached in packet.levels}
-        for stream, reached in theirs.items():
-            if reached > self.order.reached(stream) and self.relays_topic(stream[0]):
-                self._heard[stream] = max(reached, self._heard.get(stream, 0))
-                self.wake_up()
-        groups = frozenset(next((peer.groups for peer in packet.peers if peer.node == sender), ()))
-        lacks = [
-            (*stream, theirs.get(stream, 0), reached)
-            for stream, reached in self.order.levels().items()
-            if reached > theirs.get(stream, 0) and not groups.isdisjoint(groups_of(stream[0]))
-        ]
-        if lacks:
-            self._send_rumours(sender, self._wanted(lacks))
 
     # -- groups -------------------------------------------------------------------------------------------------------
 
     @property
     def peer(self) -> Peer:
-        return Peer(self.node, self._version, tuple(sorted(self.relays)))
+        return Peer(self.node, self.version, tuple(sorted(self.relays)))
 
-    def _piece(self) -> tuple[Peer, ...]:
+    def piece(self) -> tuple[Peer, ...]:
         return (self.peer, *self.views.piece(_PIECE))
 
     def learn(self, peers: Iterable[Peer]) -> None:
@@ -367,7 +343,7 @@ class Broker(Process):
         """Begin to relay `groups` that are not relayed yet."""
         new = sorted({*groups} - self.relays)
         if new:
-            self._version += 1
+            self.version += 1
             self.relays.update(new)
             self.group_join.open(new)
             self.deliver(self.order.changed(again=True))
@@ -378,10 +354,28 @@ class Broker(Process):
         """It is known where `group` begins for this broker (`group_join`)."""
         takes = group in self._asked_for
         self.keep(records.Began(group, takes, floors, before))
+        self.note_begins(floors)
         if takes:
             self._takes(group, kept=True)
         self.deliver(self.order.floors(floors))
         self.wake_up()
+
+    def go_on_behind(self, levels: tuple[Level, ...]) -> None:
+        """Go on where another broker is, since no broker has the next message any more (`catching_up`)."""
+        reached = self.order.reached
+        floors = tuple([(t, s, seq) for t, s, seq in levels if seq > reached((t, s)) and self.relays_topic(t)])
+        groups = sorted(self.takes_groups & {group for topic, _, _ in floors for group in groups_of(topic)})
+        self.order.given_up += 1
+        for group in groups:
+            self.keep(records.Began(group, True, floors))
+            self.out.left(group)
+            self.out.joined(group)
+        self.note_begins(floors)
+        self.deliver(self.order.floors(floors))
+        self.wake_up()
+
+    def note_begins(self, floors: Iterable[Level]) -> None:
+        self.begins.update([((topic, source), seq) for topic, source, seq in floors])
 
     def resign(self) -> None:
         """Go on though predecessors of messages delivered here may never be found."""
@@ -409,7 +403,7 @@ class Broker(Process):
     def peer_up(self, node: int) -> None:
         self.views.trust(node, self.relays)
         if node < self.brokers and self.relays:
-            self.out.send(node, Spread((), self._piece()))  # so that it knows this broker
+            self.out.send(node, Spread((), self.piece()))  # so that it knows this broker
             self.wake_up()
 
     # -- across a crash -----------------------------------------------------------------------------------------------
@@ -419,40 +413,20 @@ class Broker(Process):
             self.out.keep(record)
 
     def restore(self, records_kept: Iterable[object]) -> None:
-        for record in records_kept:
-            match record:
-                case records.Published() | records.Delivered():
-                    self._replay(record.rumour)
-                case records.Began():
-                    self.relays.add(record.group)
-                    if record.takes:
-                        self.takes_groups.add(record.group)
-                    self.order.floors(record.floors)
-                    self.group_join.begin_after(record.group, record.before)
-                case records.Ended():
-                    self.takes_groups.discard(record.group)
-                case records.GaveUp():
-                    self.order.clock_floor = record.clock
-                case records.Reached():
-                    self._restore_summary(record)
-        self._version = len(self.relays)
-        self.group_join.delivered()
+        restore(self, records_kept)
 
-    def _replay(self, rumour: Rumour) -> None:
+    def compact(self, records_kept: Sequence[object]) -> list[object]:
+        return compact(self, records_kept)
+
+    def replay(self, rumour: Rumour) -> None:
+        """Count a message that this broker published or delivered before a crash."""
         message = rumour.message
         if message.source == self.node:
-            self._seq[message.topic] = message.seq
+            self.last_seqs[message.topic] = message.seq
         self.order.replay(message, own=message.source == self.node)
         self._note(rumour)
-        self.store.add(rumour, 0, push=False)
-
-    def _restore_summary(self, record: records.Reached) -> None:
-        self.order.floors(record.levels)
-        self.time = max(self.time, record.clock)
-        for topic, source, seq in record.levels:
-            if source == self.node:
-                self._seq[topic] = max(seq, self._seq.get(topic, 0))
-        self.clock.merge(record.frontier)
+        if rumour.clock:
+            self.store.add(rumour, 0, push=False)
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
@@ -471,10 +445,16 @@ class Broker(Process):
         return topic in self.takes_groups or topic in self._asked_for
 
     def last_published(self, topic: str) -> int:
-        return self._seq.get(topic, 0)
+        return self.last_seqs.get(topic, 0)
 
     def holding(self) -> list[TopicMessageId]:
         return self.order.holding()
+
+    def missing(self) -> list[Missing]:
+        return self.catching_up.missing()
+
+    def found(self, topic: str, source: int, first: int, last: int, messages: Sequence[Message]) -> None:
+        self.catching_up.found(topic, source, first, last, messages)
 
     def unfinished(self) -> list[str]:
         return [f"does not know where {group} begins" for group in self.group_join.joining]

@@ -5,7 +5,6 @@ predecessors of what a client publishes are kept by the same `core.clocks.Fronti
 diagnosis runs below and tells which nodes are down.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from antecede.core.clocks import DomainFrontier
@@ -13,18 +12,16 @@ from antecede.protocols.gossip.broker import Broker
 from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.groups import groups_of
 from antecede.protocols.gossip.packets import BROKER_PACKETS
-from antecede.protocols.gossip.records import KEPT, Delivered, Kept, Published, Reached
+from antecede.protocols.gossip.records import KEPT
 from antecede.protocols.live import LiveProtocol, LiveSettings
 
-#: How long a node waits for a message before it goes on without it. It asks all the while, so no node has it then.
+#: How long a node waits before it goes on without a message that no node has. With a journal it waits so long for nodes
+#: that are down, and does not go on before another node said that it had the message and removed it.
 _PATIENCE_US: Final = 120_000_000
-
-#: Messages a restarted node still has for others, and a running one has at hand.
-_MESSAGES: Final = 16_384
 
 
 class LiveGossip(Broker):
-    """A broker that leaves only after its own messages have been told, and compacts what it kept."""
+    """A broker that leaves only after its own messages have been told, and tells readers of gaps."""
 
     def __init__(self, node: int, settings: LiveSettings) -> None:
         young = settings.slots.bit_length() + 4
@@ -36,10 +33,12 @@ class LiveGossip(Broker):
             retain=0,
             patience=max(young, _PATIENCE_US // settings.gossip_round_us),
             rest=0,
-            store_max=_MESSAGES,
+            # Messages it has in memory for others; older ones are in the journal.
+            store_max=4 * settings.window,
             durable=True,
         )
-        super().__init__(node, settings.slots, config, settings.rng, DomainFrontier(node, groups_of))
+        clock = DomainFrontier(node, groups_of)
+        super().__init__(node, settings.slots, config, settings.rng, clock, logged=settings.logged)
         self._leaving: set[str] = set()
 
     def unsubscribe(self, topic: str) -> None:
@@ -52,18 +51,11 @@ class LiveGossip(Broker):
                 super().unsubscribe(topic)
             self._leaving.clear()
 
-    def compact(self, records: Sequence[object]) -> list[object]:
-        """Of old messages only how far they led is kept."""
-        kept = list(records)
-        messages = [index for index, record in enumerate(kept) if isinstance(record, Published | Delivered)]
-        if len(messages) <= 2 * _MESSAGES:
-            return kept
-        cut = messages[-_MESSAGES]
-        before = [record for record in kept[:cut] if isinstance(record, Kept)]
-        self.restore(before)
-        levels = tuple([(*stream, level) for stream, level in self.order.levels().items()])
-        changes = [record for record in before if not isinstance(record, Published | Delivered | Reached)]
-        return [*changes, Reached(levels, self.clock.entries(), self.time), *kept[cut:]]
+    def tell_gap(self) -> None:
+        """The node's readers get a `GapError`: it leaves its topics and takes them again."""
+        for topic in sorted(self.takes_groups):
+            self.out.left(topic)
+            self.out.joined(topic)
 
     # -- questions ----------------------------------------------------------------------------------------------------
 

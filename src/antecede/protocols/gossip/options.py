@@ -127,6 +127,9 @@ MakeSubscriber = Callable[[int, int, list[int], Rng, frozenset[str]], Subscriber
 class ContextOptions(GossipOptions, frozen=True, kw_only=True):
     """Gossip with immediate predecessors."""
 
+    #: Nodes have a log of what they delivered, and serve old messages from it. No message is given up for its age.
+    log: bool = False
+
     def _makers(self, relays: dict[int, frozenset[str]], config: GossipConfig) -> tuple[MakeBroker, MakeSubscriber]:
         return (
             lambda node, rng, takes, peers, subscribers, brokers: Broker(
@@ -138,6 +141,7 @@ class ContextOptions(GossipOptions, frozen=True, kw_only=True):
                 takes=takes,
                 peers=peers,
                 subscribers=subscribers,
+                logged=self.log,
             ),
             lambda node, home, alternates, rng, takes: Subscriber(node, home, alternates, config, rng, takes=takes),
         )

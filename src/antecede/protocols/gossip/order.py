@@ -6,7 +6,7 @@ A missing message may be lost for good: only brokers that crashed had it, or it 
 that has waited `patience` rounds takes the held message with the lowest Lamport clock, gives up what that message
 misses, and lets it pass. The predecessors of a lost message are unknown. So from then on every message with a lower
 clock than the one that passed is late: it is refused and counted. (Skipping only the missing messages loses transitive
-order.)
+order.) A broker with a log never gives up in this way (`catching_up`).
 """
 
 from collections.abc import Callable, Iterable
@@ -57,7 +57,7 @@ class Order(DomainOrder[_Arrival]):
         stream = (message.topic, message.source)
         if message.seq <= self._gate.reached(stream):
             return []
-        if rumour.clock <= self.clock_floor and message.id not in self._waiting:
+        if rumour.clock <= self.clock_floor > 0 and message.id not in self._waiting:
             self.late += 1
             self._gaps.add((stream, message.seq))
             self._gate.mark_settled(stream, message.seq)
@@ -81,9 +81,12 @@ class Order(DomainOrder[_Arrival]):
         """Count a message that this node published (`own`) or delivered before a crash."""
         self._replay(message, own=own)
 
-    def give_up(self, since: int, now: int) -> list[Rumour]:
-        """Let pass the messages that came in round `since` or before, and those that precede them."""
-        passed: list[Rumour] = []
+    def give_up(self, since: int, now: int) -> list[list[Rumour]]:
+        """Let pass the messages that came in round `since` or before, and those that precede them.
+
+        Returns what passed, step by step: before each step messages were given up.
+        """
+        passed: list[list[Rumour]] = []
         while any(arrival.round <= since for arrival in self._waiting.values()):
             arrival = min(self._waiting.values(), key=lambda held: (held.rumour.clock, held.rumour.message.id))
             rumour, message = arrival.rumour, arrival.rumour.message
@@ -91,7 +94,7 @@ class Order(DomainOrder[_Arrival]):
             self.clock_floor = max(self.clock_floor, rumour.clock - 1)
             for stream, n in (((message.topic, message.source), message.seq - 1), *self._needs(message)):
                 self._skip(stream, n)
-            passed += self._released()
+            passed.append(self._released())
             self._waiting.pop(message.id, None)
         return passed
 

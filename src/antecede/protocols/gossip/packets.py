@@ -16,6 +16,8 @@ from antecede.core.message import Source, Topic
 ENTRIES_MAX: Final = 1 << 16
 #: Messages of one packet at most.
 BUNDLE_MAX: Final = 64
+#: Messages of one packet with old messages at most.
+FETCHED_MAX: Final = 512
 #: Bytes of payload of one packet, beyond its first message.
 BUNDLE_BYTES: Final = 64 * 1024
 
@@ -29,7 +31,10 @@ Groups: TypeAlias = Annotated[tuple[Topic, ...], Meta(max_length=4096)]
 
 
 class Rumour(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A message among brokers. `clock` is its Lamport clock, or the round of its publication (also a Lamport clock)."""
+    """A message among brokers. `clock` is its Lamport clock, or the round of its publication (also a Lamport clock).
+
+    0: it was read from a log, which does not tell its clock.
+    """
 
     message: Message
     clock: Position
@@ -69,6 +74,39 @@ class Pull(Packet, frozen=True, gc=False, tag="gossip.pull"):
 
     wants: Annotated[tuple[Want, ...], Meta(max_length=ENTRIES_MAX)]
     groups: Groups = ()
+
+
+class Fetch(Packet, frozen=True, gc=False, tag="gossip.fetch"):
+    """Asks for messages `first` to `last` of one stream, which may be so old that only logs have them."""
+
+    topic: Topic
+    source: Source
+    first: Position
+    last: Position
+
+
+class Fetched(Packet, frozen=True, gc=False, tag="gossip.fetched"):
+    """The answer to a `Fetch` that began with `first`, in one packet or several. Clock 0: the log does not tell it."""
+
+    topic: Topic
+    source: Source
+    first: Position
+    rumours: Annotated[tuple[Rumour, ...], Meta(max_length=FETCHED_MAX)]
+    #: The sender's clock: none of these messages has a higher one.
+    clock: Position
+    #: More packets of this answer follow. The fields below are in the last one.
+    more: bool = False
+    #: The answer contains `first` … `upto`; the sender has reached this number.
+    upto: Position = 0
+    reached: Position = 0
+    #: The sender delivered message `first` once, and has it no more.
+    had: bool = False
+    #: Where the sender does not have message `first` and is further: how far it is in the groups of the receiver.
+    levels: Levels = ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple([rumour.message for rumour in self.rumours])
 
 
 class Ask(Packet, frozen=True, gc=False, tag="gossip.ask"):
@@ -168,5 +206,5 @@ class Standing(Packet, frozen=True, gc=False, tag="gossip.standing"):
 
 
 #: The packets between brokers.
-BROKER_PACKETS: Final = (Spread, Digest, Pull, Ask, Floor)
+BROKER_PACKETS: Final = (Spread, Digest, Pull, Fetch, Fetched, Ask, Floor)
 PACKETS: Final = (*BROKER_PACKETS, Beat, Notice, Attach, Attached, Detach, Standing)

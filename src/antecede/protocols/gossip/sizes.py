@@ -9,6 +9,8 @@ from antecede.protocols.gossip.packets import (
     Attached,
     Copy,
     Digest,
+    Fetch,
+    Fetched,
     Floor,
     Notice,
     Peer,
@@ -39,6 +41,11 @@ class Sizes(FieldSizes, frozen=True):
                 size = self._levels(len(packet.levels)) + self._peers(packet.peers)
             case Pull():
                 size = (self.topic + self.node + 2 * self.entry) * len(packet.wants) + self.topic * len(packet.groups)
+            case Fetch():
+                size = self.topic + self.node + 2 * self.entry
+            case Fetched():
+                size = self.topic + self.node + 3 * self.entry + self.clock + self._levels(len(packet.levels))
+                size += sum([self.rumour(rumour) for rumour in packet.rumours])
             case Ask():
                 size = self.topic + self._levels(len(packet.past)) + self._peers((packet.peer,))
             case Floor():

@@ -59,6 +59,21 @@ class Store:
         found = self._streams.get((topic, source), {})
         return (found[seq] for seq in sorted(found))
 
+    def run(self, topic: str, source: int, first: int, last: int, bytes_max: int | None = None) -> list[Rumour]:
+        """The stored messages of one stream from `first` to `last`, as far as none is missing.
+
+        `bytes_max`: payload bytes, about; at least one message in any case.
+        """
+        found = self._streams.get((topic, source), {})
+        run: list[Rumour] = []
+        size = 0
+        while first + len(run) <= last and (rumour := found.get(first + len(run))) is not None:
+            if bytes_max is not None and run and size >= bytes_max:
+                break
+            run.append(rumour)
+            size += len(rumour.message.payload)
+        return run
+
     def streams(self) -> list[tuple[str, int]]:
         return list(self._streams)
 

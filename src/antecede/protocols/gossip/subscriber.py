@@ -109,7 +109,7 @@ class NumberReader:
         """The sender of a message does not matter."""
 
     def give_up(self, since: int, now: int) -> list[Message]:
-        return _messages(self._order.give_up(since, now))
+        return _messages([rumour for step in self._order.give_up(since, now) for rumour in step])
 
     def heard(self, clock: int) -> None:
         """Clocks are only compared with each other."""

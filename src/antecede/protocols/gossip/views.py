@@ -21,7 +21,8 @@ class Views:
         self._peers: dict[int, Peer] = {}
         self._by_group: dict[str, list[int]] = {}
         self.down: set[int] = set()
-        self._lost: dict[int, Peer] = {}
+        #: Brokers that were known and are suspected now.
+        self.lost: dict[int, Peer] = {}
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -51,13 +52,13 @@ class Views:
         """`node` is suspected: leave it out until it is trusted again."""
         self.down.add(node)
         if node in self._peers:
-            self._lost[node] = self._peers[node]
+            self.lost[node] = self._peers[node]
         self._remove(node)
 
     def trust(self, node: int, shared: Iterable[str]) -> None:
         """The suspicion of `node` is over."""
         self.down.discard(node)
-        known = self._lost.pop(node, None)
+        known = self.lost.pop(node, None)
         if known is not None:
             self.learn([known], shared)
 

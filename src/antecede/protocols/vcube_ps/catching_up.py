@@ -21,6 +21,7 @@ from typing import Final
 from antecede.core import Message
 from antecede.core.process import Missing
 from antecede.protocols.bundling import in_packets
+from antecede.protocols.lookups import ANSWER_BYTES, PACKET_BYTES, LookUps, run_of, weight
 from antecede.protocols.vcube_ps.packets import DIRECT, Fetch, Fetched, Pub
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Fetching, Stream
@@ -30,13 +31,6 @@ FETCH: Final = "fetch"
 
 #: Requests under way for one source: the server reads the next range while this node works on the last.
 _DEPTH: Final = 2
-
-#: Payload bytes of one answer and of one of its packets.
-ANSWER_BYTES: Final = 1024 * 1024
-PACKET_BYTES: Final = 32 * 1024
-
-#: Look-ups a node has under way for others. A request beyond that is dropped, and its sender asks again.
-_LOOKUPS_MAX: Final = 256
 
 
 class CatchingUp:
@@ -48,8 +42,7 @@ class CatchingUp:
     def __init__(self, state: State, lost: Callable[[Group], None]) -> None:
         self._state = state
         self._lost = lost
-        # By range looked up: the nodes that asked for it.
-        self._asking: dict[tuple[str, int, int, int], list[int]] = {}
+        self._look_ups = LookUps(state.out)
         # Streams that may ask for more once less is held.
         self._waiting: set[tuple[str, int]] = set()
 
@@ -206,7 +199,7 @@ class CatchingUp:
         last = min(packet.last, packet.first + self._state.timing.chunk - 1)
         messages = stream.run_from(packet.first, last, ANSWER_BYTES)
         if not messages and self._state.logged and packet.first <= group.order.reached(packet.topic, packet.source):
-            self._look_up(sender, packet.topic, packet.source, packet.first, last)
+            self._look_ups.begin(sender, packet.topic, packet.source, packet.first, last)
         else:
             self._answer(sender, group, stream, packet.first, last, messages)
 
@@ -214,40 +207,23 @@ class CatchingUp:
         """`sender` pulled single messages that are in memory no more."""
         last = min(last, first + self._state.timing.chunk - 1, group.order.reached(group.name, stream.source))
         if first <= last:
-            self._look_up(sender, group.name, stream.source, first, last)
+            self._look_ups.begin(sender, group.name, stream.source, first, last)
 
     def found(self, topic: str, source: int, first: int, last: int, messages: Sequence[Message]) -> None:
         """The driver has read the log."""
         group = self._state.group(topic)
         stream = group.stream(source)
-        for sender in self._asking.pop((topic, source, first, last), ()):
+        for sender in self._look_ups.done(topic, source, first, last):
             self._answer(sender, group, stream, first, last, messages)
-
-    def _look_up(self, sender: int, topic: str, source: int, first: int, last: int) -> None:
-        key = (topic, source, first, last)
-        asking = self._asking.get(key)
-        if asking is not None:
-            if sender not in asking:
-                asking.append(sender)
-        elif len(self._asking) < _LOOKUPS_MAX:
-            self._asking[key] = [sender]
-            self._state.out.look_up(topic, source, first, last, ANSWER_BYTES)
 
     def _answer(
         self, to: int, group: Group, stream: Stream, first: int, last: int, messages: Sequence[Message]
     ) -> None:
         out, done = self._state.out, group.order.reached(group.name, stream.source)
-        run: list[Message] = []
-        for message in messages:
-            if message.seq == first + len(run):
-                run.append(message)
-        for part in in_packets(run, PACKET_BYTES, _weight):
+        run = run_of(messages, first)
+        for part in in_packets(run, PACKET_BYTES, weight):
             out.send(to, Pub(part, DIRECT, stream.stable))
         gone = 0
         if not run and first <= done and first > stream.floor:
             gone = min(last, done, *[message.seq - 1 for message in messages[:1]])
         out.send(to, Fetched(group.name, stream.source, first, first + len(run) - 1, stream.got, gone))
-
-
-def _weight(message: Message) -> int:
-    return len(message.payload) + 64  # with about what its header takes
