@@ -74,6 +74,12 @@ def test_managers_that_crash_for_good() -> None:
     assert sum(verdict.messages for verdict in verdicts) > 50
 
 
+def test_once_asked_itself_for_ever() -> None:
+    """A node that manages the topic it publishes on got an old timestamp, and asked for a new one at once."""
+    verdict = search(9535)
+    assert verdict.ok, (trial_of(9535), verdict.words)
+
+
 @pytest.mark.parametrize("seed", [9164, 9267])
 def test_once_blocked_after_a_crash(seed: int) -> None:
     """An answer to a request of before the crash came before its turn; a service that still gave what nobody wanted."""

@@ -95,7 +95,7 @@ class Publisher:
         self._open.pop((stamp.topic, stamp.seq), None)
         while (due := on.stamps.pop(on.given + 1, None)) is not None:
             if self._is_old(due, on.number):
-                self._ask(stamp.topic, due.seq)
+                self._request_anew(due, at_once=due is not stamp)
                 break
             on.given += 1
             on.number = due.number
@@ -183,6 +183,17 @@ class Publisher:
     def _ask(self, topic: str, seq: int) -> None:
         self._open[topic, seq] = self._ticks
         self._post(topic, Create(topic, self._node, seq))
+
+    def _request_anew(self, old: Stamp, *, at_once: bool) -> None:
+        """Ask for another timestamp in place of `old`.
+
+        The manager that has just answered with `old` would do so again. The next tick asks then: a node that is
+        publisher and manager would otherwise ask itself for ever.
+        """
+        if at_once:
+            self._ask(old.topic, old.seq)
+        else:
+            self._open[old.topic, old.seq] = self._ticks
 
     def _tell(self, topic: str) -> None:
         untold = self._on(topic).untold
