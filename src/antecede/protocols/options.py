@@ -61,6 +61,14 @@ class GroupOptions(ProtocolOptions, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
+class TotalOrderOptions(GroupOptions, frozen=True, kw_only=True):
+    """Options of a protocol that gives all nodes one order."""
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        return (*PROMISES, TOTAL)
+
+
 class RngOptions(GroupOptions, frozen=True, kw_only=True):
     """Options of a protocol that draws at random. The caller of `build_with_rng` gives a generator for each node."""
 

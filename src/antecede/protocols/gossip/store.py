@@ -22,8 +22,6 @@ class Store:
         # In order of arrival: (round, message).
         self._all: deque[tuple[int, Rumour]] = deque()
         self._pushed: deque[tuple[int, Rumour]] = deque()
-        #: How many messages were dropped for want of room.
-        self.crowded_out = 0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -39,7 +37,6 @@ class Store:
         if push:
             self._pushed.append((now, rumour))
         if len(self._all) > self._capacity:
-            self.crowded_out += 1
             self._drop()
 
     def expire(self, now: int) -> None:

@@ -5,21 +5,17 @@ from typing import Annotated
 from msgspec import Meta
 
 from antecede.core import UsageError
-from antecede.protocols.options import PROMISES, TICKS, TOTAL, Founders, GroupOptions, MakeProcess, taken_by
+from antecede.protocols.options import TICKS, Founders, MakeProcess, TotalOrderOptions, taken_by
 from antecede.protocols.sequencer.process import Sequencer
 
 
-class SequencerOptions(GroupOptions, frozen=True, kw_only=True):
+class SequencerOptions(TotalOrderOptions, frozen=True, kw_only=True):
     """A fixed sequencer: all topics are one group."""
 
     #: The node that numbers every message.
     sequencer: Annotated[int, Meta(ge=0)] = 0
     #: After how long a packet is retransmitted. Longer than a round trip to the sequencer.
     retry: Annotated[float, Meta(gt=0)] = 4000.0
-
-    @property
-    def promises(self) -> tuple[str, ...]:
-        return (*PROMISES, TOTAL)
 
     @property
     def across_topics(self) -> bool:

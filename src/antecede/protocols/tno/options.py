@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from antecede.core import Process, UsageError
 from antecede.protocols.diagnosis.options import diagnosed
-from antecede.protocols.options import PROMISES, TICKS, TOTAL, Founders, GroupOptions, MakeProcess, taken_by
+from antecede.protocols.options import TICKS, Founders, GroupOptions, MakeProcess, TotalOrderOptions, taken_by
 from antecede.protocols.scribe.options import ScribeOptions
 from antecede.protocols.srpt.options import SrptOptions
 from antecede.protocols.tno.manager import Rules
@@ -25,7 +25,7 @@ SERVICES: dict[str, Callable[[float], GroupOptions]] = {
 }
 
 
-class TnoOptions(GroupOptions, frozen=True, kw_only=True):
+class TnoOptions(TotalOrderOptions, frozen=True, kw_only=True):
     """Total notification order."""
 
     #: The event service below.
@@ -62,10 +62,6 @@ class TnoOptions(GroupOptions, frozen=True, kw_only=True):
     diagnosis: Annotated[int, Meta(ge=0)] = 0
     #: The length of a round of diagnosis, in units of time.
     round: Annotated[float, Meta(gt=0)] = 1000.0
-
-    @property
-    def promises(self) -> tuple[str, ...]:
-        return (*PROMISES, TOTAL)
 
     @property
     def across_topics(self) -> bool:
