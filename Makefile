@@ -34,7 +34,7 @@ demo: $(READY)
 # Programs the tests use as a user would: a browser to look at pages with, a broker to stand on. Left out loudly where
 # they cannot be had.
 test: check
-	@sh tests/system_packages.sh chromium nats-server
+	@sh tests/system_packages.sh chromium nats-server redis-server
 	@$(BIN)/python -m pytest -rs
 
 test-slow: $(READY)

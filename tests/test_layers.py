@@ -96,7 +96,7 @@ BARE = (
 #: Modules inside BARE that need an extra. Bare modules import them only inside a function, after `need_extra`.
 NEED_AN_EXTRA = frozenset(["overlay.placement"])
 #: Libraries that no bare module may import at module level.
-EXTRA_LIBRARIES = ("jinja2", "numpy", "pandas", "pyarrow", "pyspark", "nats")
+EXTRA_LIBRARIES = ("jinja2", "numpy", "pandas", "pyarrow", "pyspark", "nats", "redis", "confluent_kafka")
 
 LINES_MAX = 500
 

@@ -15,7 +15,9 @@ from typing import Any, Final
 EXTRAS: Final = {
     "lab": ("jinja2", "numpy", "pyarrow"),
     "spark": ("jinja2", "numpy", "pandas", "pyarrow", "pyspark"),
+    "kafka": ("confluent_kafka",),
     "nats": ("nats",),
+    "redis": ("redis",),
 }
 
 

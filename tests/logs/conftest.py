@@ -3,7 +3,7 @@ from itertools import count
 
 import pytest
 
-from tests.logs.systems import SYSTEMS, System, running
+from tests.logs.systems import LASTING, SYSTEMS, System, running
 
 _numbers = count()
 
@@ -11,6 +11,13 @@ _numbers = count()
 @pytest.fixture(scope="session", params=sorted(SYSTEMS))
 def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """A real server of each system, for tests that leave it running."""
+    with running(request.param, tmp_path_factory.mktemp(request.param)) as system:
+        yield system
+
+
+@pytest.fixture(scope="session", params=LASTING)
+def lasting(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """A real server whose records can be removed."""
     with running(request.param, tmp_path_factory.mktemp(request.param)) as system:
         yield system
 

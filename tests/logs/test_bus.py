@@ -1,6 +1,7 @@
 """The bus over real log systems: order across logs, cursors, gaps, foreign producers, options that are refused."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.logs.systems import System
 Logs = tuple[str, str]
 
 
-def play(story: Callable[[], Coroutine[Any, Any, None]], seconds: float = 60) -> None:
+def play(story: Callable[[], Coroutine[Any, Any, None]], seconds: float = 30) -> None:
     async def limited() -> None:
         async with asyncio.timeout(seconds):
             await story()
@@ -24,16 +25,23 @@ def play(story: Callable[[], Coroutine[Any, Any, None]], seconds: float = 60) ->
 
 def delay(bus: LogBus, log: str, until: asyncio.Event) -> None:
     """Records of a log reach this bus only after the event: the log is slow."""
-    (number,) = (number for number, name in bus.names().items() if name == log)
+    numbers = {number for number, name in bus.names().items() if name.partition("[")[0] == log}
+    assert numbers
     read = bus._adapter.read
 
     async def slowly(which: int, after: int, most: int) -> AsyncGenerator[Batch, None]:
-        if which == number:
+        if which in numbers:
             await until.wait()
         async for batch in read(which, after, most):
             yield batch
 
     bus._adapter.read = slowly  # type: ignore[method-assign]
+
+
+async def publish_last(bus: LogBus, topic: str) -> antecede.MessageId:
+    """A message behind everything that the logs have."""
+    bus._depends_on({log: (await bus._adapter.bounds(log)).last for log in bus.names()})
+    return await bus.publish(topic, b"last")
 
 
 async def take(feed: LogFeed, count: int) -> list[LogMessage]:
@@ -101,7 +109,7 @@ def test_each_message_once_from_any_cursor(system: System, logs: Logs) -> None:
         async with connect(url) as again:
             for index in (0, 77, 255, 256, 400, 599):
                 for cursor in {cursors[index], read[index].cursor}:
-                    last = await again.publish(f"{logs[1]}/x", b"last")
+                    last = await publish_last(again, f"{logs[1]}/x")
                     async with again.subscribe("#", since=cursor) as feed:
                         rest = []
                         while not rest or rest[-1].id != last:
@@ -172,17 +180,17 @@ def test_a_feed_from_now_on_and_filters(system: System, logs: Logs) -> None:
     play(story)
 
 
-def test_what_retention_removed_is_told(system: System, logs: Logs) -> None:
+def test_what_retention_removed_is_told(lasting: System, logs: Logs) -> None:
     async def story() -> None:
-        await system.create(*logs)
-        url = system.url(*logs)
+        await lasting.create(*logs)
+        url = lasting.url(*logs)
         async with connect(url) as bus:
             async with bus.subscribe("#", since="0") as feed:
                 await bus.publish(f"{logs[0]}/1", b"0")
                 cursor = (await anext(feed)).cursor
             ids = [await bus.publish(f"{logs[0]}/1", str(index).encode()) for index in range(1, 10)]
             await bus.publish(f"{logs[1]}/1", b"names removed ones")
-            await system.remove_until(logs[0], 3)
+            await lasting.remove_until(logs[0], 3)
             async with bus.subscribe("#", since=cursor) as feed:
                 with pytest.raises(GapError, match=f"{logs[0]}: retention removed offsets"):
                     await take(feed, 100)
@@ -197,16 +205,16 @@ def test_what_retention_removed_is_told(system: System, logs: Logs) -> None:
     play(story)
 
 
-def test_a_record_that_names_what_retention_removed_is_tagged(system: System, logs: Logs) -> None:
+def test_a_record_that_names_what_retention_removed_is_tagged(lasting: System, logs: Logs) -> None:
     async def story() -> None:
-        await system.create(*logs)
-        async with connect(system.url(*logs)) as bus:
+        await lasting.create(*logs)
+        async with connect(lasting.url(*logs)) as bus:
             async with bus.subscribe("#", since="0") as feed:
                 start = feed.cursor
             await bus.publish(f"{logs[0]}/1", b"question")
             await bus.publish(f"{logs[1]}/1", b"answer")
             await bus.publish(f"{logs[0]}/1", b"kept", after=[])
-            await system.remove_until(logs[0], 1)
+            await lasting.remove_until(logs[0], 1)
             async with bus.subscribe("#", since=start, over_gaps=True) as feed:
                 tagged = {message.payload: message.incomplete for message in await take(feed, 2)}
                 assert tagged == {b"answer": True, b"kept": False}
@@ -214,18 +222,18 @@ def test_a_record_that_names_what_retention_removed_is_tagged(system: System, lo
     play(story)
 
 
-def test_a_record_that_was_deleted_holds_up_nobody(system: System, logs: Logs) -> None:
+def test_a_record_that_was_deleted_holds_up_nobody(lasting: System, logs: Logs) -> None:
     """The last record of a log, named by another log: reading alone never passes it."""
 
     async def story() -> None:
-        await system.create(*logs)
-        async with connect(system.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
+        await lasting.create(*logs)
+        async with connect(lasting.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
             await bus.publish(f"{logs[0]}/1", b"kept")
             assert (await anext(feed)).payload == b"kept"
             start = feed.cursor
             named = await bus.publish(f"{logs[0]}/1", b"deleted")
             await bus.publish(f"{logs[1]}/1", b"answer")
-            await system.remove(logs[0], named.seq)
+            await lasting.remove(logs[0], named.seq)
             async with bus.subscribe("#", since=start, over_gaps=True) as again:
                 assert (await anext(again)).payload == b"answer"
 
@@ -249,16 +257,16 @@ def test_a_cut_is_consistent_and_a_place_to_start(system: System, logs: Logs) ->
         async with connect(url) as alice, connect(url) as bob, connect(url) as carol:
             talking = [asyncio.create_task(chatter(bus, mine)) for bus, mine in zip((alice, bob), logs, strict=True)]
             await asyncio.sleep(0.3)
-            cuts = [await carol.cut() for _ in range(10)]
+            cuts = [await carol.cut() for _ in range(4)]
             for task in talking:
                 task.cancel()
             await asyncio.gather(*talking, return_exceptions=True)
-            last = await carol.publish(f"{logs[0]}/1", b"last")
+            last = await publish_last(carol, f"{logs[0]}/1")
             everything: list[LogMessage] = []
             async with carol.subscribe("#", since="0") as feed:
                 while not everything or everything[-1].id != last:
                     everything.append(await anext(feed))
-            assert len(cuts[0]) < 200
+            assert len(cuts[0]) < 400
             for cut in cuts:
                 async with carol.subscribe("#", since=cut) as feed:
                     rest = []
@@ -298,9 +306,11 @@ def test_options_that_logs_cannot_give_are_refused_with_a_remedy(system: System,
 
 
 def test_a_log_that_is_not_there_is_named(system: System, logs: Logs) -> None:
+    """Redis makes streams by itself."""
+
     async def story() -> None:
         await system.create(logs[0])
-        with pytest.raises(UsageError, match=logs[1]):
+        with pytest.raises(UsageError, match=logs[1]) if system.name != "redis" else contextlib.nullcontext():
             async with connect(system.url(*logs)):
                 pass
 

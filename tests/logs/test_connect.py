@@ -13,7 +13,11 @@ from antecede.logs.subjects import may_meet, takes, to_subject
 from antecede.protocols.logs import log_number
 
 #: By scheme: the library, and what its logs are called.
-LIBRARIES = {"nats": ("nats", "streams")}
+LIBRARIES = {
+    "kafka": ("confluent_kafka", "topics"),
+    "nats": ("nats", "streams"),
+    "redis": ("redis", "streams"),
+}
 
 
 @pytest.mark.parametrize("scheme", LIBRARIES)

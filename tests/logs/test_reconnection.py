@@ -7,10 +7,7 @@ import pytest
 
 from antecede import ConnectionLostError, PublishError
 from antecede.logs import connect
-from tests.logs.systems import running
-
-#: Systems whose server can be killed and keeps what it has acknowledged.
-LASTING = ("nats",)
+from tests.logs.systems import LASTING, running
 
 
 @pytest.mark.parametrize("name", LASTING)

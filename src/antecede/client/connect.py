@@ -4,6 +4,8 @@ antecede://host:port[,host:port…]   a node over TCP; further addresses are tri
 memory://                           a node of its own within the process, which ends with the connection
 memory://name                       the same, shared by all clients of that name on this event loop
 nats://host:port?streams=a,b        streams of NATS JetStream, with no server of ours (docs/logs.md)
+redis://host:port?streams=a,b       Redis Streams
+kafka://host:port?topics=a,b        Kafka
 """
 
 import ssl
@@ -17,7 +19,7 @@ from antecede.wire.address import split_address
 from antecede.wire.codec import NAME_CHARACTERS_MAX
 
 #: Schemes of systems whose logs can be used without a node.
-LOG_SYSTEMS: Final = ("nats",)
+LOG_SYSTEMS: Final = ("kafka", "nats", "redis")
 
 
 def connect(

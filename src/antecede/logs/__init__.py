@@ -1,4 +1,4 @@
-"""Publish and subscribe over logs that another system runs: JetStream streams.
+"""Publish and subscribe over logs that another system runs: JetStream streams, Redis streams, Kafka partitions.
 
 No server of ours takes part. `antecede.connect("nats://host:4222?streams=orders,shipping")` gives a bus with the API of
 `client.Bus`. The rules of order are pure (`protocols.logs`); this package does the input and output.
@@ -8,6 +8,9 @@ address.py        the URL taken apart
 contract.py       what an adapter must do: append, read from an offset, prove progress, name the first kept offset
 jetstream.py      the adapter for NATS JetStream
 subjects.py       topics as subjects of NATS
+redis_streams.py  the adapter for Redis Streams
+kafka.py          the adapter for Kafka
+levels.py         topics whose first level names the log (Redis, Kafka)
 bus.py            `LogBus`: publish, subscribe, cut
 publishing.py     appends records, retries them, and fills the numbers of those given up
 feed.py           `LogFeed`: reads logs and yields messages in causal order

@@ -19,7 +19,7 @@ from antecede.protocols.logs import decode_header
 
 _BATCH: Final = 512
 #: A log that brings nothing for so long may not have the rest any more: it is asked.
-_QUIET_S: Final = 0.5
+_QUIET_S: Final = 1.0
 
 
 async def consistent_cut(adapter: LogAdapter, logs: list[int]) -> dict[int, int]:
@@ -41,11 +41,12 @@ async def consistent_cut(adapter: LogAdapter, logs: list[int]) -> dict[int, int]
 async def _named(adapter: LogAdapter, log: int, after: int, upto: int) -> list[tuple[int, int]]:
     """The pasts of all records between two offsets."""
     found: list[tuple[int, int]] = []
+    quiet_s = _QUIET_S
     while after < upto:
         async with aclosing(adapter.read(log, after, _BATCH)) as reading:
             try:
                 while after < upto:
-                    async with asyncio.timeout(_QUIET_S):
+                    async with asyncio.timeout(quiet_s):
                         batch = await anext(reading)
                     for record in batch.records:
                         if record.offset <= upto and record.header is not None:
@@ -55,5 +56,6 @@ async def _named(adapter: LogAdapter, log: int, after: int, upto: int) -> list[t
                                 continue  # as if it had none
                     after = batch.upto
             except TimeoutError:
+                quiet_s *= 2  # the log may be slow to begin
                 after = await adapter.progress(log, after, upto)
     return found

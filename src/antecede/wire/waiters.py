@@ -1,8 +1,10 @@
 """Coroutines that wait until there is room, and tasks that end together."""
 
 import asyncio
-import contextlib
 from collections.abc import Iterable
+from typing import Final
+
+_AGAIN_S: Final = 0.2
 
 
 class Waiters:
@@ -27,10 +29,17 @@ class Waiters:
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel these tasks, and return when all of them have ended. Raises what one of them raised."""
+    """Cancel these tasks, and return when all of them have ended. Raises what one of them raised.
+
+    A library may swallow a cancellation, when a time limit of its own runs out at the same moment. So they are
+    cancelled again until they have ended.
+    """
     ending = list(tasks)
+    pending = set(ending)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=_AGAIN_S)
     for task in ending:
-        task.cancel()
-    for task in ending:
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        if not task.cancelled():
+            task.result()

@@ -1,0 +1,221 @@
+"""Redis Streams: a log is a stream, an offset is an entry's id. Needs `pip install antecede[redis]`.
+
+An id `milliseconds-count` is one number: the milliseconds times 65,536, plus the count. An entry has the fields
+`payload`, `topic` (the levels behind the stream's name) and `Antecede`; other fields are the message's headers.
+
+*Appending* sends what has gathered as one pipeline, and one pipeline at a time, so appends keep their order. A retry
+may add a copy; readers know it by its number.
+
+*Retention* (`MAXLEN`, `MINID`) leaves no trace of what it removed. A reader whose last entry is gone is told of a gap,
+also in the rare case that nothing behind that entry was removed.
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+from antecede.client.options import parse_durability
+from antecede.core.errors import ConnectionLostError, ProtocolError, UnreachableError, UsageError
+from antecede.loading import need_extra
+from antecede.logs.address import Address
+from antecede.logs.contract import HEADER_NAME, AppendError, Batch, Bounds, LogRecord, Outgoing
+from antecede.logs.levels import join_topic, may_name, split_topic
+from antecede.wire.waiters import cancel_all
+
+_COUNT_BITS: Final = 16
+#: How long a read blocks at the end of a stream before it is repeated.
+_BLOCK_MS: Final = 2000
+_PAYLOAD, _TOPIC, _HEADER = b"payload", b"topic", HEADER_NAME.encode()
+
+
+class RedisAdapter:
+    """A connection to a Redis server."""
+
+    def __init__(
+        self, address: Address, *, name: str, token: str, tls: ssl.SSLContext | None, timeout_s: float
+    ) -> None:
+        self.where = address.where
+        if tls is not None:
+            raise UsageError("tls", "a context", "is not made for Redis yet", "use a tunnel, for example stunnel")
+        if len(address.servers) > 1:
+            raise UsageError("url", self.where, "names several servers", "name one: streams of one server are ordered")
+        self._address = address
+        self._name = name
+        self._password = token or address.password
+        self._timeout_s = timeout_s
+        self._names = {number: stream for stream, number in address.numbers.items()}
+        self._settings: dict[str, str] = {}
+        self._client: Any = None
+        self._redis_error: type[Exception] = Exception
+        self._queue: list[tuple[int, Outgoing, asyncio.Future[int]]] = []
+        self._news = asyncio.Event()
+        self._sending: asyncio.Task[None] | None = None
+
+    async def open(self) -> dict[int, str]:
+        need_extra("redis", self.where)
+        from redis.asyncio import Redis  # noqa: PLC0415 - only a bus over Redis needs it
+        from redis.exceptions import RedisError  # noqa: PLC0415
+
+        self._redis_error = RedisError
+        host, _, port = self._address.servers[0].rpartition(":")
+        self._client = Redis(
+            host=host.strip("[]"),
+            port=int(port),
+            db=int(self._address.path or 0),
+            username=self._address.user or None,
+            password=self._password or None,
+            client_name=self._name or None,
+            socket_connect_timeout=self._timeout_s,
+        )
+        try:
+            await self._client.ping()
+            for stream in self._address.numbers:
+                kind = await self._client.type(stream)
+                if kind not in (b"stream", b"none"):
+                    await self.close()
+                    raise UsageError("stream", stream, f"is a {kind.decode()} of Redis", "name a stream, or a free key")
+        except (RedisError, OSError) as error:
+            await self.close()
+            raise UnreachableError(self.where, str(error) or type(error).__name__) from None
+        with contextlib.suppress(RedisError):  # many servers do not tell; then only "memory" is promised
+            found = await self._client.config_get("append*")
+            self._settings = {str(name): str(value) for name, value in found.items()}
+        self._sending = asyncio.get_running_loop().create_task(self._send_all())
+        return dict(self._names)
+
+    # -- topics --------------------------------------------------------------------------------------------------------
+
+    def log_of(self, topic: str) -> int:
+        return self._address.numbers[split_topic(topic, self._address.numbers)[0]]
+
+    def logs_for(self, pattern: str) -> frozenset[int]:
+        return frozenset(number for number, name in self._names.items() if may_name(pattern, name))
+
+    def check_durability(self, log: int, durability: str) -> None:
+        level = parse_durability(durability)
+        if level > 1:
+            remedy = "use memory or disk: Redis acknowledges before its replicas have an entry"
+            raise UsageError("durability", durability, "is not given by Redis Streams", remedy)
+        if level == 1 and (self._settings.get("appendonly"), self._settings.get("appendfsync")) != ("yes", "always"):
+            remedy = "set appendonly yes and appendfsync always, or use memory"
+            raise UsageError("durability", durability, "is not what this server is known to give", remedy)
+
+    # -- appending -----------------------------------------------------------------------------------------------------
+
+    async def append(self, log: int, record: Outgoing) -> "asyncio.Future[int]":
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._queue.append((log, record, future))
+        self._news.set()
+        return future
+
+    async def _send_all(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            batch, self._queue = self._queue, []
+            pipeline = self._client.pipeline(transaction=False)
+            for log, record, _ in batch:
+                key = split_topic(record.topic, self._address.numbers)[1]
+                fields: dict[Any, Any] = {**(record.headers or {}), _PAYLOAD: record.payload, _HEADER: record.header}
+                if key:
+                    fields[_TOPIC] = key
+                pipeline.xadd(self._names[log], fields)
+            try:
+                answers = await pipeline.execute(raise_on_error=False)
+            except (self._redis_error, OSError) as error:
+                answers = [AppendError(str(error) or type(error).__name__, may_arrive=True)] * len(batch)
+            for (_, _, future), answer in zip(batch, answers, strict=True):
+                if future.done():
+                    continue
+                if isinstance(answer, AppendError):
+                    future.set_exception(answer)
+                elif isinstance(answer, Exception):
+                    future.set_exception(AppendError(str(answer), may_arrive=False, final=True))
+                else:
+                    future.set_result(_offset(answer))
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def read(self, log: int, after: int, most: int) -> AsyncGenerator[Batch, None]:
+        stream = self._names[log]
+        try:
+            while True:
+                pipeline = self._client.pipeline(transaction=False)
+                pipeline.xread({stream: _id(after)}, count=most)
+                pipeline.xrevrange(stream, _id(after), "-", count=1)
+                found, before = await pipeline.execute()
+                entries = _entries(found)
+                if not entries:
+                    await self._client.xread({stream: _id(after)}, count=1, block=_BLOCK_MS)
+                    continue
+                records = [_record(stream, entry) for entry in entries]
+                first = 0
+                if not before and records[0].offset > after + 1 and not (await self.bounds(log)).whole:
+                    first = records[0].offset
+                after = records[-1].offset
+                yield Batch(records, after, first)
+        except (self._redis_error, OSError) as error:
+            raise ConnectionLostError(f"{self.where}: {str(error) or type(error).__name__}") from None
+
+    async def progress(self, log: int, after: int, upto: int) -> int:
+        try:
+            if (await self.bounds(log)).last < upto:
+                return after
+            found = await self._client.xrange(self._names[log], f"({_id(after)}", _id(upto), count=1)
+        except (self._redis_error, OSError) as error:
+            raise ConnectionLostError(f"{self.where}: {str(error) or type(error).__name__}") from None
+        return _offset(found[0][0]) - 1 if found else upto
+
+    async def bounds(self, log: int) -> Bounds:
+        try:
+            if not await self._client.exists(self._names[log]):
+                return Bounds(1, 0, True)
+            found = await self._client.xinfo_stream(self._names[log])
+        except (self._redis_error, OSError) as error:
+            raise ConnectionLostError(f"{self.where}: {str(error) or type(error).__name__}") from None
+        last = _offset(found["last-generated-id"])
+        entry = found["first-entry"]
+        # Redis 7 counts what was added; an older server does not say whether something was removed.
+        whole = found.get("entries-added") == found["length"]
+        return Bounds(_offset(entry[0]) if entry else last + 1, last, whole)
+
+    async def close(self) -> None:
+        if self._sending is not None:
+            await cancel_all([self._sending])
+        if self._client is not None:
+            with contextlib.suppress(Exception):  # a server that is gone
+                await self._client.aclose()
+
+
+def _offset(entry: bytes | str) -> int:
+    text = entry.decode() if isinstance(entry, bytes) else entry
+    milliseconds, _, count = text.partition("-")
+    if int(count) >> _COUNT_BITS:
+        raise ProtocolError(f"the id {text} of a Redis stream counts beyond {(1 << _COUNT_BITS) - 1}")
+    return int(milliseconds) << _COUNT_BITS | int(count)
+
+
+def _id(offset: int) -> str:
+    return f"{offset >> _COUNT_BITS}-{offset & ((1 << _COUNT_BITS) - 1)}"
+
+
+def _entries(found: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    """The entries of the one stream that was asked for: a list (RESP2) or a dict (RESP3) of streams."""
+    if not found:
+        return []
+    if isinstance(found, dict):
+        (entries,) = found.values()
+        return entries[0] if entries and isinstance(entries[0], list) else entries
+    return found[0][1]  # type: ignore[no-any-return]
+
+
+def _record(stream: str, entry: tuple[bytes, dict[bytes, bytes]]) -> LogRecord:
+    name, fields = entry
+    offset = _offset(name)
+    payload = fields.pop(_PAYLOAD, b"")
+    header = fields.pop(_HEADER, None)
+    topic = join_topic(stream, fields.pop(_TOPIC, b"").decode(errors="replace"))
+    headers = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in fields.items()}
+    return LogRecord(offset, header, topic, payload, headers, (offset >> _COUNT_BITS) * 1000)
