@@ -3,7 +3,8 @@
 import pytest
 
 from antecede.core import Message
-from antecede.node.history import Entry, columns
+from antecede.core.partitions import Partitions
+from antecede.node.history import Entry, History
 from antecede.wire.envelope import seal
 from antecede.wire.requests import TO_CLIENT, TO_NODE, Acks, Items, Publish
 
@@ -19,10 +20,11 @@ def published(count: int, past: tuple[tuple[int, int], ...]) -> float:
 
 def delivered(count: int, past: tuple[tuple[int, int], ...]) -> float:
     entries = [
-        Entry(100_000 + one, Message("main", 3, 1000 + one, () if one else past, ENVELOPE), 0, TOPIC)
+        Entry(100_000 + one, Message("main", 3, 1000 + one, () if one else past, ENVELOPE), 3, 0, TOPIC)
         for one in range(count)
     ]
-    record = b"\x99\xa1m" + b"\x07\x00" + columns(entries)
+    history = History(None, 0, partitions=Partitions(1, 2, "main"), entries_max=1, bytes_max=1)
+    record = b"\x99\xa1m" + b"\x07\x00" + history.columns(entries)
     decoded = TO_CLIENT.decode(b"\x91" + record)
     assert decoded == [
         Items(7, 0, (ENVELOPE,) * count, ((100_000, count),), ((3, 1000, count),), {0: past} if past else {})

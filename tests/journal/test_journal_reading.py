@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from antecede import Node
 from antecede.core import Message
 from antecede.core.errors import GapError, JournalError
+from antecede.core.partitions import stream_base
 from antecede.journal import Extent, Journal, JournalFile, Retention, reading
 from antecede.journal.blocks import decode_deliveries, decode_lean, encode_deliveries, unpack_deps
 from antecede.journal.schema import open_for_reading
@@ -74,8 +75,11 @@ def test_lean_blocks_say_what_others_say(sent: list[Message], held_us: dict[int,
     for one, other in zip(lean.messages, plain.messages, strict=True):
         assert (one.topic, one.source, one.seq, one.payload) == (other.topic, other.source, other.seq, other.payload)
     counts, flat = unpack_deps(lean.messages)
-    assert counts == [len(one.deps) for one in sent]
-    assert flat == [number for one in sent for pair in one.deps for number in pair]
+    assert counts == [len(one.deps) + len(one.across) for one in sent]
+    named = [[*[(one.topic, *dep) for dep in one.deps], *one.across] for one in sent]
+    assert flat == [
+        number for one in named for topic, source, seq in one for number in (stream_base(topic) + source, seq)
+    ]
 
 
 def test_chunks_are_small_and_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,9 @@ DIFFERENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"protocol": "total", "managers": 1}, {"protocol": "total", "managers": 3}, "managers is '1' .* '3'"),
     ({"protocol": "locamu"}, {"protocol": "locamu", "graph": "line"}, "graph is '0-1,0-2,1-3' .* '0-1,1-2,2-3'"),
     ({"protocol": "locamu", "f": 1}, {"protocol": "locamu", "f": 0}, "f is '1' .* '0'"),
+    ({}, {"partitions": 8}, "partitions is '1' .* '8'"),
+    ({"partitions": 8}, {"partitions": 8, "partition_levels": 1}, "partition_levels is '2' .* '1'"),
+    ({"partitions": 8}, {"partitions": 8, "replicas": 1}, "replicas is '3' .* '1'"),
 ]
 
 
@@ -64,6 +67,9 @@ DIRECTORIES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"protocol": "total", "managers": 1}, {"protocol": "total", "managers": 3}, "managers '3': .* written with '1'"),
     ({"protocol": "locamu"}, {"protocol": "locamu", "graph": "star", "slots": 3}, "graph '0-1,0-2': .* written with "),
     ({"protocol": "locamu"}, {"protocol": "locamu", "f": 0}, "f '0': .* written with '1'"),
+    ({}, {"partitions": 8}, "partitions '8': .* written with '1'"),
+    ({"partitions": 8}, {}, "partitions '1': .* written with '8'"),
+    ({"partitions": 8}, {"partitions": 8, "partition_levels": 1}, "partition_levels '1': .* written with '2'"),
 ]
 
 

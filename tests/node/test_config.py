@@ -23,6 +23,13 @@ from tests.client.running import awaited
         ({"port": True}, "port"),
         ({"http_port": -1}, "http_port"),
         ({"slots": 2.5}, "slots"),
+        ({"slots": 1025}, "slots"),
+        ({"partitions": 65}, "partitions"),
+        ({"partitions": 2, "protocol": "total"}, "partitions"),
+        ({"partitions": 2, "protocol": "locamu"}, "partitions"),
+        ({"partitions": 2, "protocol": "gossip"}, "partitions"),
+        ({"partition_levels": 0}, "partition_levels"),
+        ({"replicas": 0}, "replicas"),
         ({"seeds": "127.0.0.1:7400"}, "seeds"),  # a text is not a list of its letters
         ({"seeds": [7400]}, "seeds"),
         ({"round_s": "1"}, "round_s"),

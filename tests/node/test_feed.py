@@ -10,6 +10,7 @@ import pytest
 
 from antecede import Node, StoppedError
 from antecede.core import Message
+from antecede.core.partitions import Partitions
 from antecede.journal.batch import Batch
 from antecede.node.feed import Feed
 from antecede.node.history import History
@@ -59,7 +60,7 @@ class World:
 
     def __init__(self, seed: int, order: Order, policy: Policy) -> None:
         self.draw = random.Random(seed)
-        self.hub = Hub("main", History(None, 0, entries_max=40, bytes_max=1 << 20), {})
+        self.hub = Hub(History(None, 0, partitions=Partitions(1, 2, "main"), entries_max=40, bytes_max=1 << 20), {})
         self.reader = Reader()
         wanted = Subscribe(1, FILTERS, 8, order=order, policy=policy)
         self.feed = Feed(cast(Session, self.reader), self.hub, wanted)
@@ -158,7 +159,7 @@ def test_a_reader_from_another_node_and_a_gap_in_the_middle(
     """This node never delivers 0.6 to 0.20. A reader that has them goes on; one that lacks some is told."""
 
     async def play() -> None:
-        hub = Hub("main", History(None, 0, entries_max=40, bytes_max=1 << 20), {})
+        hub = Hub(History(None, 0, partitions=Partitions(1, 2, "main"), entries_max=40, bytes_max=1 << 20), {})
         for first, seqs in ((1, range(1, 6)), (6, range(21, 23))):
             messages = [Message("main", 0, seq, (), seal("a", b"", time_us=1)) for seq in seqs]
             batch = Batch(first=first, time_us=1, deliveries=messages, changes=[], held_us={})
@@ -221,7 +222,7 @@ def test_a_reader_that_takes_messages_ahead_of_their_turn_gets_each_once(seed: i
 
 def test_pieces_are_shared_by_readers_that_keep_up() -> None:
     async def play() -> None:
-        hub = Hub("main", History(None, 0, entries_max=100, bytes_max=1 << 20), {})
+        hub = Hub(History(None, 0, partitions=Partitions(1, 2, "main"), entries_max=100, bytes_max=1 << 20), {})
         readers = [Reader() for _ in range(3)]
         for reader in readers:
             hub.open(Feed(cast(Session, reader), hub, Subscribe(1, ("#",), 100)))

@@ -97,7 +97,7 @@ async def test_a_feed_that_is_open_ends_at_the_gap(tmp_path: Path) -> None:
         for number in range(200):
             await bus.publish("t", b"%d" % number)
         again = await restart(nodes[2], tmp_path, nodes[0], **SETTINGS)
-        again.process.inner._join_anew(again.process.inner._state.group(again.domain))
+        again.process.inner._join_anew(again.process.inner._state.group(again.partitions.names[0]))
         try:
             async with antecede.connect(again.url) as reading, reading.subscribe("t") as feed:
                 await bus.publish("t", b"more")

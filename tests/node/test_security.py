@@ -280,7 +280,7 @@ async def test_a_message_in_our_name_and_a_frame_sent_again() -> None:
         await bus.publish("t", b"next")
         (following,) = await take(feed, 1)
         assert (following.payload, following.id.seq) == (b"next", 2)
-        forged = Message(nodes[0].domain, 0, 1, (), original[0].message.payload)
+        forged = Message(nodes[0].partitions.names[0], 0, 1, (), original[0].message.payload)
         nodes[1].transport.send(0, Pub((forged,)))
         nodes[1].transport.flush()
         await until(lambda: nodes[0].transport.counts.refused["malformed"] == 1)

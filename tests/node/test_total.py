@@ -17,6 +17,7 @@ from antecede.client.message import parse_cursor
 from antecede.core import Frontier, Packet, ProtocolError, UsageError
 from antecede.core import Message as CoreMessage
 from antecede.core.errors import StoppedError
+from antecede.core.partitions import Partitions
 from antecede.journal import export_rows
 from antecede.node.config import NodeConfig
 from antecede.node.history import History
@@ -348,7 +349,9 @@ def test_a_reader_that_moves_asks_again_for_what_follows_a_tagged_message() -> N
 
 
 def test_what_was_before_a_nodes_time_is_not_waited_for() -> None:
-    hub = Hub("main", History(None, 0, entries_max=40, bytes_max=1 << 20), {0: 3}, total=True)
+    hub = Hub(
+        History(None, 0, partitions=Partitions(1, 2, "main"), entries_max=40, bytes_max=1 << 20), {0: 3}, total=True
+    )
     assert not hub.has(((0, 4),))
     hub.settled = lambda: {0: 4}
     assert hub.has(((0, 4),))

@@ -24,6 +24,7 @@ from antecede.client.message import Message, MessageId
 from antecede.client.options import PUBLISH_TIMEOUT_S, check_subscription, checked_timeout, named, parse_durability
 from antecede.core import AntecedeError, Frontier, LimitError, ProtocolError, UsageError
 from antecede.core.errors import ConnectionLostError, DeniedError, PublishError, StoppedError
+from antecede.core.partitions import split_stream
 from antecede.wire.envelope import seal
 from antecede.wire.frames import FrameConnection
 from antecede.wire.requests import (
@@ -189,7 +190,7 @@ class Bus:
             assert self._info is not None
             node = self._info.node
             past = self._covered[number] = self._frontier.stamp()
-            predecessors = tuple([one for one in past if one[0] != node])
+            predecessors = tuple([one for one in past if split_stream(one[0])[1] != node])
         run = self._run
         if run:
             if (

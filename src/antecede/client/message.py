@@ -1,5 +1,9 @@
 """Messages, as an application reads them; their ids; and cursors, from which a feed goes on.
 
+A message is numbered within its *source*: what one node publishes in one partition of the topics. The source of a
+message is the slot of its node, plus 1024 for each partition before its own (`core.partitions`). A cluster has one
+partition unless it was founded with more.
+
 A cursor names the node a message came from, its position there, and by source the last message up to it:
 
     2:1045@0.310,1.7,2.728
@@ -16,6 +20,7 @@ import msgspec
 
 from antecede.core import UsageError
 from antecede.core.limits import CUBE_DIMENSION_MAX
+from antecede.core.partitions import message_name, split_stream, stream_of
 from antecede.wire.envelope import Envelope
 
 #: A cursor names each source once, in 26 characters at most.
@@ -23,20 +28,31 @@ CURSOR_CHARACTERS_MAX: Final = 26 * (1 << CUBE_DIMENSION_MAX)
 
 
 class MessageId(NamedTuple):
-    """The id of a message: the slot of the node that published it, and its number among that node's messages."""
+    """The id of a message: its source, and its number among the messages of that. As text: `3.17`, or `p5/3.17` where
+    its partition is not the first."""
 
     source: int
     seq: int
 
+    @property
+    def slot(self) -> int:
+        """The slot of the node that published it."""
+        return split_stream(self.source)[1]
+
+    @property
+    def partition(self) -> int:
+        """The partition of its topic."""
+        return split_stream(self.source)[0]
+
     def __str__(self) -> str:
-        return f"{self.source}.{self.seq}"
+        return message_name(self.source, self.seq)
 
     @classmethod
     def parse(cls, text: str) -> "MessageId":
-        found = re.fullmatch(r"(\d{1,5})\.([1-9]\d{0,18})", text)
+        found = re.fullmatch(r"(?:p(\d{1,2})/)?(\d{1,5})\.([1-9]\d{0,18})", text)
         if found is None:
             raise UsageError("message id", text, "is not source.seq", "write for example 3.17")
-        return cls(int(found[1]), int(found[2]))
+        return cls(stream_of(int(found[1] or 0), int(found[2])), int(found[3]))
 
 
 class ReadMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -70,7 +86,7 @@ class ReadMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 
 class Message(ReadMessage, frozen=True, gc=False, eq=False):
-    """A message as it was read. Immutable; comparable by `id`. `source` is the slot of the node it was published at."""
+    """A message as it was read. Immutable; comparable by `id`. See `MessageId` for its source."""
 
     #: Its position at the node it was read from, and the messages before it there.
     _position: int

@@ -44,6 +44,18 @@ def homes(partition: int, members: Iterable[int], replicas: int) -> tuple[int, .
     return tuple(ranked[:replicas])
 
 
+@lru_cache(maxsize=2 * PARTITIONS_MAX)
+def stream_base(name: str) -> int:
+    """What the streams of a partition begin with, by the name of the partition; 0 for any name that is not `p1`, …"""
+    return int(name[1:]) * SLOTS_MAX if name[:1] == "p" and name[1:].isdecimal() and len(name) < 4 else 0
+
+
+def message_name(stream: int, seq: int) -> str:
+    """The name of a message in words: `3.17`, or `p5/3.17` where its partition is not the first."""
+    partition, slot = split_stream(stream)
+    return f"p{partition}/{slot}.{seq}" if partition else f"{slot}.{seq}"
+
+
 class Partitions:
     """The partitions of one cluster."""
 
@@ -55,7 +67,7 @@ class Partitions:
         self.levels = levels
         #: By partition: the topic under which the protocol knows it.
         self.names: tuple[str, ...] = (domain,) if count == 1 else tuple([f"p{number}" for number in range(count)])
-        self._base = {name: number * SLOTS_MAX for number, name in enumerate(self.names)}
+        self._base = {name: stream_base(name) for name in self.names}
         self._of = lru_cache(maxsize=_REMEMBERED_MAX)(self._hashed)
 
     def of(self, topic: str) -> int:
@@ -76,6 +88,15 @@ class Partitions:
     def stream(self, name: str, source: int) -> int:
         """The stream of a source in the partition called `name`."""
         return self._base[name] + source
+
+    def stream_name(self, stream: int) -> tuple[str, int]:
+        """The partition's name and the source of a stream."""
+        partition, source = split_stream(stream)
+        return self.names[partition], source
+
+    def stream_of(self, message: Message) -> int:
+        """The stream of a message."""
+        return message.source if self.count == 1 else self._base[message.topic] + message.source
 
     def streams(self, messages: Sequence[Message]) -> list[int]:
         """The stream of each message."""

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from antecede.core import Message, UsageError
+from antecede.core.partitions import stream_base
 from antecede.core.process import Change
 from antecede.journal.batch import Batch
 
@@ -59,6 +60,12 @@ class LeanMessage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     seq: int
     deps: msgspec.Raw
     payload: bytes
+    across: msgspec.Raw = msgspec.Raw(b"\x90")
+
+    @property
+    def stream(self) -> int:
+        """`core.partitions`."""
+        return stream_base(self.topic) + self.source
 
 
 class LeanBlock(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -141,6 +148,8 @@ _deliveries = msgspec.msgpack.Decoder(DeliveryBlock)
 _lean = msgspec.msgpack.Decoder(LeanBlock)
 _skimmed = msgspec.msgpack.Decoder(SkimmedBlock)
 _lean_deps = msgspec.msgpack.Decoder(list[tuple[tuple[int, int], ...]])
+_deps = msgspec.msgpack.Decoder(list[tuple[int, int]])
+_across = msgspec.msgpack.Decoder(list[tuple[str, int, int]])
 _changes = msgspec.msgpack.Decoder(list[StoredChange])
 _tagged = msgspec.msgpack.Decoder(list[_Tagged])
 
@@ -162,7 +171,9 @@ def skim(block: bytes) -> SkimmedBlock:
 
 
 def unpack_deps(messages: Sequence[LeanMessage]) -> tuple[list[int], list[int]]:
-    """How many dependencies each has, and all of them: source, seq, source, seq, …"""
+    """How many dependencies each has, and all of them: stream, seq, stream, seq, …"""
+    if any(stream_base(message.topic) or len(message.across) > 1 for message in messages):
+        return _unpack_streams(messages)
     counts = [0] * len(messages)
     # An empty array is one byte.
     some = [index for index, message in enumerate(messages) if len(message.deps) > 1]
@@ -173,6 +184,18 @@ def unpack_deps(messages: Sequence[LeanMessage]) -> tuple[list[int], list[int]]:
     for index, deps in zip(some, unpacked, strict=True):
         counts[index] = len(deps)
     return counts, [number for deps in unpacked for pair in deps for number in pair]
+
+
+def _unpack_streams(messages: Sequence[LeanMessage]) -> tuple[list[int], list[int]]:
+    """`unpack_deps`, where there are partitions."""
+    counts, flat = [], []
+    for message in messages:
+        here = stream_base(message.topic)
+        found = [(here + source, seq) for source, seq in _deps.decode(message.deps)]
+        found += [(stream_base(name) + source, seq) for name, source, seq in _across.decode(message.across)]
+        counts.append(len(found))
+        flat += [number for pair in found for number in pair]
+    return counts, flat
 
 
 def encode_changes(changes: list[StoredChange]) -> bytes:

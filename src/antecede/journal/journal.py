@@ -34,7 +34,7 @@ from antecede.journal.blocks import (
 from antecede.journal.clock import SYSTEM, Clock
 from antecede.journal.lives import Identity, begin_life, end_life, insert_changes
 from antecede.journal.lock import FileLock
-from antecede.journal.lookup import first_after, last_seqs, locate
+from antecede.journal.lookup import StreamName, first_after, last_seqs, locate
 from antecede.journal.retention import Retained, Retention, retain
 from antecede.journal.schema import REPLACE_NODE, Check, connect, open_for_writing
 from antecede.journal.writer import Writer
@@ -198,35 +198,36 @@ class Journal:
 
         return await self._read(find)
 
-    async def rejoins(self, topic: str) -> list[int]:
-        """The positions at which this node took `topic` again after it had left it: a gap lies behind each."""
+    async def rejoins(self) -> list[tuple[str, int]]:
+        """The topics that this node took again after it had left them, and where: a gap lies behind each position."""
 
-        def find(connection: sqlite3.Connection) -> list[int]:
-            found: list[int] = []
-            left = False
+        def find(connection: sqlite3.Connection) -> list[tuple[str, int]]:
+            found: list[tuple[str, int]] = []
+            left: set[str] = set()
             for position, block in connection.execute(
                 "SELECT position, block FROM changes WHERE membership ORDER BY number"
             ):
                 for change in decode_changes(block):
-                    if change.topic == topic and change.what == "subscribe" and left:
-                        found.append(position + change.after)
-                    if change.topic == topic and change.what in ("subscribe", "unsubscribe"):
-                        left = change.what == "unsubscribe"
+                    if change.what == "subscribe" and change.topic in left:
+                        found.append((change.topic, position + change.after))
+                        left.discard(change.topic)
+                    elif change.what == "unsubscribe":
+                        left.add(change.topic)
             return found
 
         return await self._read(find)
 
-    async def first_after(self, topic: str, after: int, last: int) -> dict[int, int]:
-        """By source: the lowest sequence number delivered at positions after `after`, up to about `last`."""
-        return await self._read(lambda connection: first_after(connection, topic, after, last))
+    async def first_after(self, after: int, last: int) -> dict[StreamName, int]:
+        """By topic and source: the lowest sequence number delivered at positions after `after`, up to about `last`."""
+        return await self._read(lambda connection: first_after(connection, after, last))
 
-    async def last_seqs(self, topic: str, sources: Collection[int]) -> dict[int, int]:
-        """By source: the sequence number of the last message that was delivered here and is still stored."""
-        return await self._read(lambda connection: last_seqs(connection, topic, sources))
+    async def last_seqs(self, streams: Collection[StreamName]) -> dict[StreamName, int]:
+        """By topic and source: the sequence number of the last message that was delivered here and is still stored."""
+        return await self._read(lambda connection: last_seqs(connection, streams))
 
-    async def locate(self, topic: str, wanted: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-        """Of each source, the first message with at least this number: its number, and a position before it."""
-        return await self._read(lambda connection: locate(connection, topic, wanted))
+    async def locate(self, wanted: Mapping[StreamName, int]) -> dict[StreamName, tuple[int, int]]:
+        """By topic and source: the first message with at least this number: its number, and a position before it."""
+        return await self._read(lambda connection: locate(connection, wanted))
 
     # -- cursors, identity, retention --------------------------------------------------------------------------------
 

@@ -25,15 +25,18 @@ feed.py             one subscription of a client
 session.py          one client
 publishing.py       the publications of one client
 predecessors.py     publications that wait for what they follow
+numbering.py        publications that wait for a number
 bulk/               reading and publishing in bulk
 
 directory.py        its directory: journal and roster
 roster.py           which node has which slot
 joining.py          exchanging rosters, taking a slot
 continuity.py       no number is given twice, and one life runs at a time
+taking.py           the partitions it takes
 membership.py       telling transport and protocol of the other nodes
 
 status.py           what a node tells of itself, and whether it is healthy
+upkeep.py           retention, and compaction of kept records
 watch.py            tells the log of missing messages and members that lag
 http.py             page, health and metrics over HTTP
 metrics.py          figures as Prometheus text

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_type_hints
 import msgspec
 
 from antecede.core import UsageError
+from antecede.core.limits import PARTITIONS_MAX, SLOTS_MAX
 from antecede.protocols.live import LiveSettings
 from antecede.protocols.live_registry import live_protocol
 from antecede.wire.address import PORT_DEFAULT, is_loopback, split_address
@@ -47,6 +48,12 @@ class NodeConfig:
     #: Slots of the cube: the most nodes that the cluster will ever have had. All nodes must agree. An empty slot costs
     #: one failed test now and then.
     slots: int = 16
+    #: Partitions of the topics: how many, and how many levels of a topic decide which is its own (`core.partitions`).
+    #: All nodes must agree. Chosen when the cluster is founded. Only "vcube" takes more than one.
+    partitions: int = 1
+    partition_levels: int = 2
+    #: How many nodes keep the history of a partition. All nodes must agree.
+    replicas: int = 3
     #: The slot to ask for when it joins, if that is free; −1: any.
     slot: int = -1
     #: The node's directory, with its journal and its roster. None: it forgets everything when it stops.
@@ -115,20 +122,25 @@ class NodeConfig:
         for name, port in (("port", self.port), ("http_port", self.http_port)):
             if port is not None and not 0 <= port < 1 << 16:
                 raise UsageError(name, port, "is out of range", "use 0 (any that is free) … 65535")
-        if not 1 <= self.slots <= 1 << 16:
-            raise UsageError("slots", self.slots, "is out of range", "use 1 … 65536")
+        for name, low, high in (
+            ("slots", 1, SLOTS_MAX),
+            ("partitions", 1, PARTITIONS_MAX),
+            ("partition_levels", 1, 16),
+            ("replicas", 1, SLOTS_MAX),
+            ("managers", 1, min(self.slots, 15)),
+            ("patience_s", 0.1, 86_400),
+            ("gossip_round_s", 0.001, 60),
+            ("fanout", 1, 64),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise UsageError(name, getattr(self, name), "is out of range", f"use {low:g} … {high:g}")
         if not 0 < self.timeout_s < self.round_s:
             raise UsageError("timeout_s", self.timeout_s, "must be within a round", f"use less than {self.round_s:g}")
         protocol = live_protocol(self.protocol)
         transport_kind(self.transport)
-        if not 1 <= self.managers <= min(self.slots, 15):
-            raise UsageError("managers", self.managers, "is out of range", f"use 1 … {min(self.slots, 15)}")
-        if not 0.1 <= self.patience_s <= 86_400:
-            raise UsageError("patience_s", self.patience_s, "is out of range", "use 0.1 … 86400")
-        if not 0.001 <= self.gossip_round_s <= 60:
-            raise UsageError("gossip_round_s", self.gossip_round_s, "is out of range", "use 0.001 … 60")
-        if not 1 <= self.fanout <= 64:
-            raise UsageError("fanout", self.fanout, "is out of range", "use 1 … 64")
+        if self.partitions > 1 and not protocol.partitioned:
+            problem = f"the protocol {self.protocol} has one partition"
+            raise UsageError("partitions", self.partitions, problem, 'use 1, or protocol = "vcube"')
         protocol.agreed(self.live_settings())
         for seed in self.seeds:
             split_address(seed, "seeds")
@@ -157,6 +169,7 @@ class NodeConfig:
         return LiveSettings(
             slots=self.slots,
             domain=DOMAIN,
+            partitions=self.partitions,
             rng=random.Random(),
             window=self.window,
             logged=self.directory is not None,

@@ -31,7 +31,9 @@ import msgspec
 from msgspec import Meta
 
 from antecede.core.errors import JournalError
+from antecede.core.limits import PARTITIONS_MAX
 from antecede.core.message import Seq, Source
+from antecede.core.partitions import stream_of
 from antecede.journal.schema import REPLACE_NODE
 from antecede.node.roster import Member
 
@@ -45,8 +47,21 @@ _SAMPLES: Final = 8
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
+#: Sequence number, and a digest of the payload.
+_Samples: TypeAlias = Annotated[tuple[tuple[Seq, Annotated[bytes, Meta(max_length=64)]], ...], Meta(max_length=64)]
+
+
+class PartitionEvidence(msgspec.Struct, frozen=True, array_like=True):
+    """What a node knows of another node's messages in one partition: the fields are those of `Evidence`."""
+
+    partition: Annotated[int, Meta(ge=0, lt=PARTITIONS_MAX)]
+    seen: _Count
+    acknowledged: _Count
+    samples: _Samples
+
+
 class Evidence(msgspec.Struct, frozen=True, array_like=True):
-    """What a node knows of another node's messages."""
+    """What a node knows of another node's messages, in the first partition and in the others."""
 
     #: The slot of the node that knows it.
     node: Source
@@ -54,8 +69,10 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
     seen: _Count
     #: How far the other has acknowledged its messages; 0: not at all, or not since it started.
     acknowledged: _Count = 0
-    #: Some messages of the other, delivered here: sequence number, and a digest of the payload.
-    samples: Annotated[tuple[tuple[Seq, Annotated[bytes, Meta(max_length=64)]], ...], Meta(max_length=64)] = ()
+    #: Some messages of the other, delivered here.
+    samples: _Samples = ()
+    #: The other partitions, of which it knows anything.
+    more: Annotated[tuple[PartitionEvidence, ...], Meta(max_length=PARTITIONS_MAX)] = ()
 
 
 def digest(payload: bytes) -> bytes:
@@ -71,42 +88,63 @@ class Continuity:
         #: Drawn at random: two processes that claim one incarnation differ in it.
         self.life = secrets.randbits(62) | 1
         self._node = node
-        #: The last number published before this life; −1 until that is known.
-        self._begun = -1
-        #: By slot: how far its messages had been delivered here when it was linked, and when this node started. A
-        #: message of that number is from before the life that was linked; a later one may be from any.
+        #: By partition: the last number published before this life. None until that is known.
+        self._begun: dict[str, int] | None = None
+        #: By stream: how far its messages had been delivered here when its node was linked, and when this node started.
+        #: A message of that number is from before the life that was linked; a later one may be from any.
         self._marks: dict[int, list[int]] = {}
         self._checked: dict[str, Evidence] = {}
 
     def begin(self) -> None:
         """Note how far this node has come. Called after it has been restored, before it is linked with any other."""
-        self._begun = self._node.process.last_published(self._node.domain)
-        self._marks = {source: [seq] for source, seq in self._node.process.delivered(self._node.domain).items() if seq}
+        node = self._node
+        names = node.partitions.names
+        self._begun = {name: node.process.last_published(name) for name in names}
+        reached = [node.taking.reached(name) for name in names]
+        self._marks = {stream: [seq] for levels in reached for stream, seq in levels.items() if seq}
 
     def linked(self, slot: int) -> None:
         """Note how far messages of `slot` were delivered here before it was linked with this node."""
-        seq = self._node.hub.delivered.get(slot, 0)
-        marks = self._marks.setdefault(slot, [])
-        if seq and seq not in marks:
-            self._marks[slot] = [*marks[-_SAMPLES + 1 :], seq]
+        for partition in range(self._node.partitions.count):
+            stream = stream_of(partition, slot)
+            seq = self._node.hub.delivered.get(stream, 0)
+            marks = self._marks.get(stream, [])
+            if seq and seq not in marks:
+                self._marks[stream] = [*marks[-_SAMPLES + 1 :], seq]
 
     async def evidence(self, slot: int) -> Evidence:
         """What this node knows of the messages of the node with this slot."""
+        held = self._held(slot)
+        names = self._node.partitions.names
+        first, *others = [await self._known(slot, number, held.get(name, 0)) for number, name in enumerate(names)]
+        more = tuple([one for one in others if one.seen or one.acknowledged])
+        return Evidence(self._node.slot, first.seen, first.acknowledged, first.samples, more)
+
+    async def _known(self, slot: int, partition: int, held: int) -> PartitionEvidence:
+        """What this node knows of the messages of `slot` in one partition. `held`: the last one that it holds."""
         node = self._node
-        acknowledged = 0 if node.driver.replicas is None else node.driver.replicas.acknowledged(slot)
+        name, stream = node.partitions.names[partition], stream_of(partition, slot)
+        acknowledged = 0 if node.driver.replicas is None else node.driver.replicas.acknowledged(name, slot)
         samples: list[tuple[int, bytes]] = []
         if node.journal is not None:
-            for seq in self._marks.get(slot, ()):
-                found = await node.journal.messages(node.domain, slot, seq, seq)
+            for seq in self._marks.get(stream, ()):
+                found = await node.journal.messages(name, slot, seq, seq)
                 samples += [(one.seq, digest(one.payload)) for one in found]
-        return Evidence(node.slot, self._seen(slot), acknowledged, tuple(samples))
+        return PartitionEvidence(partition, self._seen(name, slot, held), acknowledged, tuple(samples))
 
-    def _seen(self, slot: int) -> int:
+    def _held(self, slot: int) -> dict[str, int]:
+        """By partition: the highest sequence number of `slot` among the messages held here and not delivered."""
+        held: dict[str, int] = {}
+        for one in self._node.process.holding():
+            if one.source == slot:
+                held[one.topic] = max(one.seq, held.get(one.topic, 0))
+        return held
+
+    def _seen(self, name: str, slot: int, held: int) -> int:
         """The highest sequence number of a message of `slot` that this node has, delivered or held."""
         node = self._node
-        held = [one.seq for one in node.process.holding() if one.source == slot and one.topic == node.domain]
-        delivered = node.process.delivered(node.domain)
-        return max([node.hub.delivered.get(slot, 0), delivered.get(slot, 0), *held])
+        delivered = node.hub.delivered.get(node.partitions.stream(name, slot), 0)
+        return max(delivered, node.process.delivered(name).get(slot, 0), held)
 
     def check_start(self, known: Member) -> None:
         """Raise `JournalError` if the cluster knows a start of this node that is not before this one."""
@@ -121,26 +159,31 @@ class Continuity:
             return
         for address, found in known.items():
             if self._checked.get(address) != found:
-                problem = await self._contradiction(found)
-                if problem is not None:
-                    raise self._given_up(problem)
+                first = PartitionEvidence(0, found.seen, found.acknowledged, found.samples)
+                for one in (first, *found.more):
+                    problem = await self._contradiction(found.node, one)
+                    if problem is not None:
+                        raise self._given_up(problem)
                 self._checked[address] = found
 
-    async def _contradiction(self, found: Evidence) -> str | None:
+    async def _contradiction(self, peer: int, found: PartitionEvidence) -> str | None:
         node = self._node
         assert node.journal is not None
-        published = node.process.last_published(node.domain)
+        if found.partition >= node.partitions.count:
+            return None
+        name = node.partitions.names[found.partition]
+        published = node.process.last_published(name)
         if found.seen > published:
-            theirs = f"node {found.node} has message {found.seen}"
+            theirs = f"node {peer} has message {found.seen}"
             return f"ends at message {published} of this node, and {theirs}: the journal has lost its end"
-        seen = self._seen(found.node)
+        seen = self._seen(name, peer, self._held(peer).get(name, 0))
         if found.acknowledged > seen:
             theirs = f"this node has acknowledged {found.acknowledged}"
-            return f"ends at message {seen} of node {found.node}, and {theirs}: the journal has lost its end"
+            return f"ends at message {seen} of node {peer}, and {theirs}: the journal has lost its end"
         for seq, theirs_digest in found.samples:
-            mine = await node.journal.messages(node.domain, node.slot, seq, seq)
+            mine = await node.journal.messages(name, node.slot, seq, seq)
             if mine and digest(mine[0].payload) != theirs_digest:
-                theirs = f"node {found.node} has another one under that number"
+                theirs = f"node {peer} has another one under that number"
                 return f"has message {seq} of this node, and {theirs}: numbers were given twice"
         return None
 
@@ -152,9 +195,14 @@ class Continuity:
         """Give the journal up for good; the error to raise."""
         node = self._node
         assert node.journal is not None
-        published = node.process.last_published(node.domain) if self._begun >= 0 else -1
-        if published > self._begun:
-            since = f"messages {self._begun + 1} to {published} of this node, published since its start"
-            problem = f"{problem}; others may lack {since}: they are in this directory"
+        since = []
+        for name, begun in (self._begun or {}).items():
+            published = node.process.last_published(name)
+            if published > begun:
+                where = f" in partition {name}" if node.partitions.count > 1 else ""
+                since.append(f"messages {begun + 1} to {published}{where}")
+        if since:
+            lost = f"{', '.join(since)} of this node, published since its start"
+            problem = f"{problem}; others may lack {lost}: they are in this directory"
         node.journal.give_up(problem)
         return JournalError(str(node.journal.path), problem, REPLACE_NODE)

@@ -5,13 +5,15 @@ publishers that asked for copies. Messages in this node's name that it never pub
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from antecede.core import Message, Packet, ProtocolError
 from antecede.core.errors import StoppedError
 from antecede.core.limits import CUBE_DIMENSION_MAX
+from antecede.core.partitions import Partitions
 from antecede.core.process import Acknowledgement
+from antecede.journal.batch import Batch
 from antecede.journal.restoring import restoring
 from antecede.node.driver import Driver
 from antecede.node.hub import Hub
@@ -24,48 +26,52 @@ class Replicas:
     the end of both processes, where the peer has a journal.
     """
 
-    def __init__(self, domain: str) -> None:
-        self._domain = domain
-        self._done: dict[int, int] = {}
-        self._waiting: list[tuple[int, int, asyncio.Future[Message], Message]] = []
+    def __init__(self) -> None:
+        #: By partition and peer: how far; and by partition: copies wanted of a message, and the future that says so.
+        self._done: dict[str, dict[int, int]] = {}
+        self._waiting: dict[str, list[tuple[int, asyncio.Future[Message], Message]]] = {}
 
     def note(self, acknowledgements: Iterable[Acknowledgement]) -> None:
-        moved = False
-        for peer, topic, seq in acknowledgements:
-            if topic == self._domain and seq > self._done.get(peer, 0):
-                self._done[peer] = seq
-                moved = True
-        if moved and self._waiting:
-            self._settle()
+        moved = set()
+        for peer, name, seq in acknowledgements:
+            done = self._done.setdefault(name, {})
+            if seq > done.get(peer, 0):
+                done[peer] = seq
+                moved.add(name)
+        for name in moved & self._waiting.keys():
+            self._settle(name)
 
     def wait(self, message: Message, copies: int) -> "asyncio.Future[Message]":
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._waiting.append((message.seq, copies, future, message))
-        self._settle()
+        self._waiting.setdefault(message.topic, []).append((copies, future, message))
+        self._settle(message.topic)
         return future
 
-    def acknowledged(self, peer: int) -> int:
-        """How far `peer` has kept what this node published, as it has said since this node started."""
-        return self._done.get(peer, 0)
+    def acknowledged(self, name: str, peer: int) -> int:
+        """How far `peer` has kept what this node published in the partition called `name`, as it has said since this
+        node started."""
+        return self._done.get(name, {}).get(peer, 0)
 
     def stop(self, why: str) -> None:
-        for _, _, future, _ in self._waiting:
-            if not future.done():
-                future.set_exception(StoppedError(why))
+        for waiting in self._waiting.values():
+            for _, future, _ in waiting:
+                if not future.done():
+                    future.set_exception(StoppedError(why))
         self._waiting.clear()
 
-    def _settle(self) -> None:
-        reached = sorted(self._done.values(), reverse=True)
+    def _settle(self, name: str) -> None:
+        reached = sorted(self._done.get(name, {}).values(), reverse=True)
         left = []
-        for entry in self._waiting:
-            seq, copies, future, message = entry
+        for entry in self._waiting.pop(name):
+            copies, future, message = entry
             if future.done():
                 continue
-            if len(reached) >= copies and reached[copies - 1] >= seq:
+            if len(reached) >= copies and reached[copies - 1] >= message.seq:
                 future.set_result(message)
             else:
                 left.append(entry)
-        self._waiting = left
+        if left:
+            self._waiting[name] = left
 
 
 class NodeDriver(Driver):
@@ -77,6 +83,9 @@ class NodeDriver(Driver):
     #: Nodes are numbered 0 … slots − 1.
     slots = 1 << CUBE_DIMENSION_MAX
 
+    #: Called after every batch: inputs were dealt with, and what they asked for was done.
+    on_turn: Callable[[], None] | None = None
+
     #: Where the journal is, for errors.
     journal_path: Path | None = None
 
@@ -84,11 +93,16 @@ class NodeDriver(Driver):
         with restoring(self.journal_path):
             super()._start_process(kept)
 
+    def _release(self, batch: Batch) -> None:
+        super()._release(batch)
+        if self.on_turn is not None:
+            self.on_turn()
+
     def received(self, sender: int, packets: list[Packet]) -> None:
         _check_slots(packets, self.slots)
         self.process.check(packets)
         if self.hub is not None:
-            self._check_source(packets, self.hub.domain)
+            self._check_source(packets, self.hub.partitions)
             self.hub.arrived(packets)
         super().received(sender, packets)
         acknowledgements = self.process.out.acknowledgements
@@ -97,12 +111,15 @@ class NodeDriver(Driver):
                 self.replicas.note(acknowledgements)
             acknowledgements.clear()
 
-    def _check_source(self, packets: list[Packet], domain: str) -> None:
+    def _check_source(self, packets: list[Packet], partitions: Partitions) -> None:
         """Refuse messages in this node's name that it never published. What others pass on for others is trusted."""
         node = self.process.node
         for packet in packets:
             for message in packet.messages:
-                if message.source == node and message.seq > self.process.last_published(domain):
+                if message.source != node:
+                    continue
+                name = partitions.names[0] if partitions.count == 1 else message.topic
+                if message.seq > self.process.last_published(name):
                     raise ProtocolError(f"message {message.id} is said to be ours, and is not")
 
 
@@ -110,6 +127,8 @@ def _check_slots(packets: list[Packet], slots: int) -> None:
     """Refuse messages that name a slot which the cluster does not have, as their source or as what they depend on."""
     for packet in packets:
         for message in packet.messages:
-            named = (message.source, *[source for source, _ in message.deps]) if message.deps else (message.source,)
+            named = [message.source]
+            if message.deps or message.across:
+                named += [source for source, _ in message.deps] + [source for _, source, _ in message.across]
             if max(named) >= slots:
                 raise ProtocolError(f"message {message.id} names slot {max(named)}, there are {slots}")

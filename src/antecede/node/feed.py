@@ -10,7 +10,7 @@ socket is full) the policy decides:
 A replay is a feed that is behind. So there is no seam between past and live: the feed reads until its position is the
 node's, within one turn of the event loop.
 
-**A reader from another node** says by source which message it read last (`seen`). Positions are each node's own, so the
+**A reader from another node** says by stream which message it read last (`seen`). Positions are each node's own, so the
 feed starts before the first message that the reader lacks, and leaves out those it has read. Should the node lack
 messages that the reader lacks, too (they predate its join, or retention removed them), the feed ends with a gap that
 names them.
@@ -23,7 +23,8 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from antecede.core.errors import GapError, JournalError, StoppedError
-from antecede.node.history import Entry, Gap, columns
+from antecede.core.partitions import split_stream
+from antecede.node.history import Entry, Gap
 from antecede.wire.requests import Begun, Ended, Subscribe
 from antecede.wire.topics import TopicFilter
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("antecede.node")
 
-#: Messages that a node does not have: (source, first, last).
+#: Messages that a node does not have: (stream, first, last).
 Missing: TypeAlias = tuple[tuple[int, int, int], ...]
 
 #: Entries looked at before others get a turn, and messages put into one record.
@@ -62,8 +63,10 @@ class Feed:
         self.dropped = 0
         #: Messages given ahead of their turn, on feeds that asked for less than causal order.
         self.early: set[tuple[int, int]] = set()
+        #: The partitions in which there may be topics that it takes.
+        self.partitions = frozenset().union(*map(hub.partitions.of_filter, wanted.filters))
         self._matchers = [TopicFilter(pattern).matches for pattern in wanted.filters]
-        #: By source: the reader has had the messages up to this one, which are yet to pass here.
+        #: By stream: the reader has had the messages up to this one, which are yet to pass here.
         self._seen = dict(wanted.seen)
         #: The same, as it was when the reader came from another node.
         self._had = dict(wanted.seen)
@@ -97,28 +100,28 @@ class Feed:
             self.position = max(self.position, history.oldest)
         elif self.position < history.oldest:
             raise GapError(self.position, history.oldest + 1)
-        reached = await history.reached_at(hub.domain, self.position, delivered)
-        self._seen = {source: seq for source, seq in self._seen.items() if seq > reached.get(source, 0)}
+        reached = await history.reached_at(self.position, delivered)
+        self._seen = {stream: seq for stream, seq in self._seen.items() if seq > reached.get(stream, 0)}
         self._tell(reached)
 
     async def _find_unseen(self, delivered: dict[int, int]) -> None:
         """Go to the first message the reader lacks. Raises `GapError` when this node lacks some of them, too."""
         hub, history, seen = self.hub, self.hub.history, self._seen
         present, oldest = hub.position, history.oldest
-        unread = {source: seen.get(source, 0) + 1 for source, seq in delivered.items() if seq > seen.get(source, 0)}
-        found = await history.locate(hub.domain, unread)
+        unread = {stream: seen.get(stream, 0) + 1 for stream, seq in delivered.items() if seq > seen.get(stream, 0)}
+        found = await history.locate(unread)
         missing = []
-        for source, wanted in sorted(unread.items()):
-            before = found[source][0] - 1 if source in found else delivered[source]
+        for stream, wanted in sorted(unread.items()):
+            before = found[stream][0] - 1 if stream in found else delivered[stream]
             if hub.total:  # numbers that were declared void are not missing; those before the oldest message are
-                before = min(before, (await history.reached_at(hub.domain, oldest, delivered)).get(source, 0))
-            if before >= wanted:
-                missing.append((source, wanted, before))
+                before = min(before, (await history.reached_at(oldest, delivered)).get(stream, 0))
+            if before >= wanted and split_stream(stream)[0] in self.partitions:
+                missing.append((stream, wanted, before))
         if missing and not self.over_gaps:
             raise GapError(0, oldest + 1, tuple(missing))
         self.position = max(oldest, min([present, *[position for _, position in found.values()]]))
-        reached = await history.reached_at(hub.domain, self.position, dict(hub.delivered))
-        self._seen = {source: seq for source, seq in seen.items() if seq > reached.get(source, 0)}
+        reached = await history.reached_at(self.position, dict(hub.delivered))
+        self._seen = {stream: seq for stream, seq in seen.items() if seq > reached.get(stream, 0)}
 
     def tell_progress(self) -> None:
         """Tell a client that was given nothing for a while how far it is: another node may have to go on from there."""
@@ -166,8 +169,8 @@ class Feed:
 
     def offer_early(self, entry: Entry) -> None:
         """A message whose turn has not come, for feeds of order fifo or none. Without room it comes in its turn."""
-        key = source, seq = entry.message.source, entry.message.seq
-        new = key not in self.early and seq > self._seen.get(source, 0)
+        key = stream, seq = entry.stream, entry.message.seq
+        new = key not in self.early and seq > self._seen.get(stream, 0)
         if self.live and not self.closed and self.credit > 0 and self.session.can_write and new:
             self.early.add(key)
             position = self.position
@@ -188,7 +191,7 @@ class Feed:
         if self._outgoing:
             outgoing, self._outgoing = self._outgoing, []
             self._outgoing_bytes = 0
-            self._send(columns(outgoing))
+            self._send(self.hub.history.columns(outgoing))
 
     # -- catching up ---------------------------------------------------------------------------------------------------
 
@@ -251,7 +254,9 @@ class Feed:
     def minds(self, gap: Gap) -> bool:
         """Does the reader lack messages of this gap? It may have read them at another node."""
         had = self._had
-        return not self.over_gaps and (not gap.missing or any(last > had.get(at, 0) for at, _, last in gap.missing))
+        if self.over_gaps or gap.partition not in self.partitions:
+            return False
+        return not gap.missing or any(last > had.get(at, 0) for at, _, last in gap.missing)
 
     def end_at(self, gap: Gap) -> None:
         """Tell the client that messages are missing behind the last one it was given."""
@@ -337,15 +342,15 @@ class Feed:
 
     def _was_given(self, entry: Entry) -> bool:
         """Has the reader had this message: ahead of its turn, or at another node? To be asked once for each."""
-        source, seq = entry.message.source, entry.message.seq
-        if (source, seq) in self.early:
-            self.early.discard((source, seq))
+        stream, seq = entry.stream, entry.message.seq
+        if (stream, seq) in self.early:
+            self.early.discard((stream, seq))
             return True
-        last = self._seen.get(source)
+        last = self._seen.get(stream)
         if last is None or entry.out_of_order:
             return False
         if seq >= last:
-            del self._seen[source]
+            del self._seen[stream]
         return seq <= last
 
     def _overflow(self) -> None:

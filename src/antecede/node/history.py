@@ -9,15 +9,18 @@ than forget messages that a reader with policy "block" has not read (`Hub.jammed
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from antecede.core import Message, ProtocolError
 from antecede.core.errors import GapError
+from antecede.core.partitions import Partitions, message_name
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
 from antecede.wire.envelope import label, unmarked
+
+T = TypeVar("T")
 
 #: Deliveries of one page of the journal, about.
 _PAGE: Final = 256
@@ -30,6 +33,8 @@ class Entry(NamedTuple):
 
     position: int
     message: Message
+    #: The stream of the message (`core.partitions`).
+    stream: int
     held_us: int
     #: The topic its application gave it; None for a message that is no envelope: no feed takes it.
     topic: str | None
@@ -51,43 +56,17 @@ def topic_of(message: Message) -> str | None:
         return None
 
 
-def columns(entries: Sequence[Entry]) -> bytes:
-    """The columns of `wire.requests.Items`, encoded, for deliveries whose positions may have gaps between them."""
-    positions: list[tuple[int, int]] = []
-    for entry in entries:
-        if positions and positions[-1][0] and entry.position == positions[-1][0] + positions[-1][1]:
-            positions[-1] = (positions[-1][0], positions[-1][1] + 1)
-        else:
-            positions.append((entry.position, 1))
-    held_us = {index: entry.held_us for index, entry in enumerate(entries) if entry.held_us}
-    tagged = [index for index, entry in enumerate(entries) if entry.out_of_order]
-    messages = [entry.message for entry in entries]
-    return _columns(messages, positions, _ids(messages), held_us, tagged)
-
-
-def _columns(
-    messages: Sequence[Message],
-    positions: list[tuple[int, int]],
-    ids: list[tuple[int, int, int]],
-    held_us: dict[int, int],
-    out_of_order: list[int],
-) -> bytes:
-    deps = {index: message.deps for index, message in enumerate(messages) if message.deps}
-    payloads = unmarked([message.payload for message in messages])
-    return b"".join(map(_encode, (payloads, positions, ids, deps, held_us, out_of_order)))
-
-
-def _ids(messages: Sequence[Message]) -> list[tuple[int, int, int]]:
-    """The ids of messages as runs: (source, first sequence number, how many)."""
-    ids: list[tuple[int, int, int]] = []
-    source, first, count = messages[0].source, messages[0].seq, 0
-    for message in messages:
-        if message.source == source and message.seq == first + count:
+def runs_of(streams: Sequence[int], messages: Sequence[Message]) -> list[tuple[int, int, int]]:
+    """The ids of messages as runs: (stream, first sequence number, how many)."""
+    runs: list[tuple[int, int, int]] = []
+    stream, first, count = streams[0], messages[0].seq, 0
+    for at, message in zip(streams, messages, strict=True):
+        if at == stream and message.seq == first + count:
             count += 1
         else:
-            ids.append((source, first, count))
-            source, first, count = message.source, message.seq, 1
-    return [*ids, (source, first, count)]
+            runs.append((stream, first, count))
+            stream, first, count = at, message.seq, 1
+    return [*runs, (stream, first, count)]
 
 
 class Gap(NamedTuple):
@@ -95,11 +74,13 @@ class Gap(NamedTuple):
 
     #: That of the last delivery before the gap.
     position: int
-    #: (source, first, last) of the messages; nothing: it was before the node's present life.
+    #: (stream, first, last) of the messages; nothing: it was before the node's present life.
     missing: tuple[tuple[int, int, int], ...]
+    #: The partition of the messages.
+    partition: int = 0
 
     def in_words(self) -> str:
-        some = ", ".join([f"{source}.{first} to {source}.{last}" for source, first, last in self.missing[:5]])
+        some = ", ".join([f"{message_name(at, one)} to {message_name(at, two)}" for at, one, two in self.missing[:5]])
         more = f" and of {len(self.missing) - 5} more nodes" if len(self.missing) > 5 else ""
         what = f"messages {some}{more}" if self.missing else "messages"
         return f"{what} behind position {self.position} were never delivered here: no node kept them for long enough"
@@ -108,8 +89,17 @@ class Gap(NamedTuple):
 class History:
     """Deliveries by position. Memory holds them as columns, which cost the garbage collector nothing."""
 
-    def __init__(self, journal: Journal | None, position: int, *, entries_max: int, bytes_max: int) -> None:
+    def __init__(
+        self,
+        journal: Journal | None,
+        position: int,
+        *,
+        partitions: Partitions,
+        entries_max: int,
+        bytes_max: int,
+    ) -> None:
         self.journal = journal
+        self.partitions = partitions
         #: Where deliveries do not follow each other, oldest first.
         self.gaps: list[Gap] = []
         #: The last delivery.
@@ -196,7 +186,9 @@ class History:
     def _entry(self, at: int) -> Entry:
         position = self.first + at
         held_us = self._held_us.get(position, 0)
-        return Entry(position, self._messages[at], held_us, self._topics[at], position in self._tagged)
+        message = self._messages[at]
+        stream = self.partitions.stream_of(message)
+        return Entry(position, message, stream, held_us, self._topics[at], position in self._tagged)
 
     def entry(self, position: int) -> Entry:
         """One that is in memory."""
@@ -216,12 +208,41 @@ class History:
             if self._held_us:
                 held_us = {index: held for index in range(count) if (held := self._held_us.get(first + index))}
             tagged = [index for index in range(count) if first + index in self._tagged] if self._tagged else []
-            source, seq = messages[0].source, messages[0].seq
-            # Deliveries of a source are in its order, but for some that are tagged.
-            alike = messages[-1].seq - seq == count - 1 and {message.source for message in messages} == {source}
-            ids = [(source, seq, count)] if alike and not self._tagged else _ids(messages)
-            piece = self._pieces[first, count] = _columns(messages, [(first, count)], ids, held_us, tagged)
+            streams = self.partitions.streams(messages)
+            stream, seq = streams[0], messages[0].seq
+            # Deliveries of a stream are in its order, but for some that are tagged.
+            alike = messages[-1].seq - seq == count - 1 and set(streams) == {stream}
+            ids = [(stream, seq, count)] if alike and not self._tagged else runs_of(streams, messages)
+            piece = self._pieces[first, count] = self._columns(messages, [(first, count)], ids, held_us, tagged)
         return piece, count
+
+    def columns(self, entries: Sequence[Entry]) -> bytes:
+        """The columns of `wire.requests.Items`, encoded, for deliveries whose positions may have gaps between them."""
+        positions: list[tuple[int, int]] = []
+        for entry in entries:
+            if positions and positions[-1][0] and entry.position == positions[-1][0] + positions[-1][1]:
+                positions[-1] = (positions[-1][0], positions[-1][1] + 1)
+            else:
+                positions.append((entry.position, 1))
+        held_us = {index: entry.held_us for index, entry in enumerate(entries) if entry.held_us}
+        tagged = [index for index, entry in enumerate(entries) if entry.out_of_order]
+        messages = [entry.message for entry in entries]
+        return self._columns(
+            messages, positions, runs_of([entry.stream for entry in entries], messages), held_us, tagged
+        )
+
+    def _columns(
+        self,
+        messages: Sequence[Message],
+        positions: list[tuple[int, int]],
+        ids: list[tuple[int, int, int]],
+        held_us: dict[int, int],
+        out_of_order: list[int],
+    ) -> bytes:
+        named = self.partitions.dependencies
+        deps = {index: named(one) for index, one in enumerate(messages) if one.deps or one.across}
+        payloads = unmarked([message.payload for message in messages])
+        return b"".join(map(_encode, (payloads, positions, ids, deps, held_us, out_of_order)))
 
     async def older(self, after: int, matches: Callable[[str], bool]) -> tuple[list[Entry], int]:
         """A page of the journal: entries that match, and how far it reached. Raises `GapError`."""
@@ -233,13 +254,14 @@ class History:
             return topic is not None and matches(topic)
 
         page = await self.journal.read(after, limit=_PAGE, matches=wanted)
+        streams = self.partitions.streams([item.message for item in page.items])
         return [
-            Entry(item.position, item.message, item.held_us, topic_of(item.message), item.out_of_order)
-            for item in page.items
+            Entry(item.position, item.message, stream, item.held_us, topic_of(item.message), item.out_of_order)
+            for stream, item in zip(streams, page.items, strict=True)
         ], page.position
 
-    async def reached_at(self, topic: str, position: int, delivered: Mapping[int, int]) -> dict[int, int]:
-        """By source: the last message at or before `position`. `delivered`: the same for the present position.
+    async def reached_at(self, position: int, delivered: Mapping[int, int]) -> dict[int, int]:
+        """By stream: the last message at or before `position`. `delivered`: the same for the present position.
 
         A message may be there in number only: delivered before this node joined, or removed by retention.
         """
@@ -249,26 +271,34 @@ class History:
         at = position + 1 - self.first
         if at >= 0:
             later: dict[int, int] = {}
-            for message in self._messages[at:]:
-                later.setdefault(message.source, message.seq)
+            after = self._messages[at:]
+            for stream, message in zip(self.partitions.streams(after), after, strict=True):
+                later.setdefault(stream, message.seq)
         elif self.journal is not None:
-            later = await self.journal.first_after(topic, position, last)
+            later = self._by_stream(await self.journal.first_after(position, last))
         else:
             raise GapError(position, self.first)
-        return {source: min(seq, later.get(source, seq + 1) - 1) for source, seq in delivered.items()}
+        return {stream: min(seq, later.get(stream, seq + 1) - 1) for stream, seq in delivered.items()}
 
-    async def locate(self, topic: str, wanted: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-        """Of each source, the first message with at least this number: its number, and a position before it.
+    async def locate(self, wanted: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Of each stream, the first message with at least this number: its number, and a position before it.
 
-        A source of which there is none is left out.
+        A stream of which there is none is left out.
         """
         if self.journal is not None and self.journal.removed < self.first:
-            return await self.journal.locate(topic, wanted)
+            name = self.partitions.stream_name
+            return self._by_stream(await self.journal.locate({name(stream): seq for stream, seq in wanted.items()}))
         found: dict[int, tuple[int, int]] = {}
-        for position, message in enumerate(self._messages, self.first):
-            if message.seq >= wanted.get(message.source, message.seq + 1):
-                found.setdefault(message.source, (message.seq, position - 1))
+        for position, stream in enumerate(self.partitions.streams(self._messages), self.first):
+            seq = self._messages[position - self.first].seq
+            if seq >= wanted.get(stream, seq + 1):
+                found.setdefault(stream, (seq, position - 1))
         return found
+
+    def _by_stream(self, found: Mapping[tuple[str, int], T]) -> dict[int, T]:
+        """What the journal says by topic and source. A topic that is no partition is left out."""
+        known, stream = self.partitions.number, self.partitions.stream
+        return {stream(*name): value for name, value in found.items() if known(name[0]) >= 0}
 
     @property
     def oldest(self) -> int:

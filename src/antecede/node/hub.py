@@ -45,19 +45,19 @@ class HubCounts:
 
 
 class Hub:
-    """Made for a domain, whose messages it gives out."""
+    """Gives out the messages of all partitions. It tells messages of one number apart by their stream."""
 
-    def __init__(self, domain: str, history: History, delivered: dict[int, int], *, total: bool = False) -> None:
+    def __init__(self, history: History, delivered: dict[int, int], *, total: bool = False) -> None:
         """`total`: all nodes deliver in one order, so no feed may be given a message before its turn."""
-        self.domain = domain
         self.history = history
-        #: By source: every message up to this one was delivered here or predates this node's join.
+        self.partitions = history.partitions
+        #: By stream: every message up to this one was delivered here or predates this node's join.
         self.delivered = delivered
-        #: By source: the last message that was delivered here.
+        #: By stream: the last message that was delivered here.
         self.delivered_here: dict[int, int] = {}
         self.counts = HubCounts()
         self.total = total
-        #: By source: every message up to this one was delivered here or predates our join. Asked when one waits.
+        #: By stream: every message up to this one was delivered here or predates our join. Asked when one waits.
         self.settled: Callable[[], dict[int, int]] | None = None
         self.feeds: set[Feed] = set()
         self.on_jam: Callable[[bool], None] | None = None
@@ -67,7 +67,7 @@ class Hub:
         self._predecessors = Predecessors(self.missing)
         self._jammed = False
         self._relieved = Waiters()
-        # How many feeds asked for less than causal order; messages that just arrived; those not delivered, by source.
+        # How many feeds asked for less than causal order; messages that just arrived; those not delivered, by stream.
         self._impatient = 0
         self._arrived: list[Message] = []
         self._ahead: dict[int, dict[int, Entry]] = {}
@@ -79,6 +79,13 @@ class Hub:
     def position(self) -> int:
         return self.history.position
 
+    async def look_up_delivered(self) -> None:
+        """Ask the journal for the last message of each stream that was delivered here."""
+        journal, name = self.history.journal, self.partitions.stream_name
+        assert journal is not None
+        found = await journal.last_seqs([name(stream) for stream in self.delivered])
+        self.delivered_here = {self.partitions.stream(*stream): seq for stream, seq in found.items()}
+
     # -- what the driver brings ----------------------------------------------------------------------------------------
 
     def deliver(self, batch: Batch) -> None:
@@ -88,12 +95,13 @@ class Hub:
         messages = batch.deliveries
         topics = self._topics_of(messages)
         self.history.append(batch, topics)
+        streams = self.partitions.streams(messages)
         if batch.out_of_order:
-            last = {message.source: message.seq for message in sorted(messages, key=lambda one: one.seq)}
+            last = dict(sorted(zip(streams, [message.seq for message in messages], strict=True)))
             _raise(self.delivered, last)
             _raise(self.delivered_here, last)
         else:
-            last = {message.source: message.seq for message in messages}
+            last = dict(zip(streams, [message.seq for message in messages], strict=True))
             self.delivered.update(last)
             self.delivered_here.update(last)
         touched = self._touched
@@ -109,17 +117,16 @@ class Hub:
             self.counts.held += len(batch.held_us)
             self.counts.held_us += sum(batch.held_us.values())
         if self._ahead:
-            self._prune(messages)
+            self._prune(streams, messages)
         self._flush()
         self._trim()
-        if self._predecessors.sources:
-            # Where nodes settle numbers without a delivery, any source may have moved.
-            moved = {message.source for message in messages} if self.settled is None else self._predecessors.sources
-            self._predecessors.wake(list(moved))
+        if self._predecessors.streams:
+            # Where nodes settle numbers without a delivery, any stream may have moved.
+            self._predecessors.wake(list(last if self.settled is None else self._predecessors.streams))
 
-    def called(self, first: Message, topics: list[str]) -> None:
-        """The topics of a run of messages that begins with `first` and is about to be delivered."""
-        self._called[first.source, first.seq] = topics
+    def called(self, stream: int, seq: int, topics: list[str]) -> None:
+        """The topics of a run of messages that begins with this one and is about to be delivered."""
+        self._called[stream, seq] = topics
 
     def _topics_of(self, messages: list[Message]) -> list[str | None]:
         called = self._called
@@ -129,7 +136,7 @@ class Hub:
         at = 0
         while at < len(messages):
             message = messages[at]
-            known = called.pop((message.source, message.seq), None)
+            known = called.pop((self.partitions.stream_of(message), message.seq), None)
             topics += [topic_of(message)] if known is None else known
             at = len(topics)
         return topics
@@ -139,9 +146,8 @@ class Hub:
         if self._impatient and not self.total:
             if not self._arrived:
                 asyncio.get_running_loop().call_soon(self._hurry)
-            self._arrived += [
-                message for packet in packets for message in packet.messages if message.topic == self.domain
-            ]
+            known = self.partitions.number
+            self._arrived += [message for packet in packets for message in packet.messages if known(message.topic) >= 0]
 
     # -- feeds ---------------------------------------------------------------------------------------------------------
 
@@ -153,16 +159,20 @@ class Hub:
         self._impatient += feed.order in ("fifo", "none")
         feed.begin()
 
-    def gap(self, batch: Batch, after: int, reached: dict[int, int]) -> Gap:
+    def gap(self, batch: Batch, after: int, reached: dict[int, int], partition: int = 0) -> Gap:
         """The node goes on behind messages that it never delivers, within `batch`, after so many of its deliveries.
 
-        `reached`: by source, how far it is after the batch.
+        `reached`: by stream of `partition`, how far it is after the batch.
         """
-        for message in reversed(batch.deliveries[after:]):
-            reached[message.source] = message.seq - 1
-        before = self.delivered | {message.source: message.seq for message in batch.deliveries[:after]}
-        missing = [(source, before.get(source, 0) + 1, seq) for source, seq in sorted(reached.items())]
-        gap = Gap(batch.first - 1 + after, tuple([one for one in missing if one[1] <= one[2]]))
+        streams = self.partitions.streams(batch.deliveries)
+        before = dict(self.delivered)
+        for stream, message in zip(streams[:after], batch.deliveries, strict=False):
+            before[stream] = message.seq
+        for stream, message in reversed(list(zip(streams[after:], batch.deliveries[after:], strict=True))):
+            if stream in reached:
+                reached[stream] = message.seq - 1
+        missing = [(stream, before.get(stream, 0) + 1, seq) for stream, seq in sorted(reached.items())]
+        gap = Gap(batch.first - 1 + after, tuple([one for one in missing if one[1] <= one[2]]), partition)
         self.history.gaps.append(gap)
         _raise(self.delivered, reached)
         for feed in list(self.feeds):
@@ -252,26 +262,26 @@ class Hub:
     def _hurry(self) -> None:
         """Offer messages that arrived in the last turn and are not delivered yet."""
         arrived, self._arrived = self._arrived, []
-        for message in arrived:
-            source, seq = message.source, message.seq
-            ahead = self._ahead.setdefault(source, {})
-            if seq <= self.delivered.get(source, 0) or seq in ahead:
+        for stream, message in zip(self.partitions.streams(arrived), arrived, strict=True):
+            seq = message.seq
+            ahead = self._ahead.setdefault(stream, {})
+            if seq <= self.delivered.get(stream, 0) or seq in ahead:
                 continue
-            entry = ahead[seq] = Entry(0, message, 0, topic_of(message))
+            entry = ahead[seq] = Entry(0, message, stream, 0, topic_of(message))
             self._offer_early(entry, "none")
-            self._go_on(source)
-        for source in [source for source, ahead in self._ahead.items() if not ahead]:
-            del self._ahead[source]
+            self._go_on(stream)
+        for stream in [stream for stream, ahead in self._ahead.items() if not ahead]:
+            del self._ahead[stream]
         self._flush()
 
-    def _go_on(self, source: int) -> None:
-        """Give `fifo` feeds the messages of this source that follow those they have."""
-        ahead = self._ahead.get(source, {})
-        last = max(self._fifo.get(source, 0), self.delivered.get(source, 0))
-        while last and last + 1 in ahead:  # before its first delivery a source may begin anywhere
+    def _go_on(self, stream: int) -> None:
+        """Give `fifo` feeds the messages of this stream that follow those they have."""
+        ahead = self._ahead.get(stream, {})
+        last = max(self._fifo.get(stream, 0), self.delivered.get(stream, 0))
+        while last and last + 1 in ahead:  # before its first delivery a stream may begin anywhere
             last += 1
             self._offer_early(ahead[last], "fifo")
-        self._fifo[source] = last
+        self._fifo[stream] = last
 
     def _offer_early(self, entry: Entry, order: str) -> None:
         if entry.topic is not None:
@@ -280,15 +290,15 @@ class Hub:
                     feed.offer_early(entry)
                     self._touched.add(feed)
 
-    def _prune(self, messages: list[Message]) -> None:
-        for message in messages:
-            ahead = self._ahead.get(message.source)
+    def _prune(self, streams: list[int], messages: list[Message]) -> None:
+        for stream, message in zip(streams, messages, strict=True):
+            ahead = self._ahead.get(stream)
             if ahead is not None:
                 ahead.pop(message.seq, None)
-        for source in list(self._ahead):
-            self._go_on(source)
-            if not self._ahead[source]:
-                del self._ahead[source]
+        for stream in list(self._ahead):
+            self._go_on(stream)
+            if not self._ahead[stream]:
+                del self._ahead[stream]
 
     def _flush(self) -> None:
         touched, self._touched = self._touched, set()
@@ -299,5 +309,5 @@ class Hub:
 
 
 def _raise(levels: dict[int, int], reached: dict[int, int]) -> None:
-    for source, seq in reached.items():
-        levels[source] = max(seq, levels.get(source, 0))
+    for stream, seq in reached.items():
+        levels[stream] = max(seq, levels.get(stream, 0))

@@ -4,8 +4,8 @@
         async with node.connect() as bus: ...
 
 `start` opens the journal, takes a slot (`joining`), runs the protocol (`protocol`) over the transport (`links`), joins
-the domain, and then lets clients in. `stop` does the reverse. A node that was killed starts again from its journal. A
-node that *leaves* waits until all members have its messages, then gives up its membership for good.
+its partitions (`taking`), and then lets clients in. `stop` does the reverse. A node that was killed starts again from
+its journal. A node that *leaves* waits until all members have its messages, then gives up its membership for good.
 """
 
 import asyncio
@@ -13,14 +13,17 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from antecede.core import Message, UsageError
 from antecede.core.errors import RefusedError, StoppedError
-from antecede.journal import Journal, Retention
+from antecede.core.partitions import Partitions
+from antecede.journal import Journal
 from antecede.journal.batch import Batch
 from antecede.node.bulk.service import BulkService
 from antecede.node.config import DOMAIN, NodeConfig, make_config
@@ -34,14 +37,18 @@ from antecede.node.joining import ROLE as ROSTER
 from antecede.node.joining import RosterClient
 from antecede.node.links import make_links
 from antecede.node.membership import Membership
+from antecede.node.numbering import Numbering
 from antecede.node.protocol import NodeProtocol
 from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
 from antecede.node.status import node_status
+from antecede.node.taking import Taking
 from antecede.node.tasks import SupervisedTasks
+from antecede.node.upkeep import keep_up
 from antecede.node.watch import watch
 from antecede.wire.address import join_address
 from antecede.wire.codec import Hello
+from antecede.wire.envelope import label
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.listener import Listener
 from antecede.wire.requests import ROLE as CLIENT
@@ -55,14 +62,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("antecede.node")
 
-#: Between two rounds of retention and compaction.
-_UPKEEP_S: Final = 2.0
-
 #: How long a node that stops waits for the connections of its port to close.
 _CLOSE_S: Final = 2.0
-
-#: Within this a node that starts must have heard from every member that is up.
-_JOIN_S: Final = 120.0
 
 #: Publications that the protocol has not numbered yet; beyond it clients wait.
 _UNSTAMPED_MAX: Final = 16_384
@@ -78,7 +79,7 @@ class Node:
         if config is not None and settings:
             raise UsageError("settings", ", ".join(settings), "come beside a config", "put them into it")
         self.config = config or make_config(settings)
-        self.domain = DOMAIN
+        self.partitions = Partitions(self.config.partitions, self.config.partition_levels, DOMAIN)
         self.protocol = NodeProtocol(self.config)
         self.slot = -1
         self.name = self.config.name
@@ -108,7 +109,6 @@ class Node:
         #: Is it part of its cluster and open to clients?
         self.ready = False
         self._closed = False
-        self._taking: asyncio.Future[None] | None = None
         self._unstamped = 0
         self._given_up = 0
         self._waiting: list[Callable[[], None]] = []
@@ -178,7 +178,7 @@ class Node:
             self.http = HttpServer(self)
             await self.http.start(config.http_at, config.http_port)
         self.tasks.start("reads certificates and tokens again", self.credentials.keep_up())
-        await self._join_domain()
+        await self.taking.join()
         await self.bulk.start()
         self.ready = True
         log.info("node %d (%s) of %s at %s", self.slot, self.name, config.cluster, self.url)
@@ -198,12 +198,14 @@ class Node:
         history = History(
             self.journal,
             0 if self.journal is None else self.journal.position,
+            partitions=self.partitions,
             entries_max=config.recent_messages,
             bytes_max=config.recent_bytes,
         )
         if self.journal is not None:
-            history.gaps = [Gap(position, ()) for position in await self.journal.rejoins(self.domain)]
-        self.hub = Hub(self.domain, history, {}, total=self.protocol.live.total_order)
+            number = self.partitions.number
+            history.gaps = [Gap(position, (), number(name)) for name, position in await self.journal.rejoins()]
+        self.hub = Hub(history, {}, total=self.protocol.live.total_order)
         self.hub.on_jam = self._jammed
         self.membership = Membership(self)
         self.driver = NodeDriver(
@@ -217,8 +219,10 @@ class Node:
         self.bulk.begin(self.credentials.grant)
         roster = self.membership.service(self.credentials.tls is not None)
         self.listener.serve(ROSTER, roster.judge, members=True)
-        self._taking = asyncio.get_running_loop().create_future()
+        self.taking = Taking(self)
+        self.numbering = Numbering(self.partitions, process.stamps_now)
         await self.driver.prepare()
+        self.taking.begin()
         self.continuity.begin()
         await self.continuity.check(evidence)
         await self.driver.start()
@@ -226,44 +230,24 @@ class Node:
             await self.journal.set_settings(self.protocol.kept_settings)  # its records are of this protocol
         if self.transport_kind.by_address:
             await self.listener.start()
-        self.hub.delivered.update(process.delivered(self.domain))
+        for name in self.partitions.names:
+            self.hub.delivered.update(self.taking.reached(name))
         if self.journal is not None:
-            self.hub.delivered_here = await self.journal.last_seqs(self.domain, self.hub.delivered)
+            await self.hub.look_up_delivered()
         if self.protocol.live.total_order:
-            self.hub.settled = lambda: process.delivered(self.domain)
+            self.hub.settled = lambda: self.taking.reached(DOMAIN)
         self.driver.hub = self.hub
-        self.driver.replicas = Replicas(self.domain)
-        self.tasks.start("applies retention", self._upkeep())
+        self.driver.replicas = Replicas()
+        self.driver.on_turn = self.numbering.look_again
+        self.tasks.start("applies retention", keep_up(self))
         self.tasks.start("watches for messages that are missing", watch(self))
         self.tasks.start("tells feeds how far they are", self.hub.keep_telling_progress())
-
-    async def _join_domain(self) -> None:
-        """Return when this node is a member that takes publications."""
-        inner = self.process
-        if inner.takes(self.domain):
-            return
-        assert self._taking is not None
-        if not inner.wants(self.domain):
-            self.driver.subscribe(self.domain)
-        try:
-            async with asyncio.timeout(_JOIN_S):
-                await self._taking
-        except TimeoutError:
-            waits = "; ".join(inner.unfinished())
-            raise StoppedError(f"node {self.slot} could not join within {_JOIN_S:g} s: it {waits}") from None
-        self.hub.delivered.update(inner.delivered(self.domain))
 
     async def leave(self) -> None:
         """Wait until all members have this node's messages, give up its membership for good, and stop."""
         if self.ready:
             self.ready = False
-            self._taking = asyncio.get_running_loop().create_future()
-            self.driver.unsubscribe(self.domain)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(30):
-                    await self._taking
-                    while self.process.leaving(self.domain):
-                        await asyncio.sleep(0.01)
+            await self.taking.leave()
             await self.membership.farewell()
         await self.stop()
 
@@ -337,20 +321,36 @@ class Node:
         promise: asyncio.Future[Message] | None = None
         if level == 1:
             promise = asyncio.get_running_loop().create_future()
-        messages = self.driver.publish_run(self.domain, payloads, promise)
+        messages: list[Message] = []
+        for name, count in self._spread(payloads):
+            run = payloads if count == len(payloads) else payloads[len(messages) : len(messages) + count]
+            # One promise is enough: what is published in one turn of the loop is in one batch.
+            stamped = self.driver.publish_run(name, run, None if messages else promise)
+            messages += stamped
+            if len(stamped) < count:
+                break
         self.hub.counts.published += len(messages)
         return messages, promise
+
+    def _spread(self, payloads: Sequence[bytes]) -> Iterable[tuple[str, int]]:
+        """The partitions of envelopes that follow each other: the name of each, and how many are for it."""
+        names = self.partitions.names
+        if len(names) == 1:
+            return ((names[0], len(payloads)),)
+        of = self.partitions.of
+        return [(names[number], len(list(run))) for number, run in groupby([of(label(one)) for one in payloads])]
 
     def publish_payload(self, payload: bytes, level: int) -> "Message | asyncio.Future[Message]":
         """Publish an envelope. Returns the message if it is as safe as asked already, else a future of it."""
         level = self._check_level(level)
         self.hub.counts.published += 1
-        if level == 0 and self.process.stamps_now(self.domain):
-            message = self.driver.publish(self.domain, payload)
+        ((name, _),) = self._spread((payload,))
+        if level == 0 and self.process.stamps_now(name):
+            message = self.driver.publish(name, payload)
             assert message is not None
             return message
         promise: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        if self.driver.publish(self.domain, payload, promise) is None:
+        if self.driver.publish(name, payload, promise) is None:
             self._unstamped += 1
             promise.add_done_callback(self._stamped)
         if level > 1:
@@ -389,7 +389,14 @@ class Node:
     def _congested(self) -> bool:
         """Does a peer take packets too slowly that publishers wait for? Not for one that is down or far behind."""
         slow = self.transport.relief.slow
-        return bool(slow) and not slow <= self.process.lagging(self.domain).keys() | self.process.down
+        return bool(slow) and not slow <= self.lagging().keys() | self.process.down
+
+    def lagging(self) -> dict[int, int]:
+        """By member that is down or too far behind to be waited for: how many of this node's messages it lacks."""
+        found: Counter[int] = Counter()
+        for name in self.partitions.names:
+            found.update(self.process.lagging(name))
+        return found
 
     @property
     def _unordered(self) -> int:
@@ -439,13 +446,9 @@ class Node:
         return begin
 
     def _deliver(self, batch: Batch) -> None:
-        for change in batch.changes:
-            if change.what == "publish" or change.topic != self.domain:
-                continue
-            if self._taking is not None and not self._taking.done():
-                self._taking.set_result(None)
-            elif change.what == "subscribe":
-                self._note_gap(batch, change.after)
+        if batch.changes:
+            for name, after in self.taking.changed(batch):
+                self._note_gap(batch, name, after)
         self.hub.deliver(batch)
         if self.process.given_up > self._given_up:
             self._given_up = self.process.given_up
@@ -455,9 +458,9 @@ class Node:
                 self._given_up,
             )
 
-    def _note_gap(self, batch: Batch, after: int) -> None:
-        """The protocol took the domain anew: no node has messages any more that this one missed."""
-        gap = self.hub.gap(batch, after, self.process.delivered(self.domain))
+    def _note_gap(self, batch: Batch, name: str, after: int) -> None:
+        """The protocol joined a partition anew: no node has messages any more that this one missed."""
+        gap = self.hub.gap(batch, after, self.taking.reached(name), self.partitions.number(name))
         log.error("node %d: %s", self.slot, gap.in_words())
 
     def _jammed(self, jammed: bool) -> None:
@@ -471,21 +474,3 @@ class Node:
         self._unstamped -= 1
         if not done.cancelled():
             done.exception()  # the session asks as well; a session that is gone does not
-
-    async def _upkeep(self) -> None:
-        """Apply retention, and compact the records that the protocol keeps."""
-        journal = self.journal
-        if journal is None:
-            return
-        wanted = Retention(
-            age_us=None if self.config.retain_s is None else int(self.config.retain_s * 1_000_000),
-            bytes_max=self.config.retain_bytes,
-        )
-        shortened = self.hub.position
-        while True:
-            await asyncio.sleep(_UPKEEP_S)
-            if wanted.age_us is not None or wanted.bytes_max is not None:
-                await journal.retain(wanted)
-            if self.hub.position - shortened >= self.config.shorten_every:
-                shortened = self.hub.position
-                await self.protocol.compact_journal(journal)

@@ -1,5 +1,7 @@
 """The protocol a node runs, with VCube's diagnosis below it as its failure detector."""
 
+from typing import Final
+
 from antecede.core import Record, UsageError
 from antecede.journal import Journal
 from antecede.journal.restoring import restoring
@@ -9,6 +11,9 @@ from antecede.protocols.live import LiveProtocol
 from antecede.protocols.live_registry import live_protocol
 from antecede.wire.codec import PacketCodec
 from antecede.wire.handshake import brief
+
+#: What holds for a journal of a version that did not write a setting down.
+_UNWRITTEN: Final = {"partitions": "1"}
 
 
 class NodeProtocol:
@@ -23,9 +28,14 @@ class NodeProtocol:
         self.kept_settings = {
             "protocol": config.protocol,
             **{name: brief(str(value)) for name, value in agreed.items()},
+            "partitions": str(config.partitions),
         }
+        if config.partitions > 1:
+            self.kept_settings["partition_levels"] = str(config.partition_levels)
         #: Settings on which all nodes must agree: nodes refuse each other where they differ.
         self.agreement = {"transport": config.transport, "slots": str(config.slots), **self.kept_settings}
+        if config.partitions > 1:
+            self.agreement["replicas"] = str(config.replicas)
         self._config = config
 
     def make(self, slot: int) -> Diagnosed:
@@ -48,8 +58,9 @@ class NodeProtocol:
         if slot >= slots:
             problem = f"the node of {journal.path.parent} has slot {slot}"
             raise UsageError("slots", slots, problem, f"use {slot + 1} or more, equal at all nodes")
+        unwritten = _UNWRITTEN if journal.settings or journal.position else {}  # else it is new
         for name, value in self.kept_settings.items():
-            written = journal.settings.get(name, value)
+            written = journal.settings.get(name, unwritten.get(name, value))
             if written != value:
                 problem = f"the journal in {journal.path.parent} was written with {written!r}"
                 raise UsageError(name, value, problem, "set that, or give the node an empty directory")

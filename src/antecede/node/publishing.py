@@ -19,9 +19,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from antecede.core import AntecedeError, LimitError, Message, ProtocolError, UsageError
 from antecede.core.errors import StoppedError
-from antecede.node.predecessors import After
+from antecede.core.partitions import message_name, split_stream
+from antecede.node.history import runs_of
+from antecede.node.predecessors import After, check_after
 from antecede.node.status import why_busy
 from antecede.wire.envelope import unmarked, unseal
 from antecede.wire.requests import Acks, Failed, Publish
@@ -49,6 +53,14 @@ class _Waiting(NamedTuple):
     timeout_s: float
     deadline: float
 
+    def behind(self, count: int) -> "_Waiting":
+        """What is left behind the first `count` payloads. It follows those, and needs no other predecessors."""
+        payloads = self.record.payloads[count:]
+        record = msgspec.structs.replace(
+            self.record, number=self.record.number + count, payloads=payloads, after=() if count else self.record.after
+        )
+        return self._replace(record=record, size=sum(map(len, payloads)))
+
 
 class _Unsettled(NamedTuple):
     """Publications that are not as safe yet as was asked: how many, and the future that says so."""
@@ -67,8 +79,8 @@ class Publications:
         self._session = session
         self._node = session.node
         self._hub = session.node.hub
-        #: Number of the request, sequence number, how many.
-        self._acks: list[tuple[int, int, int]] = []
+        #: By stream: number of the request, sequence number, how many.
+        self._acks: dict[int, list[tuple[int, int, int]]] = {}
         self._waiting: deque[_Waiting] = deque()
         self._waiting_count = 0
         self._waiting_bytes = 0
@@ -91,19 +103,22 @@ class Publications:
                 limit = LimitError("publications that wait", self._waiting_count + count, WAITING_MAX, "hold back")
                 self._refuse(record.number, count, limit)
                 return
-        elif self._publish(one):
-            return
+        else:
+            left = self._publish(one)
+            if left is None:
+                return
+            one = left
         self._waiting.append(one)
-        self._waiting_count += count
-        self._waiting_bytes += size
+        self._waiting_count += len(one.record.payloads)
+        self._waiting_bytes += one.size
         self._sweep_later()
 
-    def acknowledgements(self) -> Acks | None:
+    def acknowledgements(self) -> list[Acks]:
         """Those that gathered since the last call."""
         if not self._acks:
-            return None
-        acks, self._acks = self._acks, []
-        return Acks(self._node.slot, tuple(acks))
+            return []
+        acks, self._acks = self._acks, {}
+        return [Acks(stream, tuple(runs)) for stream, runs in acks.items()]
 
     def close(self) -> None:
         """The client is gone: drop the publications that wait, and stop waiting for copies of the others."""
@@ -120,25 +135,25 @@ class Publications:
 
     # -- in the client's order -----------------------------------------------------------------------------------------
 
-    def _publish(self, one: _Waiting) -> bool:
-        """Publish the records of `one`, or refuse them. False: it must wait; `_go_on` is called when it need not."""
+    def _publish(self, one: _Waiting) -> _Waiting | None:
+        """Publish the records of `one`, or refuse them. Returns those that must wait; `_go_on` is called when they
+        need not."""
         record, node = one.record, self._node
-        beyond = next((before for before in record.after if before[0] >= node.config.slots), None)
-        if beyond is not None:
-            problem = f"cannot exist: the cluster has slots 0 … {node.config.slots - 1}"
-            error = UsageError("after", f"{beyond[0]}.{beyond[1]}", problem, "name messages of this cluster")
+        try:
+            check_after(record.after, node.config.slots, node.partitions.count)
+        except UsageError as error:
             self._refuse(record.number, len(record.payloads), error)
-            return True
+            return None
         after = self._after(record)
         if after and not self._hub.has(after):
             self._withdraw = self._hub.when_delivered(after, self._go_on)
-            return False
+            return one
         if record.past:
             self._owed = ()
         if node.busy:
             self._withdraw = _nothing
             node.when_free(self._go_on)
-            return False
+            return one
         payloads = unmarked(record.payloads)  # or a client could pretend that rows of a release were published
         try:
             topics = [envelope.topic for envelope in map(unseal, payloads)]
@@ -146,16 +161,19 @@ class Publications:
             refused = {topic for topic in set(topics) if not grant.may_publish(check_topic(topic))}
         except UsageError as error:
             self._refuse(record.number, len(payloads), error)
-            return True
+            return None
         at = 0 if refused else self._publish_run(one, payloads, topics)
         for index in range(at, len(payloads)):
             number = record.number + index
             if topics[index] in refused:
                 self._hub.counts.refused["publish"] += 1
                 self._fail(number, "denied", f"may not publish on {topics[index]!r}")
+            elif node.numbering.wait(topics[index], self._go_on):
+                self._withdraw = _nothing
+                return one.behind(index)
             else:
                 self._publish_one(one, number, payloads[index])
-        return True
+        return None
 
     def _after(self, record: Publish) -> After:
         return tuple({*record.after, *self._owed}) if self._owed and record.past else record.after
@@ -172,12 +190,13 @@ class Publications:
                 return len(payloads)
             if not messages:
                 break
-            self._hub.called(messages[0], topics[at : at + len(messages)])
-            if done is None:
-                self._acknowledge(first + at, messages[0].seq, len(messages))
-            else:
-                self._settle_later(one, first + at, messages[0].seq, len(messages), done)
-            at += len(messages)
+            for stream, seq, count in runs_of(self._hub.partitions.streams(messages), messages):
+                self._hub.called(stream, seq, topics[at : at + count])
+                if done is None:
+                    self._acknowledge(first + at, stream, seq, count)
+                else:
+                    self._settle_later(one, first + at, (stream, seq), count, done)
+                at += count
         return at
 
     def _publish_one(self, one: _Waiting, number: int, payload: bytes) -> None:
@@ -187,9 +206,9 @@ class Publications:
             self._refuse(number, 1, error)
             return
         if isinstance(answer, Message):
-            self._acknowledge(number, answer.seq, 1)
+            self._acknowledge(number, self._hub.partitions.stream_of(answer), answer.seq, 1)
         else:
-            self._settle_later(one, number, 0, 1, answer)
+            self._settle_later(one, number, None, 1, answer)
 
     def _go_on(self) -> None:
         """The first one may not have to wait any more."""
@@ -197,8 +216,11 @@ class Publications:
         while self._waiting and self._withdraw is None and not self._over:
             one = self._waiting[0]
             try:
-                if self._publish(one):
+                left = self._publish(one)
+                if left is not one:
                     self._pop()
+                    if left is not None:
+                        self._push_front(left)
             except ProtocolError as error:
                 self._session.malformed(self._session.connection, error)
                 self._session.connection.close()
@@ -209,27 +231,35 @@ class Publications:
         self._waiting_count -= len(one.record.payloads)
         self._waiting_bytes -= one.size
 
+    def _push_front(self, one: _Waiting) -> None:
+        self._waiting.appendleft(one)
+        self._waiting_count += len(one.record.payloads)
+        self._waiting_bytes += one.size
+
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _settle_later(self, one: _Waiting, number: int, seq: int, count: int, done: "asyncio.Future[Message]") -> None:
-        """Acknowledge when `done` is. `seq`: of the first, 0 for one that has no sequence number yet."""
+    def _settle_later(
+        self, one: _Waiting, number: int, first: tuple[int, int] | None, count: int, done: "asyncio.Future[Message]"
+    ) -> None:
+        """Acknowledge when `done` is. `first`: stream and number of the first; None: it has no sequence number yet."""
         self._unsettled[number] = _Unsettled(count, one.record.level, one.timeout_s, one.deadline, done)
-        done.add_done_callback(partial(self._settled, number, seq, count))
+        done.add_done_callback(partial(self._settled, number, first, count))
         self._sweep_later()
 
-    def _settled(self, number: int, seq: int, count: int, done: "asyncio.Future[Message]") -> None:
+    def _settled(self, number: int, first: tuple[int, int] | None, count: int, done: "asyncio.Future[Message]") -> None:
         if self._unsettled.pop(number, None) is None or self._over or done.cancelled():
             _ = done.cancelled() or done.exception()  # its publications were failed before, or their client is gone
             return
         error = done.exception()
         if error is None:
-            self._acknowledge(number, seq or done.result().seq, count)
+            stream, seq = first or (self._hub.partitions.stream_of(done.result()), done.result().seq)
+            self._acknowledge(number, stream, seq, count)
         else:
             for one in range(number, number + count):
                 self._fail(one, "stopped", str(error), uncertain=isinstance(error, StoppedError))
 
-    def _acknowledge(self, number: int, seq: int, count: int) -> None:
-        self._acks.append((number, seq, count))
+    def _acknowledge(self, number: int, stream: int, seq: int, count: int) -> None:
+        self._acks.setdefault(stream, []).append((number, seq, count))
         self._session.touch()
 
     def _refuse(self, number: int, count: int, error: AntecedeError) -> None:
@@ -286,10 +316,12 @@ class Publications:
         missing = self._hub.missing(self._after(record))
         if missing is None:
             return why_busy(self._node)
-        source, seq = missing
-        last = self._hub.delivered.get(source, 0)
-        reached = f"the last one of node {source} delivered here is {source}.{last}" if last else "none of its node was"
-        return f"it follows message {source}.{seq}, which was not delivered here; {reached}"
+        stream, seq = missing
+        last = self._hub.delivered.get(stream, 0)
+        slot = split_stream(stream)[1]
+        reached = f"the last one of node {slot} delivered here is {message_name(stream, last)}"
+        reached = reached if last else "none of its node was"
+        return f"it follows message {message_name(stream, seq)}, which was not delivered here; {reached}"
 
     def _why_unsettled(self, one: _Unsettled) -> str:
         if one.level <= 1:

@@ -83,9 +83,7 @@ class Session:
     def flush(self) -> None:
         """Write the records that have gathered."""
         self._due = False
-        acks = self._publications.acknowledgements()
-        if acks is not None:
-            self._bodies.append(TO_CLIENT.encode(acks))
+        self._bodies += map(TO_CLIENT.encode, self._publications.acknowledgements())
         if self._bodies:
             bodies, self._bodies = self._bodies, []
             data = TO_CLIENT.frames(bodies)

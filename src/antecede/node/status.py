@@ -1,6 +1,6 @@
 """What a node tells of itself: for `antecede status`, its page, `/health` and metrics.
 
-`delivered`: by source, the last message that was delivered here. `reached`: by source, every message up to this one was
+`delivered`: by stream, the last message that was delivered here. `reached`: by stream, every message up to this one was
 delivered here or predates this node's join. `oldest`: the last position that can no longer be read.
 """
 
@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from antecede.core.process import Missing
+from antecede.node.config import DOMAIN
 from antecede.node.roster import Member
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ BUSY_S: Final = 30.0
 def node_status(node: "Node") -> dict[str, Any]:
     hub, links, edge = node.hub, node.transport.counts, node.counts_edge
     process = node.process
-    members, down = process.members(node.domain), process.down
+    names = node.partitions.names
+    members, down = frozenset().union(*map(process.members, names)), process.down
     return {
         "node": node.slot,
         "name": node.name,
@@ -49,11 +51,11 @@ def node_status(node: "Node") -> dict[str, Any]:
         ],
         "delivered": dict(sorted(hub.delivered_here.items())),
         "reached": dict(sorted(hub.delivered.items())),
-        "children": list(process.children(node.domain)),
+        "children": sorted({child for name in names for child in process.children(name)}),
         "held": process.held,
         "held_bytes": process.held_bytes,
         "missing": [missing._asdict() for missing in process.missing()],
-        "lagging": process.lagging(node.domain),
+        "lagging": node.lagging(),
         "given_up": process.given_up,
         "gaps": [gap._asdict() for gap in hub.history.gaps[-10:]],
         "kept_bytes": 0 if node.journal is None else node.journal.kept_bytes,
@@ -105,8 +107,10 @@ def problems(node: "Node") -> list[str]:
 def in_words(missing: Missing) -> str:
     """What a node waits for, and the nodes it has asked."""
     asked = ", ".join(map(str, missing.asked)) or "none that is up"
+    where = "" if missing.topic == DOMAIN else f" in partition {missing.topic}"
+    what = f"messages {missing.first} to {missing.last} of node {missing.source}{where}"
     return (
-        f"messages {missing.first} to {missing.last} of node {missing.source} are missing, and others wait for them; "
+        f"{what} are missing, and others wait for them; "
         f"asked {missing.attempts} times, nodes without them: {asked}; start the nodes that are down"
     )
 

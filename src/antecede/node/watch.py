@@ -47,7 +47,7 @@ def _tell_missing(node: "Node", looks: dict[tuple[str, int], int]) -> None:
 
 def _tell_lagging(node: "Node", told: dict[int, int]) -> None:
     """`told`: by member, the lag at which it is told of next."""
-    lagging = node.process.lagging(node.domain)
+    lagging = node.lagging()
     for member in [member for member in told if member not in lagging]:
         del told[member]
         log.info("node %d: member %d has caught up", node.slot, member)

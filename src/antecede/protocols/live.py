@@ -17,6 +17,8 @@ class LiveSettings(NamedTuple):
     slots: int
     #: The causal domain. Topics of applications are labels inside it.
     domain: str
+    #: Into how many partitions the topics are divided; 1: the domain is one.
+    partitions: int
     #: A generator of random numbers for this node.
     rng: Rng
     #: Messages of this node that may be unacknowledged.
@@ -56,3 +58,5 @@ class LiveProtocol(NamedTuple):
     counts_copies: bool = False
     #: Do all nodes deliver in one order? Payloads on the wire then belong to the protocol: clients cannot read them.
     total_order: bool = False
+    #: Can it order messages across several partitions, of which a node takes some?
+    partitioned: bool = False

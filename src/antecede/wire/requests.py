@@ -12,6 +12,9 @@ delivered message names its immediate dependencies (`Items.deps`), for readers t
 **Back-pressure.** A node sends no more on a feed than the client gave credit for, so a reader that stops reading costs
 neither side memory (`node.feed`).
 
+**Sources.** A source is the stream that a message is numbered in: `partition * 1024 + slot` (`core.partitions`). In a
+cluster with one partition it is the slot of the node that published it.
+
 The records are the same over TCP and over `memory://`.
 """
 

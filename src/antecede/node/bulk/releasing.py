@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from antecede.core import AntecedeError, Message, Record, UsageError
 from antecede.core.errors import JournalError, StoppedError
+from antecede.core.partitions import message_name
 from antecede.journal import JournalFile
 from antecede.journal.blocks import LeanMessage
 from antecede.journal.clock import wall_us
@@ -281,6 +282,9 @@ class Releases:
             ]
             messages, promise = node.publish_payloads(payloads, 1)
             count = len(messages)
+            if not messages and node.numbering.wait(rows[at].topic, release.wake.set):
+                await self._until(release, lambda do: None)
+                continue
             if not messages:
                 answer = node.publish_payload(payloads[0], 1)
                 assert not isinstance(answer, Message)
@@ -300,7 +304,7 @@ class Releases:
         """Return when everything named was delivered, or the release cancelled. Nothing of it is under way."""
         hub, journal = self._node.hub, self._node.journal
         assert journal is not None
-        missing = ", ".join(f"{source}.{seq}" for source, seq in after if not hub.has(((source, seq),)))
+        missing = ", ".join(message_name(*one) for one in after if not hub.has((one,)))
         release.waits = f"row {release.done} follows {missing}, not delivered here"
         await self._note(release)
         deadline = asyncio.get_running_loop().time() + _WAIT_S_MAX

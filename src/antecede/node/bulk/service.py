@@ -21,6 +21,7 @@ from antecede.journal.blocks import DamagedError, decode_deliveries, encode_deli
 from antecede.node.bulk.releasing import Releases, Waiting
 from antecede.node.bulk.staging import Producer
 from antecede.node.history import topic_of
+from antecede.node.predecessors import check_after
 from antecede.wire.bulk import (
     PAGE_BYTES,
     ROLE,
@@ -215,12 +216,9 @@ class BulkSession:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UsageError("rows", len(block), f"do not decode ({error})", "send what `encode_rows` gives") from None
         self._check_publish({row.topic for row in rows})
-        slots = self._node.config.slots
+        node = self._node
         for number, row in enumerate(rows):
-            for source, seq in row.after:
-                if source >= slots:
-                    problem = f"of row {number} cannot exist: the cluster has slots 0 … {slots - 1}"
-                    raise UsageError("after", f"{source}.{seq}", problem, "name messages of this cluster")
+            check_after(row.after, node.config.slots, node.partitions.count, f"of row {number} ")
         return len(rows)
 
     def _check_publish(self, topics: set[str]) -> None:

@@ -1,9 +1,11 @@
 """VCube-PS as the protocol of a node: the class the simulator runs, with times for a real network."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final, get_args
 
 from antecede.protocols.live import LiveProtocol, LiveSettings
-from antecede.protocols.vcube_ps.order import TopicOrder
+from antecede.protocols.vcube_ps.order import Domain, Order, TopicOrder
 from antecede.protocols.vcube_ps.packets import PACKETS
 from antecede.protocols.vcube_ps.pipelined import VCubePs
 from antecede.protocols.vcube_ps.records import Kept
@@ -28,9 +30,13 @@ class LiveVCubePs(VCubePs):
             retain=4 * window if settings.logged else _RETAIN_WITHOUT_LOG,
             patience_us=2_000_000,
         )
-        super().__init__(
-            node, settings.slots, lambda: TopicOrder(node), {}, timing, window=window, logged=settings.logged
-        )
+        make_order: Callable[[], Order]
+        if settings.partitions == 1:
+            make_order = partial(TopicOrder, node)
+        else:
+            domain = Domain(node)
+            make_order = lambda: domain  # noqa: E731 - one order for all partitions
+        super().__init__(node, settings.slots, make_order, {}, timing, window=window, logged=settings.logged)
 
 
-VCUBE: Final = LiveProtocol("vcube-ps", PACKETS, get_args(Kept), LiveVCubePs, counts_copies=True)
+VCUBE: Final = LiveProtocol("vcube-ps", PACKETS, get_args(Kept), LiveVCubePs, counts_copies=True, partitioned=True)

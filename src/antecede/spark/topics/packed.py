@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from antecede.core import ProtocolError
+from antecede.core.limits import SLOTS_MAX
 from antecede.journal.blocks import skim
 from antecede.spark.topics.chunks import Chunk
 from antecede.wire.envelope import open_all
@@ -153,6 +154,7 @@ _ARRAY: Final = _kind(range(0x90, 0xA0), {0xDC: 2, 0xDD: 4})
 _TEXT: Final = _kind(range(0xA0, 0xC0), {0xD9: 1, 0xDA: 2, 0xDB: 4})
 _BYTES: Final = _kind(range(0), {0xC4: 1, 0xC5: 2, 0xC6: 4})
 _NO_HEADERS: Final = 0x80
+_NOTHING: Final = 0x90
 
 #: With more dependencies in one message, reading message by message is faster than so many steps.
 _STEPS_MAX: Final = 2000
@@ -238,16 +240,35 @@ def _open(chunk: Chunk) -> _Rows:
 def _messages(data: _Bytes, span: _Spans) -> _Messages:
     """Walk the fields of `core.Message`."""
     walk = _Walk(data, span)
-    if walk.read(_ARRAY).min(initial=5) < 5:
+    fields = walk.read(_ARRAY)
+    if fields.min(initial=5) < 5:
         raise Unusual
-    walk.skip(_TEXT)  # the name of the domain; the topic of the application is in the envelope
-    source, seq = walk.read(_NUMBER), walk.read(_NUMBER)
+    # The partition; the topic of the application is in the envelope.
+    base = _bases(data, walk.skip(_TEXT))
+    source, seq = base + walk.read(_NUMBER), walk.read(_NUMBER)
     deps = _pairs(walk)
-    return _Messages(source, seq, deps, walk.skip(_BYTES))
+    deps = deps._replace(source=deps.source + np.repeat(base, deps.counts))
+    payload = walk.skip(_BYTES)
+    some = np.flatnonzero(fields > 5)
+    some = some[data.single.take(walk.at[some]) != _NOTHING]
+    if len(some):
+        deps = _joined(deps, _pairs(walk.only(some), data), some)
+    return _Messages(source, seq, deps, payload)
 
 
-def _pairs(walk: _Walk) -> _Deps:
-    """Walk an array of pairs of numbers: first the first pairs of all rows, then the second pairs, and so on."""
+def _bases(data: _Bytes, name: _Spans) -> Ints:
+    """What the streams of a partition begin with, by its name (`core.partitions`): `p5`, or any other for the first."""
+    size = name.end - name.begin
+    first, tens, ones = [data.single.take(name.begin + at).astype(np.int64) for at in range(3)]
+    number = np.where(size == 2, tens - 48, 10 * (tens - 48) + ones - 48)
+    return np.where((first == ord("p")) & (size > 1) & (size < 4), number * SLOTS_MAX, 0)
+
+
+def _pairs(walk: _Walk, names_in: _Bytes | None = None) -> _Deps:
+    """Walk an array of pairs of numbers: first the first pairs of all rows, then the second pairs, and so on.
+
+    `names_in`: a partition's name, in these bytes, is in front of each pair; its base is added to the source.
+    """
     count = walk.read(_ARRAY)
     if count.max(initial=0) > _STEPS_MAX:
         raise Unusual
@@ -257,14 +278,27 @@ def _pairs(walk: _Walk) -> _Deps:
     index = 0
     while len(left):
         pairs = walk.only(left)
-        if (pairs.read(_ARRAY) != 2).any():
+        if (pairs.read(_ARRAY) != (2 if names_in is None else 3)).any():
             raise Unusual
-        source[first[left] + index] = pairs.read(_NUMBER)
+        base = 0 if names_in is None else _bases(names_in, pairs.skip(_TEXT))
+        source[first[left] + index] = base + pairs.read(_NUMBER)
         seq[first[left] + index] = pairs.read(_NUMBER)
         walk.at[left] = pairs.at
         index += 1
         left = left[count[left] > index]
     return _Deps(count, source, seq)
+
+
+def _joined(deps: _Deps, across: _Deps, rows: Ints) -> _Deps:
+    """Dependencies of all rows, followed in each of `rows` by those across partitions."""
+    counts = deps.counts.copy()
+    counts[rows] += across.counts
+    order = np.argsort(
+        np.concatenate([np.repeat(np.arange(len(counts)), deps.counts), np.repeat(rows, across.counts)]), kind="stable"
+    )
+    return _Deps(
+        counts, np.concatenate([deps.source, across.source])[order], np.concatenate([deps.seq, across.seq])[order]
+    )
 
 
 def _envelopes(data: _Bytes, payload: _Spans) -> _Envelopes:

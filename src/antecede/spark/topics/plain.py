@@ -72,7 +72,7 @@ def _times(kind: pa.DataType, times: list[Any]) -> pa.Array:
 
 _FILL: Final[dict[str, _Fill]] = {
     "topic": lambda kind, rows: pa.array([one.envelope.topic for one in rows], kind),
-    "source": lambda kind, rows: pa.array([one.message.source for one in rows], kind),
+    "source": lambda kind, rows: pa.array([one.message.stream for one in rows], kind),
     "seq": lambda kind, rows: pa.array([one.message.seq for one in rows], kind),
     "deps": _deps,
     "payload": lambda kind, rows: pa.array([one.envelope.body for one in rows], kind),

@@ -1,0 +1,40 @@
+"""Publications that wait until the protocol would number them at once.
+
+A message may wait inside the protocol where there is one partition only: the protocol keeps the order of its partition.
+With several, a client's later message in another partition would get its number first, and would not follow it. So the
+publications of a client wait here, outside, in the client's order.
+"""
+
+from collections.abc import Callable
+
+from antecede.core.partitions import Partitions
+
+
+class Numbering:
+    """The publications of one node that wait for a number."""
+
+    def __init__(self, partitions: Partitions, stamps_now: Callable[[str], bool]) -> None:
+        self._partitions = partitions
+        self._stamps_now = stamps_now
+        #: The partition, and what to call when it may go on.
+        self._waiting: list[tuple[str, Callable[[], None]]] = []
+
+    def wait(self, topic: str, do: Callable[[], None]) -> bool:
+        """If a message on `topic` would have to wait: call `do` once it need not, and return True."""
+        if self._partitions.count == 1:
+            return False
+        name = self._partitions.names[self._partitions.of(topic)]
+        if self._stamps_now(name):
+            return False
+        self._waiting.append((name, do))
+        return True
+
+    def look_again(self) -> None:
+        """The protocol has dealt with its inputs: it may number more messages now."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for name, do in waiting:
+                if self._stamps_now(name):
+                    do()
+                else:
+                    self._waiting.append((name, do))
