@@ -1,4 +1,4 @@
-"""The time limit of slow tests, and the real browser that pages are looked at with."""
+"""The time limit of slow tests, what Hypothesis may count on, and the browser that pages are looked at with."""
 
 import os
 import shutil
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.report.browser import Browser
 
@@ -23,6 +24,14 @@ def cluster_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANTECEDE_CLUSTER_KEY", str(tmp_path_factory.mktemp("key") / "cluster.key"))
         yield
+
+
+# No example has a deadline and none is too slow to draw: on a busy machine either would fail a sound test. The examples
+# are the same in every run. Tests state what differs for them.
+settings.register_profile(
+    "suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], database=None
+)
+settings.load_profile("suite")
 
 
 @pytest.hookimpl(tryfirst=True)
