@@ -2,9 +2,15 @@
 
 import asyncio
 import random
+import threading
 from pathlib import Path
 
+import pytest
+
 import antecede
+from antecede.core.errors import StoppedError
+from antecede.journal import JournalFile
+from antecede.node.bulk import service
 from antecede.node.local_cluster import LocalCluster
 from antecede.wire import bulk as records
 from antecede.wire.bulk import ExtentQuery, Question, Read
@@ -22,6 +28,37 @@ async def hang_up(port: int, question: Question, after_s: float) -> None:
     await writer.drain()
     await asyncio.sleep(after_s)
     writer.transport.abort()
+
+
+def test_a_file_that_a_thread_reads_is_closed_by_that_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite ends the process when a connection is closed while a thread uses it: seldom, so the end is not awaited."""
+    closed: list[threading.Thread] = []
+
+    class File:
+        def __init__(self, path: Path) -> None:
+            pass
+
+        def close(self) -> None:
+            closed.append(threading.current_thread())
+
+    reading, hung_up = threading.Event(), threading.Event()
+
+    def read(file: JournalFile) -> None:
+        reading.set()
+        assert hung_up.wait(60)
+
+    monkeypatch.setattr(service, "JournalFile", File)
+    reader = service._Reader(tmp_path)
+    thread = threading.Thread(target=reader.use, args=(read,))
+    thread.start()
+    assert reading.wait(60)
+    reader.close()
+    assert closed == []
+    hung_up.set()
+    thread.join(60)
+    assert closed == [thread]
+    with pytest.raises(StoppedError):
+        reader.use(read)
 
 
 @awaited
