@@ -64,7 +64,7 @@ def _connections() -> list[str]:
     for name, protocol in LIVE.items():
         family, _, number = node_codec(protocol).name.partition("/")
         lines += [f"| `{family}` | nodes that run {name} | {number} |"]
-    lines += ["", *_all((codec.Hello, codec.Welcome, codec.Refusal))]
+    lines += ["", *_all((codec.Hello, codec.Challenge, codec.Proof, codec.Welcome, codec.Refusal))]
     lines += ["Reasons of refusals:", "", "| reason | when |", "|---|---|"]
     lines += [f"| `{reason.value}` | {_after(Reason, reason.name)} |" for reason in Reason]
     return [*lines, ""]

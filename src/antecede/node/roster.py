@@ -9,7 +9,7 @@ Rosters merge entry by entry, in any order, any number of times. An entry that m
 dialled, a slot that the cube does not have) is not taken over as it is, so that a mistake at one node stays there.
 
 Each node keeps its roster in a file, so that it finds the others again. Its own slot and key are in its journal
-(`directory`); the file only says where the others were.
+(`directory`), which counts where the two differ.
 """
 
 import logging
