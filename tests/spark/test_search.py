@@ -35,3 +35,19 @@ def test_findings_are_counted_and_carry_their_seeds(monkeypatch: pytest.MonkeyPa
     assert len(found.failures) == FAILURES_SHOWN
     assert [failure.seed for failure in found.failures[:5]] == [0, 3, 6, 9, 12]
     assert found.failures[3].words == "raised: ArithmeticError: at 9"
+
+
+def test_a_run_without_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search of 10,000 seeds once stood still at one of them: a process asked itself for ever within one input."""
+
+    def endless(seed: int) -> Verdict:
+        while seed == 1:
+            pass
+        return Verdict(seed=seed, offences={}, messages=0, deliveries=0, packets=0)
+
+    monkeypatch.setattr("antecede.spark.search.SEED_CPU_S_MAX", 0.05)
+    monkeypatch.setitem(searches.SEARCHES, "made-up", Search("for this test", endless))
+    found = search_here("made-up", range(3))
+    assert (found.runs, found.failed) == (3, 1)
+    assert found.failures[0].seed == 1
+    assert "no end after 0.05 s of processor time" in found.failures[0].words

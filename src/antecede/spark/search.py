@@ -1,8 +1,12 @@
 """Runs a random search as Spark tasks: each seed is a run judged on its worker, and only verdicts come back."""
 
+import signal
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
 SEEDS_PER_TASK: Final = 20
 #: The number of failing seeds shown; all are counted.
 FAILURES_SHOWN: Final = 20
+#: Processor time for one seed. The longest runs take seconds: a process that needs this much is in an endless loop.
+SEED_CPU_S_MAX: Final = 120.0
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -103,12 +109,37 @@ def _do(task: bytes) -> bytes:
 
 
 def _judged(run: Callable[[int], Verdict], seed: int) -> Verdict:
-    """Run one seed. An exception counts as a violation, and the search goes on."""
+    """Run one seed. An exception counts as a violation, and so does an endless loop; the search goes on."""
     try:
-        return run(seed)
+        with _cpu_limited(SEED_CPU_S_MAX):
+            return run(seed)
     except Exception as error:
         raised = {"raised": f"{type(error).__name__}: {error}"}
         return Verdict(seed=seed, offences=raised, messages=0, deliveries=0, packets=0)
+
+
+@contextmanager
+def _cpu_limited(seconds: float) -> Iterator[None]:
+    """Raise `TimeoutError` inside the block once it has taken so much processor time.
+
+    The search itself bounds the events of a run, but a process may loop within one input. Signals reach the main thread
+    only; in another thread there is no limit.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def expired(_number: int, frame: FrameType | None) -> None:
+        where = "" if frame is None else f", in {frame.f_code.co_qualname}"
+        raise TimeoutError(f"no end after {seconds:g} s of processor time{where}")
+
+    before = signal.signal(signal.SIGVTALRM, expired)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def _of(name: str, verdict: Verdict) -> SearchResult:
