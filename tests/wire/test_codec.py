@@ -100,7 +100,16 @@ def test_mutated_frames(packets: list[Packet], data: st.DataObject) -> None:
 
 
 def forged_message(**fields: object) -> bytes:
-    values = {"topic": "t", "source": 1, "seq": 1, "deps": [], "payload": b"", "across": [], "clock": 0} | fields
+    values = {
+        "topic": "t",
+        "source": 1,
+        "seq": 1,
+        "deps": [],
+        "payload": b"",
+        "across": [],
+        "clock": 0,
+        "proof": b"",
+    } | fields
     return forged("bundle", [list(values.values())])
 
 
@@ -131,7 +140,7 @@ def test_fields_out_of_bounds_are_refused(fields: dict[str, object]) -> None:
 def test_only_fields_appended_by_a_later_version_are_tolerated() -> None:
     appended = ([1, {"more": [b"than"]}, "expected"], [None])
     assert CODEC.decode(forged_message(more=appended[0])) == CODEC.decode(forged_message())
-    message = ["t", 1, 1, [], b"", [], 0]
+    message = ["t", 1, 1, [], b"", [], 0, b""]
     (known,) = CODEC.decode(forged("bundle", [message]))
     assert CODEC.decode(forged("bundle", [[*message, *appended]], *appended)) == [known]
     # Fields missing at the end have their defaults; required ones do not.

@@ -31,3 +31,6 @@ LINK_COUNTERS_MAX: Final = 65_536
 
 #: Days for which a certificate or a token may be good: ten years. A longer one is never replaced in time.
 CREDENTIAL_DAYS_MAX: Final = 3653
+
+#: Bytes of the proof that a signed message carries: a signature and the hashes beside its way to the root of a tree.
+PROOF_BYTES_MAX: Final = 330

@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from antecede.core.limits import CUBE_DIMENSION_MAX, DEPENDENCIES_MAX, TOPIC_BYTES_MAX
+from antecede.core.limits import CUBE_DIMENSION_MAX, DEPENDENCIES_MAX, PROOF_BYTES_MAX, TOPIC_BYTES_MAX
 
 #: Checked where a record is decoded from the wire, not where it is made. 2**63 − 1 is the largest number that a journal
 #: can store.
@@ -54,6 +54,8 @@ class Message(msgspec.Struct, frozen=True, gc=False, array_like=True):
     #: Lamport time: 1 + the highest of what its source published or delivered before on any topic; 0: unknown. It never
     #: decides a delivery. A reader of the past merges the histories of several topics by it.
     clock: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
+    #: The signature of its source, where nodes sign what they publish (`wire.security.signing`). Protocols pass it on.
+    proof: Annotated[bytes, Meta(max_length=PROOF_BYTES_MAX)] = b""
 
     @property
     def id(self) -> TopicMessageId:

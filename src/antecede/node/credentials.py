@@ -12,16 +12,21 @@ import os
 import time
 import weakref
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from antecede.core import UsageError
 from antecede.core.errors import RefusedError
 from antecede.node.config import NodeConfig
+from antecede.node.driving import NodeDriver
+from antecede.node.roster import Roster
 from antecede.wire.cluster_key import VARIABLE, ClusterKey, default_path
 from antecede.wire.frames import FrameConnection
 from antecede.wire.listener import Tls
 from antecede.wire.security.tokens import ANYBODY, Grants, TokenFile
 from antecede.wire.transport import Reason
+
+if TYPE_CHECKING:
+    from antecede.node.identity import NodeIdentity
 
 log = logging.getLogger("antecede.node")
 
@@ -48,6 +53,8 @@ class Credentials:
         self.tls: Tls | None = None
         #: When the node's certificate or its authority ends, in seconds since 1970; None: without TLS.
         self.expires_s: float | None = None
+        #: Signs this node's entry of the roster, and checks those of others; None: without TLS.
+        self.identity: NodeIdentity | None = None
         #: What nodes without TLS prove to each other; None: with TLS, or without links.
         self.key: ClusterKey | None = None
         self._tokens: TokenFile | None = None
@@ -85,6 +92,26 @@ class Credentials:
                 self.reload()
             self._end_revoked()
 
+    def bind(self, roster: Roster) -> None:
+        """With TLS: let slots belong to certificates, in the roster and on links."""
+        if self.identity is not None and self.tls is not None:
+            roster.bind(self.identity)
+            self.tls.holder_of = roster.holders.get
+
+    def sign_messages(self, driver: NodeDriver, roster: Roster) -> None:
+        """Let the driver sign what this node publishes, and check the messages of others, if the settings say so."""
+        if not self._config.signs or self.identity is None:
+            return
+        from antecede.wire.security.signing import MessageChecker, MessageSigner  # noqa: PLC0415
+
+        def key_of(source: int) -> bytes | None:
+            member = roster.members.get(source)
+            return None if member is None else member.signing_key or None
+
+        cluster = self._config.cluster
+        driver.signer = MessageSigner(self.identity.signing_key, cluster, driver.process.node)
+        driver.checker = MessageChecker(key_of, cluster)
+
     def grant(self, connection: FrameConnection, token: str) -> Grants:
         """What the client that shows `token` may do. Raises `RefusedError` if the token is unknown or has expired.
 
@@ -116,14 +143,17 @@ class Credentials:
         config = self._config
         if config.tls is None:
             return
+        from antecede.node.identity import NodeIdentity  # noqa: PLC0415
         from antecede.wire.security import CertificateSet, node_tls  # noqa: PLC0415 - cryptography is slow to load
         from antecede.wire.security.certificates import expires_s  # noqa: PLC0415
 
         files = CertificateSet.of(config.tls, config.certificate)
         found = node_tls(files)
-        if self.tls is None:
+        if self.tls is None or self.identity is None:
             self.tls = found
+            self.identity = NodeIdentity(files, config.cluster, config.directory)
         else:
+            self.identity.load()
             self.tls.server, self.tls.client = found.server, found.client
         before, self.expires_s = self.expires_s, expires_s(files)
         if self.expires_s != before:

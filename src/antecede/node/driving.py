@@ -7,6 +7,7 @@ publishers that asked for copies. Messages in this node's name that it never pub
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from antecede.core import Message, Packet, ProtocolError
 from antecede.core.errors import StoppedError
@@ -17,6 +18,9 @@ from antecede.journal.batch import Batch
 from antecede.journal.restoring import restoring
 from antecede.node.driver import Driver
 from antecede.node.hub import Hub
+
+if TYPE_CHECKING:
+    from antecede.wire.security.signing import MessageChecker, MessageSigner
 
 
 class Replicas:
@@ -80,6 +84,11 @@ class NodeDriver(Driver):
     #: None until the node has started: what arrives before that goes to the process alone.
     hub: Hub | None = None
     replicas: Replicas | None = None
+    #: Sign what this node publishes, and check the messages of others; None: nodes do not sign.
+    signer: "MessageSigner | None" = None
+    checker: "MessageChecker | None" = None
+    #: Messages dropped because the key of their source is not known yet: they come again.
+    unchecked = 0
     #: Nodes are numbered 0 … slots − 1.
     slots = 1 << CUBE_DIMENSION_MAX
 
@@ -100,6 +109,8 @@ class NodeDriver(Driver):
 
     def received(self, sender: int, packets: list[Packet]) -> None:
         _check_slots(packets, self.slots)
+        if self.checker is not None:
+            packets = self._authentic(packets, self.checker)
         self.process.check(packets)
         if self.hub is not None:
             self._check_source(packets, self.hub.partitions)
@@ -110,6 +121,38 @@ class NodeDriver(Driver):
             if self.replicas is not None:
                 self.replicas.note(acknowledgements)
             acknowledgements.clear()
+
+    def _take(self) -> Batch:
+        if self.signer is not None:
+            self._sign(self.signer)
+        return super()._take()
+
+    def _sign(self, signer: "MessageSigner") -> None:
+        """Sign this node's messages in the packets that are about to be sent."""
+        node, last = self.process.node, None
+        unsigned: dict[int, Message] = {}
+        for _, packet in self.process.out.sends:
+            if packet is not last:  # mostly one packet to several children
+                last = packet
+                for message in packet.messages:
+                    if message.source == node and not message.proof:
+                        unsigned[id(message)] = message
+        if unsigned:
+            signer.sign(list(unsigned.values()))
+
+    def _authentic(self, packets: list[Packet], checker: "MessageChecker") -> list[Packet]:
+        """The packets whose messages are signed by their sources. Raises `ProtocolError` for a wrong signature."""
+        found = []
+        for packet in packets:
+            for message in packet.messages:
+                if not checker.is_signed(message):
+                    if checker.knows(message.source):
+                        raise ProtocolError(f"message {message.id} is not signed by its source")
+                    self.unchecked += 1  # the entry of its source is under way, and the protocol sends it again
+                    break
+            else:
+                found.append(packet)
+        return found
 
     def _check_source(self, packets: list[Packet], partitions: Partitions) -> None:
         """Refuse messages in this node's name that it never published. What others pass on for others is trusted."""

@@ -91,13 +91,18 @@ class RosterService:
     def judge(self, connection: FrameConnection, hello: Hello) -> Callable[[], Owner]:
         if hello.speaks != SPEAKS:
             raise RefusedError(connection.host, Reason.PACKETS, f"we speak {SPEAKS}")
-        if self._secured:
-            from antecede.wire.security.tls import holder  # noqa: PLC0415 - cryptography is slow to load
-
-            shown = holder(connection.certificate())
-            if shown is None or shown.role != "node":
-                raise RefusedError(connection.host, Reason.UNTRUSTED, "only a node of this cluster may claim a slot")
+        if self._secured and self._holder(connection) is None:
+            raise RefusedError(connection.host, Reason.UNTRUSTED, "only a node of this cluster may claim a slot")
         return lambda: self
+
+    def _holder(self, connection: FrameConnection) -> str | None:
+        """The name of the node's certificate that a caller has shown; None: without TLS, or it has shown none."""
+        if not self._secured:
+            return None
+        from antecede.wire.security.tls import holder  # noqa: PLC0415 - cryptography is slow to load
+
+        shown = holder(connection.certificate())
+        return None if shown is None or shown.role != "node" else shown.name
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         for table in CODEC.decode(body):
@@ -106,7 +111,7 @@ class RosterService:
             news = self._roster.merge(table.members)
             request = table.request
             if request is not None:
-                given = self._roster.give(request.key, request.name, request.slot)
+                given = self._roster.give(request.key, request.name, request.slot, self._holder(connection))
                 news += [] if given is None else [given]
             if news:
                 self._heard(news)

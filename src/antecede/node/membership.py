@@ -60,7 +60,7 @@ class Membership:
     def joined(self, client: RosterClient, me: Member) -> None:
         """This node has its slot, and listens: from now on others may know its address."""
         self._client = client
-        self._me = msgspec.structs.replace(me, address=self._node.address)
+        self._me = self._node.roster.signed(msgspec.structs.replace(me, address=self._node.address))
         self._node.roster.merge([self._me])
         self._node.roster.save()
 
@@ -133,7 +133,7 @@ class Membership:
         """Tell every node that this one has left for good."""
         if self._client is None or self._me is None:
             return
-        self._me = msgspec.structs.replace(self._me, left=True)
+        self._me = self._node.roster.signed(msgspec.structs.replace(self._me, left=True))
         self._node.roster.merge([self._me])
         self._node.roster.save()
         await self._client.exchange_all(self._node.roster.addresses(), me=self._me)

@@ -142,6 +142,7 @@ class Node:
         incarnation = int(time.time()) if self.journal is None else self.journal.identity.incarnation
         self.continuity = Continuity(self, incarnation)
         self.credentials.load(linked=self.transport_kind.by_address)
+        self.credentials.bind(self.roster)
         own = config.advertise or join_address(config.host, config.port)
         self.name = self.name or own
         if self.transport_kind.by_address:
@@ -164,6 +165,7 @@ class Node:
             known, name=self.name, incarnation=incarnation, life=self.continuity.life, address="", left=False
         )
         self.slot = me.slot
+        me = self.roster.signed(me)
         self.roster.merge([me])
         if self.journal is not None and self.journal.identity.node != me.slot:
             await self.journal.set_node(me.slot, me.key)  # before the roster has it: see `directory.open_roster`
@@ -212,6 +214,7 @@ class Node:
             process, self.transport, self._deliver, journal=self.journal, on_link=self.membership.link
         )
         self.driver.slots = config.slots
+        self.credentials.sign_messages(self.driver, self.roster)
         self.driver.journal_path = None if self.journal is None else self.journal.path
         self.process = process
         self.membership.begin()

@@ -33,7 +33,12 @@ class NodeProtocol:
         if config.partitions > 1:
             self.kept_settings["partition_levels"] = str(config.partition_levels)
         #: Settings on which all nodes must agree: nodes refuse each other where they differ.
-        self.agreement = {"transport": config.transport, "slots": str(config.slots), **self.kept_settings}
+        self.agreement = {
+            "transport": config.transport,
+            "slots": str(config.slots),
+            "signed": str(config.signs),
+            **self.kept_settings,
+        }
         if config.partitions > 1:
             self.agreement["replicas"] = str(config.replicas)
         self._config = config

@@ -5,6 +5,8 @@ owner has left. Slots are given by one node (`joining`), so two newcomers do not
 one slot all the same (two clusters were founded apart, or nodes joined on both sides of a partition), every node
 decides alike: the owner with the lower key keeps the slot, and the other must stop, with an error that says so.
 
+With TLS an entry is signed, and a slot belongs to a certificate (`identity`).
+
 Rosters merge entry by entry, in any order, any number of times. An entry that makes no sense (an address that cannot be
 dialled, a slot that the cube does not have) is not taken over as it is, so that a mistake at one node stays there.
 
@@ -15,7 +17,7 @@ Each node keeps its roster in a file, so that it finds the others again. Its own
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -42,6 +44,21 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     left: bool = False
     #: Drawn at random for this incarnation: of two processes that claim it, the lower one stays. 0: not told.
     life: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
+    #: With TLS: the node's certificate (DER), the public key by which it signs messages, and its signature of this
+    #: entry (`identity`).
+    certificate: Annotated[bytes, Meta(max_length=4096)] = b""
+    signing_key: Annotated[bytes, Meta(max_length=32)] = b""
+    signature: Annotated[bytes, Meta(max_length=256)] = b""
+
+
+class Identity(Protocol):
+    """Signs this node's entry, and checks those of others (`identity.NodeIdentity`)."""
+
+    def sign(self, member: Member) -> Member: ...
+
+    def holder(self, member: Member) -> str | None:
+        """The name of the certificate that signed the entry; None: none of this cluster did."""
+        ...
 
 
 class RosterFile(msgspec.Struct, kw_only=True):
@@ -60,7 +77,22 @@ class Roster:
         self.members: dict[int, Member] = {}
         #: Another node with a lower key that claims our slot.
         self.clash: Member | None = None
+        #: By slot, with TLS: the name of the certificate that it belongs to.
+        self.holders: dict[int, str] = {}
+        self._identity: Identity | None = None
         self._path = path
+
+    def bind(self, identity: Identity) -> None:
+        """From now on an entry must be signed, and a slot belongs to the certificate that has claimed it first."""
+        self._identity = identity
+        for slot, member in self.members.items():
+            holder = identity.holder(member)
+            if holder is not None:
+                self.holders[slot] = holder
+
+    def signed(self, member: Member) -> Member:
+        """This node's own entry, signed where entries must be."""
+        return member if self._identity is None else self._identity.sign(member)
 
     def save(self) -> None:
         """Write the file, all or nothing; it is on the disk when this returns.
@@ -80,10 +112,13 @@ class Roster:
     def merge(self, members: Iterable[Member]) -> list[Member]:
         """Take over newer entries; return those that changed the roster."""
         news = []
-        for member in map(self._sensible, members):
-            if member.slot >= self.slots:
-                log.error("roster: %s claims slot %d of %d; ignored", member.name, member.slot, self.slots)
+        for said in members:
+            if said.slot >= self.slots:
+                log.error("roster: %s claims slot %d of %d; ignored", said.name, said.slot, self.slots)
                 continue
+            if not self._may_claim(said):
+                continue
+            member = self._sensible(said)
             mine = self.members.get(member.slot)
             if mine is None or _beats(member, mine):
                 if mine is not None and mine.key == self.key != member.key:
@@ -91,6 +126,20 @@ class Roster:
                 self.members[member.slot] = member
                 news.append(member)
         return news
+
+    def _may_claim(self, member: Member) -> bool:
+        """Is the entry signed by the holder of its slot, where entries must be?"""
+        if self._identity is None:
+            return True
+        owner, holder = self.holders.get(member.slot), self._identity.holder(member)
+        if holder is None:
+            # A slot that another node gave to this one, which signs its entry next.
+            return member.key == self.key and not member.incarnation and owner is None
+        if owner not in (None, holder):
+            log.error("roster: %s claims slot %d, which belongs to %s; ignored", holder, member.slot, owner)
+            return False
+        self.holders[member.slot] = holder
+        return True
 
     def _sensible(self, member: Member) -> Member:
         """The entry without an address that cannot be dialled: its slot is taken all the same."""
@@ -106,10 +155,10 @@ class Roster:
         """The lowest slot that no node ever claimed; −1: there is none."""
         return next((slot for slot in range(self.slots) if slot not in self.members), -1)
 
-    def give(self, key: int, name: str, wanted: int = -1) -> Member | None:
+    def give(self, key: int, name: str, wanted: int = -1, holder: str | None = None) -> Member | None:
         """The entry of the node with `key`: the one it has, or a new one. None: no slot is left.
 
-        A new one gets the slot `wanted` if that is free, else the lowest free slot.
+        A new one gets the slot `wanted` if that is free, else the lowest free slot. `holder`: the certificate it shows.
         """
         known = next((member for member in self.members.values() if member.key == key), None)
         if known is not None:
@@ -118,6 +167,8 @@ class Roster:
         if slot < 0:
             return None
         self.members[slot] = Member(slot=slot, name=name, key=key)
+        if holder is not None:
+            self.holders[slot] = holder
         return self.members[slot]
 
     def addresses(self) -> set[str]:

@@ -29,8 +29,9 @@ from antecede.wire.transport import Counts, Reason
 
 log = logging.getLogger("antecede.wire")
 
-#: Judges a peer by its hello or welcome and its verified certificate: why it is not trusted, or None.
-Trust: TypeAlias = Callable[[Hello | Welcome, Mapping[str, Any] | None], str | None]
+#: Judges a peer by its hello or welcome, its verified certificate, and the name of the certificate that its slot
+#: belongs to, if that is known: why it is not trusted, or None.
+Trust: TypeAlias = Callable[[Hello | Welcome, Mapping[str, Any] | None, str | None], str | None]
 
 #: Judges a hello of its role: raises `RefusedError`, or returns what takes the connection over once it was welcomed.
 Serve: TypeAlias = Callable[[FrameConnection, Hello], Callable[[], Owner]]
@@ -46,9 +47,13 @@ class Tls:
     server: ssl.SSLContext
     client: ssl.SSLContext
     trust: Trust
+    #: The name in a verified certificate; None: it is not one of ours.
+    name_in: Callable[[Mapping[str, Any] | None], str | None]
+    #: By slot: the name of the certificate that it belongs to.
+    holder_of: Callable[[int], str | None] = lambda slot: None
 
     def check(self, connection: FrameConnection, who: Hello | Welcome) -> None:
-        problem = self.trust(who, connection.certificate())
+        problem = self.trust(who, connection.certificate(), self.holder_of(who.node))
         if problem is not None:
             raise RefusedError(connection.host, Reason.UNTRUSTED, problem)
 
@@ -231,7 +236,7 @@ class Listener:
         limits = self.admission.limits
         try:
             async with asyncio.timeout(limits.handshake_s):
-                if self._tls is not None:
+                if self._tls is not None and connection.here:  # else it is within this process
                     await connection.start_tls(self._tls.server, limits.handshake_s)
                 connection.resume()
                 await greeted

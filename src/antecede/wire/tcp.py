@@ -256,9 +256,11 @@ class TcpTransport(Transport):
             peer = self.peers[node] = Peer(node)
         return peer
 
-    def _check_precedence(self, node: int, said: Hello | Welcome, dialled_by: int) -> None:
+    def _check_precedence(self, node: int, said: Hello | Welcome, dialled_by: int, connection: FrameConnection) -> None:
         """Raise `RefusedError` when a connection must not become the link to `node`."""
         peer = self._peer(node)
+        if self._tls is not None:
+            self._bind(peer, self._tls.name_in(connection.certificate()))
         old = peer.link
         if said.incarnation < peer.incarnation:
             raise RefusedError(f"node {node}", Reason.STALE, f"incarnation {peer.incarnation} has been here")
@@ -270,6 +272,15 @@ class TcpTransport(Transport):
         if old is not None and same_life and dialled_by not in (old.dialled_by, min(self.node, node)):
             old.sign_of_life()  # should it be dead after all, this finds out
             raise RefusedError(f"node {node}", Reason.DUPLICATE, f"node {old.dialled_by} dialled first")
+
+    def _bind(self, peer: Peer, holder: str | None) -> None:
+        """Forget what another certificate said in the name of this slot, before it was known to belong to this one."""
+        if peer.holder not in (None, holder):
+            if peer.link is not None:
+                peer.link.connection.abort()
+                self.link_ended(peer.link)
+            peer.incarnation = peer.life = 0
+        peer.holder = holder
 
     def _adopt(self, node: int, said: Hello | Welcome, connection: FrameConnection, dialled_by: int) -> Link:
         """Make `connection` the link to `node`, replacing the present one."""
@@ -349,7 +360,7 @@ class TcpTransport(Transport):
             if self._tls is not None:
                 self._tls.check(connection, welcome)
             try:
-                self._check_precedence(welcome.node, welcome, self.node)
+                self._check_precedence(welcome.node, welcome, self.node, connection)
             except RefusedError as error:
                 if error.reason != Reason.DUPLICATE:
                     raise
@@ -390,7 +401,9 @@ class TcpTransport(Transport):
             peer.problem = str(error)
             if isinstance(error, RefusedError) and error.reason != Reason.DUPLICATE:
                 self.listener.admission.refused(host, f"by peer: {error.reason}", error.detail)
-                if error.reason in (Reason.STALE, Reason.TWIN) and self._superseded is not None:
+                # With TLS a later life shows itself in the roster, by a signed entry: one peer's word is not enough.
+                told = self._tls is None and error.reason in (Reason.STALE, Reason.TWIN)
+                if told and self._superseded is not None:
                     self._superseded(f"node {peer.node} says that {error.detail}")
 
     # -- answering ---------------------------------------------------------------------------------------------------
@@ -404,7 +417,7 @@ class TcpTransport(Transport):
             raise RefusedError(connection.host, Reason.PACKETS, problem)
         if hello.node < 0 or hello.node == self.node:
             raise RefusedError(connection.host, Reason.SELF, f"node {self.node} is here")
-        self._check_precedence(hello.node, hello, hello.node)
+        self._check_precedence(hello.node, hello, hello.node, connection)
 
         def begin() -> Owner:
             link = self._adopt(hello.node, hello, connection, hello.node)

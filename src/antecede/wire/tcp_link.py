@@ -36,6 +36,8 @@ class Peer:
         #: Failed attempts since the last success, and the error of the last one.
         self.failures = 0
         self.problem = ""
+        #: With TLS: the name of the certificate it was linked by; what follows is of that one.
+        self.holder: str | None = None
         #: The highest incarnation of it that was linked with us.
         self.incarnation = 0
         #: Of the processes that claimed this incarnation, the one we are linked with (`codec.Hello.life`); 0: not told.

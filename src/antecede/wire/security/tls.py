@@ -31,7 +31,7 @@ def node_tls(files: CertificateSet) -> Tls:
     client.check_hostname = False
     for context in (server, client):
         _load(context, files)
-    return Tls(server=server, client=client, trust=_trust)
+    return Tls(server=server, client=client, trust=_trust, name_in=_name)
 
 
 def client_tls(authority: Path, files: CertificateSet | None = None) -> ssl.SSLContext:
@@ -51,8 +51,16 @@ def holder(certificate: Mapping[str, Any] | None) -> Holder | None:
     return None
 
 
-def _trust(who: Hello | Welcome, certificate: Mapping[str, Any] | None) -> str | None:
-    """A node must show a node's certificate, dialling or answering. Others are for their token to vouch for."""
+def _name(certificate: Mapping[str, Any] | None) -> str | None:
+    shown = holder(certificate)
+    return None if shown is None else shown.name
+
+
+def _trust(who: Hello | Welcome, certificate: Mapping[str, Any] | None, owner: str | None) -> str | None:
+    """A node must show the certificate that its slot belongs to, dialling or answering; any node's if that is unknown.
+
+    Others are for their token to vouch for.
+    """
     if isinstance(who, Hello) and who.role != "node":
         return None
     shown = holder(certificate)
@@ -60,6 +68,8 @@ def _trust(who: Hello | Welcome, certificate: Mapping[str, Any] | None) -> str |
         return "a node must show a certificate of this cluster"
     if shown.role != "node":
         return f"the certificate of {shown.role} {shown.name} does not make a node"
+    if owner not in (None, shown.name):
+        return f"slot {who.node} belongs to {owner}, not to {shown.name}"
     return None
 
 

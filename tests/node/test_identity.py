@@ -1,0 +1,210 @@
+"""With TLS: slots belong to certificates, and messages are signed by the node that published them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import antecede
+from antecede import Node
+from antecede.core import Message
+from antecede.core.errors import RefusedError
+from antecede.node.identity import NodeIdentity
+from antecede.node.joining import RosterClient
+from antecede.node.protocol import node_codec
+from antecede.node.roster import Member, Roster
+from antecede.protocols.vcube_ps.live import VCUBE
+from antecede.protocols.vcube_ps.packets import Pub
+from antecede.wire.codec import HANDSHAKE, Hello
+from antecede.wire.envelope import seal
+from antecede.wire.security import CertificateSet, client_tls, init_certificates, new_token, node_tls
+from tests.client.running import awaited, take, until
+from tests.node.clusters import QUICK, until_all_have
+
+NAMES = ("n0", "n1", "n2")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("certificates")
+    init_certificates(directory, cluster="antecede", nodes=NAMES)
+    new_token(directory / "tokens.json", "all", publish=("#",), subscribe=("#",))
+    return directory
+
+
+def make(certificates: Path, number: int, *seeds: str, base: Path | None = None, **more: Any) -> Node:
+    name = NAMES[number]
+    directory = None if base is None else base / name
+    settings = {"slots": 4, "tls": certificates, "certificate": name, "name": name, "seeds": seeds} | QUICK | more
+    return Node(port=settings.pop("port", 0), directory=directory, **settings)
+
+
+@contextlib.asynccontextmanager
+async def three(certificates: Path, base: Path | None = None, **more: Any) -> AsyncIterator[list[Node]]:
+    async with contextlib.AsyncExitStack() as stack:
+        nodes = [await stack.enter_async_context(make(certificates, 0, base=base, **more))]
+        for number in (1, 2):
+            node = make(certificates, number, nodes[0].address, base=base, **more)
+            nodes.append(await stack.enter_async_context(node))
+        await until(lambda: all(set(node.roster.holders) == {0, 1, 2} for node in nodes))
+        yield nodes
+
+
+def thief(certificates: Path, node: Node, name: str) -> tuple[RosterClient, NodeIdentity]:
+    """A caller with the certificate of `name`, and what it signs entries with."""
+    files = CertificateSet.of(certificates, name)
+    client = RosterClient(
+        Roster(5, 4), cluster="antecede", name=name, tls=node_tls(files), agreement=node.protocol.agreement
+    )
+    return client, NodeIdentity(files, "antecede", None)
+
+
+@awaited
+async def test_a_slot_is_taken_by_its_certificate_only(certificates: Path, tmp_path: Path) -> None:
+    async with three(certificates, tmp_path) as nodes:
+        client, identity = thief(certificates, nodes[0], "n1")
+        own = nodes[0].roster.members[0]
+        lies = [
+            replace(own, key=0),  # a lower key had precedence
+            replace(own, incarnation=1 << 62, life=1),  # a later start had precedence
+            replace(own, left=True),
+            replace(own, address="127.0.0.1:1", incarnation=own.incarnation + 1),
+        ]
+        for lie in lies:
+            for said in (lie, identity.sign(lie), replace(lie, signature=b"", certificate=b"")):
+                for node in nodes:
+                    await client.exchange(node.address, me=said)
+        for node in nodes:
+            assert node.roster.members[0] == own
+            assert node.roster.clash is None
+            assert not node.driver.stopped.done()
+        await nodes[0].stop()
+        again = make(certificates, 0, nodes[1].address, base=tmp_path)
+        async with again:  # nor is it kept from starting again
+            assert again.slot == 0
+
+
+@awaited
+async def test_a_link_in_the_name_of_another_slot(certificates: Path) -> None:
+    async with three(certificates) as nodes:
+        files = CertificateSet.of(certificates, "n1")
+        context = client_tls(certificates / "authority.pem", files)
+        codec = node_codec(VCUBE)
+        hello = Hello(
+            cluster="antecede",
+            speaks=codec.name,
+            shapes=codec.shapes,
+            node=2,
+            incarnation=1 << 60,
+            agreement=nodes[0].protocol.agreement,
+        )
+        reader, writer = await asyncio.open_connection(
+            *nodes[0].listener.address, ssl=context, server_hostname="localhost"
+        )
+        writer.write(HANDSHAKE.frame(hello))
+        assert b"slot 2 belongs to n2, not to n1" in await reader.read()
+        writer.close()
+        assert nodes[0].transport.peers[2].incarnation < 1 << 60  # type: ignore[attr-defined]
+
+
+def test_what_was_said_in_the_name_of_a_free_slot_is_forgotten(certificates: Path) -> None:
+    roster, files = Roster(1, 4), CertificateSet.of(certificates, "n0")
+    roster.bind(NodeIdentity(files, "antecede", None))
+    entry = Member(slot=1, name="n1", key=9, address="127.0.0.1:7", incarnation=3, life=4)
+    other = NodeIdentity(CertificateSet.of(certificates, "n1"), "antecede", None)
+    assert roster.merge([entry]) == []
+    assert roster.merge([NodeIdentity(files, "another cluster", None).sign(entry)]) == []
+    assert roster.merge([other.sign(entry)]) != []
+    assert roster.holders == {1: "n1"}
+    assert roster.merge([replace(other.sign(entry), incarnation=9)]) == []  # changed behind its signature
+
+
+@awaited
+async def test_messages_are_signed_by_their_publisher(certificates: Path) -> None:
+    async with three(certificates, signed=True) as nodes, nodes[0].connect() as bus:
+        await bus.publish("t", b"true")
+        await until_all_have(nodes, 1)
+        async with nodes[2].connect() as reads, reads.subscribe("#") as feed:
+            entry = nodes[1].hub.history.recent(0, 1)
+            assert entry is not None
+            true = entry[0].message
+            assert true.proof
+            payload = seal("t", b"forged", time_us=0)
+            forged = [
+                Message(nodes[0].domain, 0, 2, (), payload),
+                replace(true, seq=2),
+                replace(true, seq=2, payload=payload),
+            ]
+            mine = Message(nodes[0].domain, 0, 2, (), payload)
+            assert nodes[1].driver.signer is not None
+            nodes[1].driver.signer.sign([mine])
+            for message in [*forged, mine]:
+                refused = nodes[2].transport.counts.refused
+                before = refused["malformed"]
+                while refused["malformed"] == before:  # the link breaks each time, and what is sent meanwhile is lost
+                    nodes[1].transport.send(2, Pub((message,)))
+                    nodes[1].transport.flush()
+                    await asyncio.sleep(0.05)
+            await bus.publish("t", b"next")
+            assert [one.payload for one in await take(feed, 1)] == [b"next"]
+        assert [node.hub.position for node in nodes] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("protocol", ["vcube", "locamu", "gossip", "total"])
+@awaited
+async def test_every_protocol_carries_signatures(certificates: Path, protocol: str) -> None:
+    async with three(certificates, protocol=protocol, signed=True) as nodes:
+        async with nodes[1].connect() as one, nodes[2].connect() as other:
+            for number in range(20):
+                await one.publish("t", b"%d" % number)
+                await other.publish("t", b"%d" % number)
+        await until_all_have(nodes, 40)
+        assert all(node.transport.counts.refused["malformed"] == 0 for node in nodes)
+
+
+@awaited
+async def test_what_a_journal_serves_is_still_signed(certificates: Path, tmp_path: Path) -> None:
+    """The publisher is gone when a node fetches what it missed: another node's journal has the signatures."""
+    async with three(certificates, tmp_path, signed=True) as nodes:
+        port = nodes[2].listener.address[1]
+        await nodes[2].stop()
+        async with nodes[0].connect() as bus:
+            for number in range(300):
+                await bus.publish("t", b"%d" % number)
+        await until_all_have(nodes[:2], 300)
+        await nodes[0].stop()
+        again = make(certificates, 2, nodes[1].address, base=tmp_path, port=port, signed=True)
+        async with again:
+            await until_all_have([again], 300)
+            assert again.transport.counts.refused["malformed"] == 0
+
+
+@awaited
+async def test_nodes_must_agree_on_signatures(certificates: Path) -> None:
+    async with make(certificates, 0, signed=True) as node:
+        with pytest.raises(RefusedError, match="signed is 'True' at the one that answered"):
+            await make(certificates, 1, node.address, signed=False).start()
+
+
+def test_when_messages_are_signed(certificates: Path) -> None:
+    tokens = certificates / "tokens.json"
+    assert not Node(tls=certificates).config.signs
+    assert Node(tls=certificates, signed=True).config.signs
+    assert Node(host="10.0.0.1", tls=certificates, tokens=tokens).config.signs
+    assert not Node(host="10.0.0.1", tls=certificates, tokens=tokens, signed=False).config.signs
+    with pytest.raises(antecede.UsageError, match="signed"):
+        Node(signed=True)
+
+
+def test_the_signing_key_stays(certificates: Path, tmp_path: Path) -> None:
+    files = CertificateSet.of(certificates, "n0")
+    first, again = (NodeIdentity(files, "antecede", tmp_path) for _ in range(2))
+    assert first.signing_key.private_bytes_raw() == again.signing_key.private_bytes_raw()
+    assert (tmp_path / "signing.key").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "signing.key").write_text("nonsense")
+    with pytest.raises(antecede.UsageError, match=r"signing\.key"):
+        NodeIdentity(files, "antecede", tmp_path)
