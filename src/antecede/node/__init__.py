@@ -30,6 +30,7 @@ bulk/               reading and publishing in bulk
 
 directory.py        its directory: journal and roster
 roster.py           which node has which slot
+identity.py         with TLS: entries of the roster are signed, and belong to certificates
 joining.py          exchanging rosters, taking a slot
 continuity.py       no number is given twice, and one life runs at a time
 taking.py           the partitions it takes

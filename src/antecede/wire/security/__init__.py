@@ -2,6 +2,7 @@
 
 certificates.py  a working set for a cluster: authority, a certificate for each node and client (`antecede cert init`)
 tls.py           contexts from such a set: mutual between nodes, server-only or mutual for clients
+signing.py       signatures on messages: made by the node that publishes them, checked by every other
 tokens.py        tokens of clients, hashed at rest, with grants to publish and subscribe by topic filter
 """
 
