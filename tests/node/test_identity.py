@@ -135,11 +135,11 @@ async def test_messages_are_signed_by_their_publisher(certificates: Path) -> Non
             assert true.proof
             payload = seal("t", b"forged", time_us=0)
             forged = [
-                Message(nodes[0].domain, 0, 2, (), payload),
+                Message(true.topic, 0, 2, (), payload),
                 replace(true, seq=2),
                 replace(true, seq=2, payload=payload),
             ]
-            mine = Message(nodes[0].domain, 0, 2, (), payload)
+            mine = Message(true.topic, 0, 2, (), payload)
             assert nodes[1].driver.signer is not None
             nodes[1].driver.signer.sign([mine])
             for message in [*forged, mine]:
