@@ -1,0 +1,211 @@
+"""A hostile client beside an honest pair: what it costs the pair in latency, and the node in memory.
+
+    python bench/hostile.py [--seconds 60] [--only waiting,asks] [--grant none,small,all] [--each]
+
+Two nodes with journals and tokens run by themselves. An honest publisher and an honest reader, in a process of their
+own, exchange 1,000 messages a second through the first node. Another process runs every attack of `hostile_attacks` at
+the same time, each on a connection of its own, with a token that grants nothing, a little, or everything. With `--each`
+the attacks run one after the other, and each has a row. A client that the node stops reading hangs up and comes again.
+
+The latency of the pair is measured alone, then beside the attacks. The node's memory is its resident set, sampled
+twenty times a second. The attacks end early if it passes `--memory-mb`.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hostile_attacks import ATTACKS, attack
+
+import antecede
+from antecede.node.local_cluster import LocalCluster
+from antecede.wire.security import new_token
+
+HONEST_PER_S = 1000
+#: How long the pair waits for the acknowledgements of its last messages.
+SETTLE_S = 30.0
+GRANTS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "small": {"publish": ("mine/#",), "subscribe": ("mine/#",)},
+    "all": {"publish": ("#",), "subscribe": ("#",), "status": True},
+}
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+async def honest(url: str, token: str, seconds: float) -> dict[str, float]:
+    """Publish at a steady rate and read; the latency of each message, and how many came."""
+    taken: list[float] = []
+
+    async def read(feed: antecede.Feed) -> None:
+        async for message in feed:
+            taken.append(time.perf_counter() - float(message.payload))
+
+    async with antecede.connect(url, token=token) as one, antecede.connect(url, token=token) as other:
+        async with other.subscribe("honest/#") as feed:
+            reading = asyncio.create_task(read(feed))
+            print("ready", flush=True)
+            begin = time.perf_counter()
+            sent = 0
+            futures = []
+            while (now := time.perf_counter()) < begin + seconds:
+                while sent < (now - begin) * HONEST_PER_S:
+                    futures.append(one.publish_nowait("honest/1", repr(time.perf_counter()).encode(), timeout_s=60))
+                    sent += 1
+                await asyncio.sleep(0.0005)
+            await asyncio.wait(futures, timeout=SETTLE_S)
+            failed = [one for one in futures if not one.done() or one.exception() is not None]
+            for _ in range(200):
+                if len(taken) >= sent - len(failed):
+                    break
+                await asyncio.sleep(0.05)
+            reading.cancel()
+    cuts = statistics.quantiles([one * 1000 for one in taken] or [0.0, 0.0], n=1000)
+    return {
+        "sent": sent,
+        "failed": len(failed),
+        "came": len(taken),
+        "p50_ms": cuts[499],
+        "p99_ms": cuts[989],
+        "p999_ms": cuts[998],
+    }
+
+
+def memory_bytes(process_id: int) -> int:
+    return int(Path(f"/proc/{process_id}/statm").read_text().split()[1]) * _PAGE_BYTES
+
+
+class Meter:
+    """Samples the memory of a process, and calls `on_excess` once it is beyond a bound."""
+
+    def __init__(self, process_id: int, bound: int, on_excess: Callable[[], None]) -> None:
+        self._id, self._bound, self._on_excess = process_id, bound, on_excess
+        self.peak = 0
+
+    async def run(self) -> None:
+        while True:
+            self.peak = max(self.peak, memory_bytes(self._id))
+            if self.peak > self._bound:
+                self._on_excess()
+            await asyncio.sleep(0.05)
+
+
+async def child(*arguments: object) -> asyncio.subprocess.Process:
+    words = json.dumps([str(one) for one in arguments])
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(sys.executable, __file__, "--child", words, stdout=pipe)
+
+
+class Pair:
+    """The honest pair, in a process of its own."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    async def start(cls, url: str, token: str, seconds: float) -> "Pair":
+        process = await child("honest", url, token, seconds)
+        assert process.stdout is not None
+        await process.stdout.readline()
+        return cls(process)
+
+    async def result(self) -> dict[str, float]:
+        assert self._process.stdout is not None
+        found = await self._process.stdout.read()
+        await self._process.wait()
+        result: dict[str, float] = json.loads(found)
+        return result
+
+
+async def beside(
+    cluster: LocalCluster, tokens: dict[str, str], attacks: list[tuple[str, str]], seconds: float, memory_mb: int
+) -> dict[str, float]:
+    """The honest pair beside these attacks, each given as the name of its grant and its own."""
+    node = cluster.processes[0].pid
+    before = memory_bytes(node)
+    pair = await Pair.start(cluster.url(0), tokens["honest"], seconds)
+    hostile = [await child("attack", name, cluster.url(0), tokens[grant], seconds + 2) for grant, name in attacks]
+
+    def give_up() -> None:
+        for process in hostile:
+            if process.returncode is None:
+                process.kill()
+
+    meter = Meter(node, memory_mb * 1_000_000, give_up)
+    sampling = asyncio.create_task(meter.run())
+    try:
+        found = await pair.result()
+    finally:
+        give_up()
+        for process in hostile:
+            await process.wait()
+        sampling.cancel()
+    return found | {"before_mb": before / 1e6, "peak_mb": meter.peak / 1e6, "after_mb": memory_bytes(node) / 1e6}
+
+
+async def run(options: argparse.Namespace) -> dict[str, Any]:
+    names = options.only.split(",") if options.only else list(ATTACKS)
+    pairs = [(grant, name) for grant in options.grant.split(",") for name in names]
+    rows: dict[str, Any] = {}
+    for some in [[pair] for pair in pairs] if options.each else [pairs]:
+        name = " ".join(some[0]) if options.each else f"{len(some)} attacks"
+        rows[name] = await measure(some, options)
+    return rows
+
+
+async def measure(attacks: list[tuple[str, str]], options: argparse.Namespace) -> dict[str, Any]:
+    """The pair alone, then beside these attacks, on nodes of their own."""
+    with tempfile.TemporaryDirectory(prefix="hostile-") as place:
+        directory = Path(place)
+        file = directory / "tokens.json"
+        tokens = {name: new_token(file, name, **grant) for name, grant in GRANTS.items()}
+        tokens["honest"] = new_token(file, "honest", publish=("honest/#",), subscribe=("honest/#",))
+        async with LocalCluster(directory / "nodes", nodes=2, tokens=str(file)) as cluster:
+            alone = await (await Pair.start(cluster.url(0), tokens["honest"], options.alone_s)).result()
+            found = await beside(cluster, tokens, attacks, options.seconds, options.memory_mb)
+    name = " ".join(attacks[0]) if len(attacks) == 1 else f"{len(attacks)} attacks"
+    print(_row(name, found, alone), flush=True)
+    return {"alone": alone, "beside": found}
+
+
+def _row(name: str, found: dict[str, float], alone: dict[str, float]) -> str:
+    text = f"{name:24} p99 alone {alone['p99_ms']:7.2f} ms, beside {found['p99_ms']:9.2f} ms"
+    text += f" ({found['p99_ms'] / alone['p99_ms']:6.1f} ×)  {found['came']:.0f} of {found['sent']:.0f} came"
+    return text + f"  memory {found['before_mb']:.0f} → {found['peak_mb']:.0f} MB, then {found['after_mb']:.0f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--alone-s", type=float, default=10.0)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--grant", default="none,small,all")
+    parser.add_argument("--each", action="store_true")
+    parser.add_argument("--memory-mb", type=int, default=2000)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--child", default="")
+    options = parser.parse_args()
+    if not options.child:
+        rows = asyncio.run(run(options))
+        if options.json is not None:
+            options.json.write_text(json.dumps(rows))
+        return
+    what, *words = json.loads(options.child)
+    if what == "honest":
+        url, token, seconds = words
+        print(json.dumps(asyncio.run(honest(url, token, float(seconds)))))
+    else:
+        name, url, token, seconds = words
+        asyncio.run(attack(name, url.removeprefix("antecede://"), token, float(seconds)))
+
+
+if __name__ == "__main__":
+    main()
