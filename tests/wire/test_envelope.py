@@ -50,7 +50,7 @@ def test_what_a_caller_may_get_wrong() -> None:
         seal("a", bytes(BODY_BYTES_MAX + 1), time_us=0)
     with pytest.raises(LimitError, match="the number of headers"):
         seal("a", b"", time_us=0, headers={str(n): "" for n in range(HEADERS_MAX + 1)})
-    with pytest.raises(LimitError, match="a header's length"):
+    with pytest.raises(LimitError, match="a header in bytes"):
         seal("a", b"", time_us=0, headers={"k": "v" * (HEADER_BYTES_MAX + 1)})
     with pytest.raises(UsageError, match="is not text"):
         seal("a", b"", time_us=0, headers={"k": 1})  # type: ignore[dict-item]

@@ -48,6 +48,9 @@ FRAME_BYTES_FULL: Final = 64 * 1024
 
 LENGTH_BYTES: Final = 4
 
+#: The first byte of a body with one record.
+_ONE_RECORD: Final = 0x91
+
 #: A frame without a body: it proves that the connection is up.
 SIGN_OF_LIFE: Final = bytes(LENGTH_BYTES)
 
@@ -125,8 +128,12 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refused", kw_on
 class RecordCodec(Generic[S]):
     """Encodes and decodes the records of a closed set of tagged types."""
 
-    def __init__(self, types: Sequence[type[S]], *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(
+        self, types: Sequence[type[S]], *, frame_bytes_max: int = FRAME_BYTES_MAX, shared_bytes_max: int | None = None
+    ) -> None:
+        """`shared_bytes_max`: a larger frame must hold one record only. It bounds how many come at once."""
         _check_types(types)
+        self._shared_bytes_max = frame_bytes_max if shared_bytes_max is None else shared_bytes_max
         self.types = tuple(types)
         self.frame_bytes_max = frame_bytes_max
         self._encode = msgspec.msgpack.Encoder().encode
@@ -162,6 +169,8 @@ class RecordCodec(Generic[S]):
 
     def decode(self, body: bytes | memoryview) -> list[S]:
         """Decode the records of a frame's body. Raises `ProtocolError`, and nothing else."""
+        if len(body) > self._shared_bytes_max and body[0] != _ONE_RECORD:
+            raise ProtocolError(f"a frame of {len(body)} bytes holds one record; use {FRAME_BYTES_FULL} to share one")
         try:
             return self._decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -81,6 +81,13 @@ def unseal(payload: bytes) -> Envelope:
         raise ProtocolError(f"a message's payload is not an envelope: {error}") from None
 
 
+def check_header_bytes(headers: dict[str, str]) -> None:
+    """Check the encoded size of names and values: the decoder has counted characters. Raises `LimitError`."""
+    for word in (*headers, *headers.values()):
+        if 4 * len(word) > HEADER_BYTES_MAX and (size := len(word.encode())) > HEADER_BYTES_MAX:
+            raise LimitError("a header in bytes", size, HEADER_BYTES_MAX, "put it into the body")
+
+
 class Opened(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """An envelope whose bounds are not checked again."""
 
@@ -156,9 +163,8 @@ def _check_headers(headers: dict[str, str]) -> None:
     for word in (*headers, *headers.values()):
         if not isinstance(word, str):
             raise UsageError("header", word, "is not text", "names and values of headers are str")
-        if len(word) > HEADER_BYTES_MAX:
-            raise LimitError("a header's length", len(word), HEADER_BYTES_MAX, "put it into the body")
         try:
             word.encode()
         except UnicodeEncodeError:
-            raise UsageError("header", word, "is not valid Unicode", "leave lone surrogates out") from None
+            raise UsageError("header", word[:40], "is not valid Unicode", "leave lone surrogates out") from None
+    check_header_bytes(headers)

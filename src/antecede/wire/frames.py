@@ -6,6 +6,9 @@ callbacks; streams would cost a task switch for each message.
 
 A body is given to the owner as a view into the bytes read, valid during the call only. An incomplete frame is kept
 until the rest has come; its length was checked before its first byte was kept.
+
+An owner that has enough pauses the connection. Frames that were read already are kept, at most one read of the socket
+and one frame, until it resumes.
 """
 
 import asyncio
@@ -62,6 +65,8 @@ class FrameConnection(asyncio.Protocol):
         self._need = LENGTH_BYTES
         self._done = False
         self._upgrading = False
+        self._paused = False
+        self._resuming = False
 
     # -- what an owner does ------------------------------------------------------------------------------------------
 
@@ -76,12 +81,27 @@ class FrameConnection(asyncio.Protocol):
             self._transport.write(data)
 
     def pause(self) -> None:
+        """Read nothing more, and give the owner no more frames, until `resume`. May be called from `frame`."""
+        self._paused = True
         if self._transport is not None and not self._done and self._transport.is_reading():
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        if self._transport is not None and not self._done and not self._transport.is_reading():
-            self._transport.resume_reading()
+        """Go on, in the next turn of the event loop: first with the frames that were read already."""
+        if self._paused and not self._resuming and self._loop is not None and not self._done:
+            self._resuming = True
+            self._loop.call_soon(self._go_on)
+        self._paused = False
+
+    @property
+    def paused(self) -> bool:
+        return self._paused
+
+    def fail(self, error: ProtocolError) -> None:
+        """A frame was not acceptable: tell the owner, and close."""
+        if not self._done:
+            self.owner.malformed(self, error)
+            self.close()
 
     def close(self) -> None:
         """Write what is left, then close. Reads nothing more."""
@@ -137,18 +157,16 @@ class FrameConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         assert self._loop is not None
         self.heard = self._loop.time()
-        if self._rest or self._upgrading:
+        if self._rest or self._upgrading or self._paused:
             self._rest += data
-            if len(self._rest) < self._need or self._upgrading:
+            if len(self._rest) < self._need or self._upgrading or self._paused:
                 return
             data = bytes(self._rest)
             self._rest.clear()
         try:
             taken = self._split(data)
         except ProtocolError as error:
-            if not self._done:
-                self.owner.malformed(self, error)
-                self.close()
+            self.fail(error)
             return
         if taken < len(data) and not self._done:
             self._rest += memoryview(data)[taken:]
@@ -175,6 +193,13 @@ class FrameConnection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
 
+    def _go_on(self) -> None:
+        self._resuming = False
+        if self._rest and not self._paused and not self._done:
+            self.data_received(b"")
+        if not self._paused and not self._done and self._transport is not None and not self._transport.is_reading():
+            self._transport.resume_reading()
+
     def _split(self, data: bytes) -> int:
         """Give every whole frame to the owner; return how many bytes that took. Notes how many the next one needs."""
         view = memoryview(data)
@@ -191,4 +216,7 @@ class FrameConnection(asyncio.Protocol):
             if stop > start:
                 self.owner.frame(self, view[start:stop])
             at = stop
+            if self._paused:
+                self._need = LENGTH_BYTES
+                break
         return at

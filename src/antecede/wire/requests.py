@@ -23,9 +23,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from antecede.core.limits import DEPENDENCIES_MAX
+from antecede.core.limits import DEPENDENCIES_MAX, PUBLICATIONS_MAX
 from antecede.core.message import Dependency, Seq, Source
-from antecede.wire.codec import RecordCodec
+from antecede.wire.codec import FRAME_BYTES_FULL, RecordCodec
 
 #: The role a client names in its hello, and what it speaks. The number goes up with every change below other than
 #: optional fields appended to a record.
@@ -64,7 +64,7 @@ class Publish(Record, frozen=True, gc=False, tag="p"):
     """
 
     number: _Number
-    payloads: Annotated[tuple[bytes, ...], Meta(min_length=1)]
+    payloads: Annotated[tuple[bytes, ...], Meta(min_length=1, max_length=PUBLICATIONS_MAX)]
     after: Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
     level: Annotated[int, Meta(ge=-1, le=1 << 16)] = -1
     #: The node fails the publications that are not acknowledged within this time; 0: after a time of its own.
@@ -188,5 +188,7 @@ class Answer(Record, frozen=True, gc=False, tag="r"):
 FromClient: TypeAlias = Publish | Subscribe | Credit | Unsubscribe | Ask
 FromNode: TypeAlias = Info | Items | Acks | Failed | Ended | Begun | Answer
 
-TO_NODE: Final = RecordCodec[FromClient]((Publish, Subscribe, Credit, Unsubscribe, Ask))
+TO_NODE: Final = RecordCodec[FromClient](
+    (Publish, Subscribe, Credit, Unsubscribe, Ask), shared_bytes_max=FRAME_BYTES_FULL
+)
 TO_CLIENT: Final = RecordCodec[FromNode]((Info, Items, Acks, Failed, Ended, Begun, Answer))

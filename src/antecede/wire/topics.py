@@ -9,7 +9,6 @@ tree of levels: matching a topic costs its levels, not the number of filters. Na
 are strict and bounded.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, Generic, TypeVar
@@ -23,8 +22,10 @@ T = TypeVar("T")
 TOPIC_LEVELS_MAX: Final = 64
 
 #: Checked names, and answers of a `FilterMap`, that are cached. Systems have far fewer names in use at a time; a client
-#: that invents names without end only empties the cache.
+#: that invents names without end only empties the cache. The same for a client with many filters: the values in all
+#: cached answers are bounded, too.
 _REMEMBERED_MAX: Final = 4096
+_VALUES_REMEMBERED_MAX: Final = 1 << 18
 
 
 @lru_cache(maxsize=_REMEMBERED_MAX)
@@ -109,10 +110,17 @@ def _compile(pattern: str) -> Callable[[str], bool]:
     deep = levels[-1] == "#"
     if deep:
         levels.pop()
-    words = "/".join("[^/]*" if level == "+" else re.escape(level) for level in levels)
-    front = r"(?!\$)" if levels[0] == "+" else ""
-    found = re.compile(front + words + ("(?:/.*)?" if deep else ""), re.DOTALL).fullmatch
-    return lambda topic: found(topic) is not None
+    count, front = len(levels), levels[0] == "+"
+    plain = tuple([(at, level) for at, level in enumerate(levels) if level != "+"])
+
+    def matches(topic: str) -> bool:
+        depth = topic.count("/") + 1
+        if depth < count or (depth > count and not deep) or (front and topic.startswith("$")):
+            return False
+        words = topic.split("/", count)
+        return all(words[at] == level for at, level in plain)
+
+    return matches  # not a regular expression: one of many levels costs milliseconds and kilobytes to compile
 
 
 class _Level(Generic[T]):
@@ -120,7 +128,7 @@ class _Level(Generic[T]):
 
     def __init__(self) -> None:
         self.next: dict[str, _Level[T]] = {}
-        self.here: dict[T, None] = {}  # a set that keeps the order of insertion
+        self.here: dict[T, None] | None = None  # a set that keeps the order of insertion
 
 
 class FilterMap(Generic[T]):
@@ -130,6 +138,7 @@ class FilterMap(Generic[T]):
         self._root: _Level[T] = _Level()
         self._size = 0
         self._remembered: dict[str, tuple[T, ...]] = {}
+        self._values_remembered = 0
 
     def __len__(self) -> int:
         """Pairs of filter and value."""
@@ -139,10 +148,12 @@ class FilterMap(Generic[T]):
         level = self._root
         for word in check_filter(pattern).split("/"):
             level = level.next.setdefault(word, _Level())
+        if level.here is None:
+            level.here = {}
         if value not in level.here:
             level.here[value] = None
             self._size += 1
-            self._remembered.clear()
+            self._forget()
 
     def remove(self, pattern: str, value: T) -> None:
         """Nothing happens when the pair was not there."""
@@ -153,11 +164,11 @@ class FilterMap(Generic[T]):
                 return
             path.append((level, word))
             level = level.next[word]
-        if value not in level.here:
+        if level.here is None or value not in level.here:
             return
         del level.here[value]
         self._size -= 1
-        self._remembered.clear()
+        self._forget()
         for parent, word in reversed(path):  # leave no empty branches behind: filters come and go for years
             child = parent.next[word]
             if child.here or child.next:
@@ -169,10 +180,16 @@ class FilterMap(Generic[T]):
         found = self._remembered.get(topic)
         if found is None:
             found = tuple(dict.fromkeys(self._walk(topic)))
-            if len(self._remembered) >= _REMEMBERED_MAX:
-                self._remembered.clear()
+            if len(self._remembered) >= _REMEMBERED_MAX or self._values_remembered > _VALUES_REMEMBERED_MAX:
+                self._forget()
             self._remembered[topic] = found
+            self._values_remembered += len(found)
         return found
+
+    def _forget(self) -> None:
+        if self._remembered:
+            self._remembered.clear()
+            self._values_remembered = 0
 
     def _walk(self, topic: str) -> Iterator[T]:
         words = topic.split("/")
@@ -183,13 +200,13 @@ class FilterMap(Generic[T]):
             following: list[_Level[T]] = []
             for level in reached:
                 if wild and "#" in level.next:
-                    yield from level.next["#"].here
+                    yield from level.next["#"].here or ()
                 if word in level.next:
                     following.append(level.next[word])
                 if wild and "+" in level.next:
                     following.append(level.next["+"])
             reached = following
         for level in reached:
-            yield from level.here
+            yield from level.here or ()
             if "#" in level.next:  # `a/#` takes `a`
-                yield from level.next["#"].here
+                yield from level.next["#"].here or ()
