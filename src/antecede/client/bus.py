@@ -22,6 +22,7 @@ from antecede.client.dialler import Dialler
 from antecede.client.feed import Feed
 from antecede.client.message import Message, MessageId
 from antecede.client.options import PUBLISH_TIMEOUT_S, check_subscription, checked_timeout, named, parse_durability
+from antecede.client.pending import PENDING_BYTES_MAX, PendingBytes
 from antecede.core import AntecedeError, Frontier, LimitError, ProtocolError, UsageError
 from antecede.core.errors import ConnectionLostError, DeniedError, PublishError, StoppedError
 from antecede.core.partitions import split_stream
@@ -70,6 +71,7 @@ class Bus:
         self._connection: FrameConnection | None = None
         self._numbers = 0
         self._pending: dict[int, asyncio.Future[Any]] = {}
+        self._pending_bytes = PendingBytes()
         #: By number, of publications under way: the part of the client's past that they cover.
         self._covered: dict[int, tuple[tuple[int, int], ...]] = {}
         self._feeds: dict[int, Feed] = {}
@@ -139,7 +141,7 @@ class Bus:
         by default as safe as the node is by itself. Raises `PublishError` when that is not so within `timeout_s`: it
         says why, and its `may_arrive` whether the message may be delivered all the same.
         """
-        if self._connection is None or len(self._pending) >= PENDING_MAX:
+        if self._connection is None or self._full:
             deadline = asyncio.get_running_loop().time() + checked_timeout(timeout_s)
             await self._until_ready(timeout_s)
             timeout_s = max(0.001, deadline - asyncio.get_running_loop().time())
@@ -151,12 +153,12 @@ class Bus:
         """Return when there is a connection, and room for a publication."""
         try:
             async with asyncio.timeout(timeout_s):
-                while len(self._pending) >= PENDING_MAX and not self._closing:
+                while self._full and not self._closing:
                     await self._room.wait()
                 if self._connection is None:
                     await self._reconnected()
         except TimeoutError:
-            pending = f"{PENDING_MAX} earlier publications were not acknowledged"
+            pending = f"{len(self._pending)} earlier publications were not acknowledged"
             why = "there was no connection" if self._connection is None else pending
             raise PublishError(f"{self._dialler.where}: {why} for {timeout_s:g} s", may_arrive=False) from None
 
@@ -172,12 +174,16 @@ class Bus:
     ) -> "asyncio.Future[MessageId]":
         """Publish without waiting: the future is what `publish` returns. Messages have the order of these calls.
 
-        Raises `LimitError` when `PENDING_MAX` publications are not acknowledged yet: await one of them.
+        Raises `LimitError` when `PENDING_MAX` publications, or `PENDING_BYTES_MAX` bytes of larger ones, are not
+        acknowledged yet: await one of them.
         """
         if self._connection is None:
             raise self._error or PublishError(f"not connected to {self._dialler.where}", may_arrive=False)
         if len(self._pending) >= PENDING_MAX:
             raise LimitError("unacknowledged publications", len(self._pending), PENDING_MAX, "await some of them")
+        if (held := self._pending_bytes).full:
+            what = "unacknowledged publications in bytes"
+            raise LimitError(what, held.used, PENDING_BYTES_MAX, "await some of them")
         level = -1 if durability is None else parse_durability(durability)
         predecessors: tuple[tuple[int, int], ...] = () if after is None else named(after)
         if timeout_s != PUBLISH_TIMEOUT_S:
@@ -186,6 +192,7 @@ class Bus:
         future: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
         self._numbers = number = self._numbers + 1
         self._pending[number] = future
+        self._pending_bytes.add(number, len(payload))
         if after is None and self._frontier:
             assert self._info is not None
             node = self._info.node
@@ -355,6 +362,7 @@ class Bus:
         elif isinstance(record, Answer | Failed):
             waiting = self._pending.pop(record.number, None)
             self._put_back(record.number)
+            self._pending_bytes.forget(record.number)
             if waiting is not None and not waiting.done():
                 if isinstance(record, Answer):
                     waiting.set_result(record.body)
@@ -387,6 +395,7 @@ class Bus:
                     future.set_result(_name(MessageId, (source, seq)))
                 seq += 1  # noqa: PLW2901 - counts on with the number
             latest = max(latest, seq - 1)
+            self._pending_bytes.forget(first, count)
             if self._covered:  # few publications cover anything
                 for number in [number for number in self._covered if first <= number < first + count]:
                     del self._covered[number]
@@ -394,6 +403,11 @@ class Bus:
         self._room.release()
 
     # -- inside --------------------------------------------------------------------------------------------------------
+
+    @property
+    def _full(self) -> bool:
+        """Must the next publication wait for the acknowledgement of others?"""
+        return len(self._pending) >= PENDING_MAX or self._pending_bytes.full
 
     def _send(self, record: FromClient) -> None:
         self._end_run()
@@ -430,6 +444,7 @@ class Bus:
         """The node has not answered in time, neither yes nor no."""
         future = self._pending.pop(number)
         self._put_back(number)
+        self._pending_bytes.forget(number)
         if not future.done():
             problem = f"{self._dialler.where} did not answer within {timeout_s:g} s"
             future.set_exception(PublishError(problem, may_arrive=True))
@@ -443,6 +458,7 @@ class Bus:
         self._deadlines.clear()
         pending = list(self._pending.values())
         self._pending.clear()
+        self._pending_bytes.clear()
         for future in pending:
             if not future.done():
                 future.set_exception(error)
