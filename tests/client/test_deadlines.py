@@ -38,7 +38,7 @@ async def test_copies_that_are_not_confirmed_in_time(tmp_path: Path) -> None:
         assert nodes[0].hub.delivered == {0: 1}
         assert nodes[0].driver.replicas is not None
         await bus.publish("t", b"y")
-        assert len(nodes[0].driver.replicas._waiting) == 0
+        assert len(nodes[0].driver.replicas) == 0
 
 
 @pytest.mark.parametrize("kind", ["tcp", "memory"])

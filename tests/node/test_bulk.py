@@ -312,12 +312,12 @@ def _mortal(node: Node, count: int) -> Callable[..., object]:
     publish_payloads = node.publish_payloads
     given = 0
 
-    def publish(payloads: list[bytes], level: int) -> object:
+    def publish(payloads: list[bytes], level: int, size: int) -> object:
         nonlocal given
         if given + len(payloads) > count:
             node.ready = False
             node.abort()
         given += len(payloads)
-        return publish_payloads(payloads, level)
+        return publish_payloads(payloads, level, size)
 
     return publish

@@ -16,6 +16,7 @@ from antecede.node.feed import Feed
 from antecede.node.history import History
 from antecede.node.hub import Hub
 from antecede.node.session import Session
+from antecede.node.shares import Pool, Share
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.wire.envelope import seal
 from antecede.wire.requests import TO_CLIENT, Ended, FromNode, Items, Order, Policy, Subscribe
@@ -35,6 +36,9 @@ class Reader:
         self.pieces: list[bytes] = []
         self.dropped = 0
         self.sent: list[FromNode] = []
+        self.feeds_share = Share(Pool(), 1 << 30)
+        self.feeds_share.add(1 << 20)
+        self.window_share = Share(Pool(), 1 << 30)
 
     def send(self, record: FromNode) -> None:
         self.sent.append(record)

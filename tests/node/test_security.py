@@ -14,11 +14,11 @@ import pytest
 import antecede
 from antecede import Node
 from antecede.core import Message
+from antecede.core.limits import FEEDS_MAX
 from antecede.node.joining import CODEC as ROSTER_CODEC
 from antecede.node.joining import SPEAKS as ROSTER_SPEAKS
 from antecede.node.joining import RosterTable, SlotRequest
 from antecede.node.protocol import node_codec
-from antecede.node.session import FEEDS_MAX
 from antecede.protocols.vcube_ps.live import VCUBE
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.wire.codec import FRAME_BYTES_MAX, HANDSHAKE, Hello

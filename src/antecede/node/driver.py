@@ -71,6 +71,9 @@ class Driver:
         # A journal may be done before `append` returns; inputs that came in meanwhile are the next batch.
         self._appending = False
         self._batches = 0
+        # Bytes published since the last batch was made, and of the batch that is being committed.
+        self._gathered_bytes = 0
+        self._committing_bytes = 0
         # Publications that the process stamped at once; the outbox does not report them.
         self._published: list[Run] = []
         self._timers = Timers(lambda timer: self._input(self.process.wake, timer))
@@ -116,6 +119,7 @@ class Driver:
         out = self.process.out
         after, before = len(out.deliveries), len(out.changes)
         message = self._ask(self.process.publish, topic, payload)
+        self._gathered_bytes += len(payload)
         self._promises.wait(topic, payload, message, promise, sync)
         if message is not None:
             if len(out.deliveries) > after and out.deliveries[after] is message:
@@ -125,17 +129,23 @@ class Driver:
         return message
 
     def publish_run(
-        self, topic: str, payloads: Sequence[bytes], promise: "asyncio.Future[Message] | None" = None
+        self,
+        topic: str,
+        payloads: Sequence[bytes],
+        promise: "asyncio.Future[Message] | None" = None,
+        *,
+        size: int = 0,
     ) -> list[Message]:
         """Publish as many of `payloads`, from the first on, as the process stamps at once; return the messages.
 
-        `promise` is done when all of them are safe. It is left alone when none was stamped.
+        `promise` is done when all of them are safe. It is left alone when none was stamped. `size`: their bytes.
         """
         self._check_running()
         out = self.process.out
         after, before = len(out.deliveries), len(out.changes)
         messages = self._ask(self.process.publish_run, topic, payloads)
         if messages:
+            self._gathered_bytes += size
             self._promises.wait(topic, b"", messages[-1], promise, False)
             self._published.append(Run(before, after, len(messages)))
         return messages
@@ -145,6 +155,11 @@ class Driver:
         future: asyncio.Future[Message] = self._loop.create_future()
         self.publish(topic, payload, future, sync=sync)
         return future
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Payloads that were published here and are not in the journal yet."""
+        return self._gathered_bytes + self._committing_bytes
 
     def subscribe(self, topic: str) -> None:
         self._change("subscribe", topic)
@@ -254,12 +269,14 @@ class Driver:
             held_us=self._hold_times.hold_times_us(out.deliveries, now, any_held=self.process.held > 0),
         )
         out.clear()
+        self._committing_bytes, self._gathered_bytes = self._gathered_bytes, 0
         self._published = []
         self._taken += len(batch.deliveries)
         return batch
 
     def _release(self, batch: Batch) -> None:
         """Send, then deliver and report changes, then arm timers."""
+        self._committing_bytes = 0
         try:
             if batch.sends:
                 send = self.transport.send

@@ -6,11 +6,11 @@ publishers that asked for copies. Messages in this node's name that it never pub
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from antecede.core import Message, Packet, ProtocolError
-from antecede.core.errors import StoppedError
 from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.core.partitions import Partitions
 from antecede.core.process import Acknowledgement
@@ -18,6 +18,7 @@ from antecede.journal.batch import Batch
 from antecede.journal.restoring import restoring
 from antecede.node.driver import Driver
 from antecede.node.hub import Hub
+from antecede.node.predecessors import After, Predecessors
 
 if TYPE_CHECKING:
     from antecede.wire.security.signing import MessageChecker, MessageSigner
@@ -31,51 +32,86 @@ class Replicas:
     """
 
     def __init__(self) -> None:
-        #: By partition and peer: how far; and by partition: copies wanted of a message, and the future that says so.
-        self._done: dict[str, dict[int, int]] = {}
-        self._waiting: dict[str, list[tuple[int, asyncio.Future[Message], Message]]] = {}
+        #: By partition.
+        self._copies: dict[str, _Copies] = {}
 
     def note(self, acknowledgements: Iterable[Acknowledgement]) -> None:
         moved = set()
         for peer, name, seq in acknowledgements:
-            done = self._done.setdefault(name, {})
-            if seq > done.get(peer, 0):
-                done[peer] = seq
+            copies = self._of(name)
+            if seq > copies.done.get(peer, 0):
+                copies.done[peer] = seq
                 moved.add(name)
-        for name in moved & self._waiting.keys():
-            self._settle(name)
+        for name in moved:
+            self._copies[name].moved()
 
-    def wait(self, message: Message, copies: int) -> "asyncio.Future[Message]":
+    def wait(self, promise: "asyncio.Future[Message]", copies: int) -> "asyncio.Future[Message]":
+        """A future that is done when `promise` is, and then `copies` peers have the message. It may be cancelled."""
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(message.topic, []).append((copies, future, message))
-        self._settle(message.topic)
+        promise.add_done_callback(partial(self._count, future, copies))
         return future
 
     def acknowledged(self, name: str, peer: int) -> int:
         """How far `peer` has kept what this node published in the partition called `name`, as it has said since this
         node started."""
-        return self._done.get(name, {}).get(peer, 0)
+        return self._of(name).done.get(peer, 0)
 
-    def stop(self, why: str) -> None:
-        for waiting in self._waiting.values():
-            for _, future, _ in waiting:
-                if not future.done():
-                    future.set_exception(StoppedError(why))
-        self._waiting.clear()
+    def __len__(self) -> int:
+        """Publications that wait for copies."""
+        return sum([len(copies.waiting) for copies in self._copies.values()])
 
-    def _settle(self, name: str) -> None:
-        reached = sorted(self._done.get(name, {}).values(), reverse=True)
-        left = []
-        for entry in self._waiting.pop(name):
-            copies, future, message = entry
-            if future.done():
-                continue
-            if len(reached) >= copies and reached[copies - 1] >= message.seq:
-                future.set_result(message)
-            else:
-                left.append(entry)
-        if left:
-            self._waiting[name] = left
+    def _of(self, name: str) -> "_Copies":
+        found = self._copies.get(name)
+        if found is None:
+            found = self._copies[name] = _Copies()
+        return found
+
+    def _count(self, future: "asyncio.Future[Message]", copies: int, promise: "asyncio.Future[Message]") -> None:
+        if future.done():
+            _ = promise.cancelled() or promise.exception()
+        elif promise.cancelled():
+            future.cancel()
+        elif (error := promise.exception()) is not None:
+            future.set_exception(error)
+        else:
+            self._of(promise.result().topic).wait(promise.result(), copies, future)
+
+
+class _Copies:
+    """What peers have of the messages that this node published in one partition."""
+
+    def __init__(self) -> None:
+        #: By peer: how far.
+        self.done: dict[int, int] = {}
+        #: The same, the furthest first: so many copies there are of everything up to there.
+        self._reached: list[int] = []
+        #: Publications that wait, by the copies they ask for: an acknowledgement looks only at those that are ready.
+        self.waiting = Predecessors(self._missing)
+
+    def moved(self) -> None:
+        """Call the publications that have enough copies now."""
+        self._reached = sorted(self.done.values(), reverse=True)
+        self.waiting.wake(list(self.waiting.streams))
+
+    def wait(self, message: Message, copies: int, future: "asyncio.Future[Message]") -> None:
+        wanted = ((copies, message.seq),)
+        if self._missing(wanted) is None:
+            future.set_result(message)
+        else:
+            withdraw = self.waiting.add(wanted, partial(_settle, future, message))
+            future.add_done_callback(lambda _: withdraw())
+
+    def _missing(self, wanted: After) -> tuple[int, int] | None:
+        return next((one for one in wanted if self._copied(one[0]) < one[1]), None)
+
+    def _copied(self, copies: int) -> int:
+        """The last message of which so many peers have it and all before it."""
+        return self._reached[copies - 1] if copies <= len(self._reached) else 0
+
+
+def _settle(future: "asyncio.Future[Message]", message: Message) -> None:
+    if not future.done():
+        future.set_result(message)
 
 
 class NodeDriver(Driver):

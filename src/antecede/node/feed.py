@@ -23,6 +23,7 @@ from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from antecede.core.errors import GapError, JournalError, StoppedError
+from antecede.core.limits import FEED_BYTES, FILTER_LEVEL_BYTES, PAIR_BYTES
 from antecede.core.partitions import split_stream
 from antecede.node.history import Entry, Gap
 from antecede.wire.requests import Begun, Ended, Subscribe
@@ -37,9 +38,25 @@ log = logging.getLogger("antecede.node")
 #: Messages that a node does not have: (stream, first, last).
 Missing: TypeAlias = tuple[tuple[int, int, int], ...]
 
-#: Entries looked at before others get a turn, and messages put into one record.
-_STEP: Final = 512
+#: Catching up goes in steps, and some of them at once. A step compares so many filters with topics, about, and looks at
+#: no more entries.
+_STEP: Final = 1024
+_ENTRIES_MIN: Final = 32
+_STEPS_AT_ONCE: Final = 2
+#: What a step costs (`turns`), and what offering deliveries does.
+_STEP_COST: Final = 16
+_OFFER_COST: Final = 2
+#: Bytes of messages put into one record.
 _ITEMS_BYTES_FULL: Final = 64 * 1024
+#: What a queued message costs beside its payload.
+_ENTRY_BYTES: Final = 256
+
+
+def feed_bytes(wanted: Subscribe) -> int:
+    """The memory that a feed costs, about: what it keeps of its subscription, and its part of the tree of filters."""
+    levels = sum([pattern.count("/") + 1 for pattern in wanted.filters])
+    text = sum([4 * len(pattern) for pattern in wanted.filters])
+    return FEED_BYTES + FILTER_LEVEL_BYTES * levels + text + 2 * PAIR_BYTES * len(wanted.seen)
 
 
 class Feed:
@@ -65,6 +82,9 @@ class Feed:
         self.early: set[tuple[int, int]] = set()
         #: The partitions in which there may be topics that it takes.
         self.partitions = frozenset().union(*map(hub.partitions.of_filter, wanted.filters))
+        self._bytes = feed_bytes(wanted)
+        self._step_entries = max(_ENTRIES_MIN, _STEP // len(wanted.filters))
+        self._stepping = False
         self._matchers = [TopicFilter(pattern).matches for pattern in wanted.filters]
         #: By stream: the reader has had the messages up to this one, which are yet to pass here.
         self._seen = dict(wanted.seen)
@@ -74,6 +94,8 @@ class Feed:
         self._from_oldest = wanted.since == 0 and not wanted.seen
         #: The client knows that it has everything up to this position.
         self._told = 0
+        #: Deliveries from this position on are offered in a later turn; None: all were offered.
+        self._offers_from: int | None = None
         self._queue: deque[Entry] = deque()
         self._outgoing: list[Entry] = []
         self._outgoing_bytes = 0
@@ -125,7 +147,8 @@ class Feed:
 
     def tell_progress(self) -> None:
         """Tell a client that was given nothing for a while how far it is: another node may have to go on from there."""
-        if self.live and not self._queue and not self._outgoing and self.hub.position > max(self._told, self.position):
+        behind = self.hub.position > max(self._told, self.position) and self._offers_from is None
+        if behind and self.live and not self._queue and not self._outgoing and self.session.can_write:
             self.position = self.hub.position
             self._tell(self.hub.delivered)
 
@@ -154,6 +177,26 @@ class Feed:
             if entry.topic is not None and self.takes(entry.topic) and not self.closed and self.live:
                 self._offer_one(entry)
 
+    def offer_later(self, first: int) -> None:
+        """`offer` in a later turn: this client has many feeds, and others should not wait for all of them."""
+        if self._offers_from is None and not self.closed:
+            self._offers_from = first
+            self.hub.turns.add(self.session, self.take_offers)
+
+    def take_offers(self) -> int:
+        """Take the deliveries that were to be offered later; what that cost."""
+        first, self._offers_from = self._offers_from, None
+        if first is None or self.closed or not self.live:
+            return 0
+        count = self.hub.position + 1 - first
+        if max(self.position + 1, first) < self.hub.history.first:
+            self._fall_behind()  # memory has forgotten some meanwhile
+            self.catch_up()
+        else:
+            self.offer(first)
+            self.flush()
+        return _OFFER_COST + count // 4
+
     def _offer_one(self, entry: Entry) -> None:
         if self._was_given(entry):
             self.position = entry.position
@@ -163,14 +206,31 @@ class Feed:
             self.position = entry.position - 1  # everything before was looked at
             self._fall_behind()
         else:
-            self._queue.append(entry)
-            if len(self._queue) > self.window:
-                self._overflow()
+            self._enqueue(entry)
+
+    def _enqueue(self, entry: Entry) -> None:
+        """Let a message wait for room: within the window, and within the bytes of this client's windows."""
+        size = _entry_bytes(entry)
+        while len(self._queue) >= self.window or not self.session.window_share.take(size):
+            if self.policy == "disconnect":
+                self.end("slow", f"the reader is more than {len(self._queue)} messages behind, the most that may wait")
+                return
+            self.dropped += 1
+            self.hub.counts.dropped += 1
+            if not self._queue:  # other feeds of this client hold all that it may
+                return
+            self._dequeue()
+        self._queue.append(entry)
+
+    def _dequeue(self) -> Entry:
+        entry = self._queue.popleft()
+        self.session.window_share.give_back(_entry_bytes(entry))
+        return entry
 
     def offer_early(self, entry: Entry) -> None:
         """A message whose turn has not come, for feeds of order fifo or none. Without room it comes in its turn."""
         key = stream, seq = entry.stream, entry.message.seq
-        new = key not in self.early and seq > self._seen.get(stream, 0)
+        new = key not in self.early and seq > self._seen.get(stream, 0) and self._offers_from is None
         if self.live and not self.closed and self.credit > 0 and self.session.can_write and new:
             self.early.add(key)
             position = self.position
@@ -181,7 +241,7 @@ class Feed:
         """The client gave credit, or its socket takes more bytes."""
         if self._queue:
             while self._queue and self.credit > 0 and self.session.can_write:
-                self._put(self._queue.popleft())
+                self._put(self._dequeue())
             self.flush()
         elif not self.live:
             self.catch_up()
@@ -197,21 +257,35 @@ class Feed:
 
     def catch_up(self) -> None:
         """Read from memory as far as there is room; from the journal in a task of its own."""
-        history = self.hub.history
-        steps = 0
-        while not self.closed and self._reading is None and self.credit > 0 and self.session.can_write:
-            if self.position >= self.hub.position:
-                self._become_live()
+        for _ in range(_STEPS_AT_ONCE):
+            if not self._catch_up_some():
                 break
-            if self.position < history.first - 1:
-                self._reading = asyncio.get_running_loop().create_task(self._supervised(self._read_journal()))
-                break
-            self._pass_on(_STEP)
-            steps += 1
-            if steps == 8:  # let others have a turn
-                asyncio.get_running_loop().call_soon(self.room)
-                break
+        else:
+            if self._has_room() and not self._stepping:
+                self._stepping = True
+                self.hub.turns.add(self.session, self._take_turn)
         self.flush()
+
+    def _take_turn(self) -> int:
+        self._stepping = False
+        self.catch_up()
+        return _STEP_COST * _STEPS_AT_ONCE
+
+    def _catch_up_some(self) -> bool:
+        """Do one step. False: that was all for now."""
+        if self.live or not self._has_room():
+            return False
+        if self.position < self.hub.history.first - 1:
+            self._reading = asyncio.get_running_loop().create_task(self._supervised(self._read_journal()))
+            return False
+        if self.position < self.hub.position:
+            self._pass_on(self._step_entries)
+        if self.position >= self.hub.position and self._has_room():
+            self._become_live()
+        return not self.live
+
+    def _has_room(self) -> bool:
+        return not self.closed and self._reading is None and self.credit > 0 and self.session.can_write
 
     async def _read_journal(self) -> None:
         history = self.hub.history
@@ -295,8 +369,12 @@ class Feed:
             self.close()
 
     def close(self) -> None:
+        if self.closed:
+            return
         self.closed = True
-        self._queue.clear()
+        while self._queue:
+            self._dequeue()
+        self.session.feeds_share.give_back(self._bytes)
         if self._reading is not None:
             self._reading.cancel()
         self.hub.drop(self)
@@ -353,10 +431,6 @@ class Feed:
             del self._seen[stream]
         return seq <= last
 
-    def _overflow(self) -> None:
-        if self.policy == "drop_oldest":
-            self._queue.popleft()
-            self.dropped += 1
-            self.hub.counts.dropped += 1
-        else:
-            self.end("slow", f"the reader is more than {self.window} messages behind")
+
+def _entry_bytes(entry: Entry) -> int:
+    return len(entry.message.payload) + _ENTRY_BYTES

@@ -20,11 +20,15 @@ from antecede.journal.batch import Batch
 from antecede.node.feed import Feed
 from antecede.node.history import Entry, Gap, History, topic_of, topics_of
 from antecede.node.predecessors import After, Predecessors
+from antecede.node.turns import Turns
 from antecede.wire.topics import FilterMap
 from antecede.wire.waiters import Waiters
 
 #: Between two times that clients whose feeds took nothing are told how far they are.
 _PROGRESS_S: Final = 10.0
+
+#: A client with more feeds than this is given deliveries in turns (`turns`): others should not wait for all its feeds.
+_FEEDS_AT_ONCE: Final = 32
 
 
 @dataclass(slots=True)
@@ -60,6 +64,8 @@ class Hub:
         #: By stream: every message up to this one was delivered here or predates our join. Asked when one waits.
         self.settled: Callable[[], dict[int, int]] | None = None
         self.feeds: set[Feed] = set()
+        #: What clients ask for in excess of a turn.
+        self.turns = Turns()
         self.on_jam: Callable[[bool], None] | None = None
         self._by_filter: FilterMap[Feed] = FilterMap()
         self._touched: set[Feed] = set()
@@ -111,7 +117,10 @@ class Hub:
             else:
                 touched.update([feed for feed in self._by_filter.matching(topic) if feed.live])
         for feed in list(touched):
-            feed.offer(batch.first)
+            if len(feed.session.feeds) > _FEEDS_AT_ONCE:
+                feed.offer_later(batch.first)
+            else:
+                feed.offer(batch.first)
         self.counts.delivered += len(messages)
         if batch.held_us:
             self.counts.held += len(batch.held_us)
@@ -176,6 +185,7 @@ class Hub:
         self.history.gaps.append(gap)
         _raise(self.delivered, reached)
         for feed in list(self.feeds):
+            feed.take_offers()
             if feed.live and feed.minds(gap):  # others come to it as they read
                 feed.end_at(gap)
         return gap

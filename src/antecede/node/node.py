@@ -22,6 +22,7 @@ import msgspec
 
 from antecede.core import Message, UsageError
 from antecede.core.errors import RefusedError, StoppedError
+from antecede.core.limits import UNCOMMITTED_BYTES_MAX, UNNUMBERED_MAX, UNNUMBERED_TOTAL_MAX
 from antecede.core.partitions import Partitions
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
@@ -41,6 +42,7 @@ from antecede.node.numbering import Numbering
 from antecede.node.protocol import NodeProtocol
 from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
+from antecede.node.shares import Pool
 from antecede.node.status import node_status
 from antecede.node.taking import Taking
 from antecede.node.tasks import SupervisedTasks
@@ -65,9 +67,6 @@ log = logging.getLogger("antecede.node")
 #: How long a node that stops waits for the connections of its port to close.
 _CLOSE_S: Final = 2.0
 
-#: Publications that the protocol has not numbered yet; beyond it clients wait.
-_UNSTAMPED_MAX: Final = 16_384
-
 
 class Node:
     """One node. Its settings are those of `NodeConfig`; `async with` starts and stops it."""
@@ -86,6 +85,8 @@ class Node:
         #: Changes with every life of a node that remembers nothing.
         self.epoch = 0
         self.sessions: set[Session] = set()
+        #: Counts the memory that clients make the node hold.
+        self.pool = Pool()
         #: Bytes to and from clients.
         self.counts_edge = Counts()
         self.started_s = time.monotonic()
@@ -111,7 +112,7 @@ class Node:
         self._closed = False
         self._unstamped = 0
         self._given_up = 0
-        self._waiting: list[Callable[[], None]] = []
+        self._waiting: dict[Callable[[], None], None] = {}
         #: Since when publishers have been waiting, by the loop's clock; None: none waits.
         self.busy_since: float | None = None
 
@@ -311,9 +312,9 @@ class Node:
         return self.config.advertise or join_address(*self.listener.address)
 
     def publish_payloads(
-        self, payloads: Sequence[bytes], level: int
+        self, payloads: Sequence[bytes], level: int, size: int
     ) -> "tuple[list[Message], asyncio.Future[Message] | None]":
-        """Publish envelopes, from the first on, as far as the protocol stamps them at once.
+        """Publish envelopes of `size` bytes, from the first on, as far as the protocol stamps them at once.
 
         Returns the messages, and a future that is done when they are as safe as asked; None: they are. Payloads that
         were not published are for `publish_payload`.
@@ -326,9 +327,11 @@ class Node:
             promise = asyncio.get_running_loop().create_future()
         messages: list[Message] = []
         for name, count in self._spread(payloads):
-            run = payloads if count == len(payloads) else payloads[len(messages) : len(messages) + count]
+            whole = count == len(payloads)
+            run = payloads if whole else payloads[len(messages) : len(messages) + count]
             # One promise is enough: what is published in one turn of the loop is in one batch.
-            stamped = self.driver.publish_run(name, run, None if messages else promise)
+            promised, run_size = None if messages else promise, size if whole else sum(map(len, run))
+            stamped = self.driver.publish_run(name, run, promised, size=run_size)
             messages += stamped
             if len(stamped) < count:
                 break
@@ -356,9 +359,7 @@ class Node:
         if self.driver.publish(name, payload, promise) is None:
             self._unstamped += 1
             promise.add_done_callback(self._stamped)
-        if level > 1:
-            return asyncio.ensure_future(self._replicated(promise, level - 1))
-        return promise
+        return promise if level <= 1 else self._replicated(promise, level - 1)
 
     def _check_level(self, level: int) -> int:
         """The durability level that a publication asks for (`wire.requests.Publish.level`), checked."""
@@ -377,16 +378,24 @@ class Node:
             raise UsageError("durability", f"replicated({level - 1})", problem, 'use "disk"')
         return level
 
-    async def _replicated(self, promise: "asyncio.Future[Message]", copies: int) -> Message:
-        message = await promise
-        if self.driver.replicas is None:
+    def _replicated(self, promise: "asyncio.Future[Message]", copies: int) -> "asyncio.Future[Message]":
+        """A future that is done when `promise` is and so many other nodes have the message. It may be cancelled."""
+        replicas = self.driver.replicas
+        if replicas is None:
             raise StoppedError("the node stopped before the copies were confirmed")
-        return await self.driver.replicas.wait(message, copies)
+        return replicas.wait(promise, copies)
 
     @property
     def busy(self) -> bool:
         """Must publishers wait (back-pressure)?"""
-        return self.hub.jammed or self._unordered >= _UNSTAMPED_MAX or self._congested
+        return self.hub.jammed or self._behind or self._congested
+
+    @property
+    def _behind(self) -> bool:
+        """Is the protocol behind with numbers, or the journal with commits?"""
+        most = UNNUMBERED_TOTAL_MAX if self.protocol.live.total_order else UNNUMBERED_MAX
+        unnumbered = self._unstamped + self.process.backlog
+        return unnumbered >= most or self.driver.uncommitted_bytes > UNCOMMITTED_BYTES_MAX
 
     @property
     def _congested(self) -> bool:
@@ -401,26 +410,27 @@ class Node:
             found.update(self.process.lagging(name))
         return found
 
-    @property
-    def _unordered(self) -> int:
-        return self._unstamped + self.process.backlog
-
     def when_free(self, do: Callable[[], None]) -> None:
-        if not self._waiting:
+        """Call `do` when publishers need not wait any more."""
+        if self.busy_since is None:
             self.tasks.start("wakes waiting publishers", self._free())
-        self._waiting.append(do)
+            self.busy_since = asyncio.get_running_loop().time()
+        self._waiting[do] = None
+
+    def not_when_free(self, do: Callable[[], None]) -> None:
+        """Take `when_free` back: the client is gone."""
+        self._waiting.pop(do, None)
 
     async def _free(self) -> None:
-        self.busy_since = asyncio.get_running_loop().time()
         while self.busy:
             await self.hub.relieved()
             if self._congested:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self.transport.relieved(), 0.05)  # or a slow peer is found to be down
-            if self._unordered >= _UNSTAMPED_MAX:
+            if self._behind:
                 await asyncio.sleep(0.005)
         self.busy_since = None
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, {}
         for do in waiting:
             do()
 

@@ -29,6 +29,10 @@ class Numbering:
         self._waiting.append((name, do))
         return True
 
+    def withdraw(self, do: Callable[[], None]) -> None:
+        """Take `wait` back: the client is gone, or its publications are over their time."""
+        self._waiting = [one for one in self._waiting if one[1] != do]
+
     def look_again(self) -> None:
         """The protocol has dealt with its inputs: it may number more messages now."""
         if self._waiting:

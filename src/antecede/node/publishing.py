@@ -1,9 +1,12 @@
 """The publications of one client: published in the client's order, and acknowledged or failed within their time.
 
+The grants of the client are checked first: a publication that it may not make is refused, and nothing of it is kept.
+
 A publication follows everything the node has given to the client, and the messages its `after` names. If the node has
 not delivered all of those yet (the client has read them at another node), the publication waits, and the client's later
-ones behind it. They also wait while the node is busy. Bounds on how many may wait, and how many bytes, keep a client
-from filling the node's memory.
+ones behind it. They also wait while the node is busy, and while as many of the client's publications as may be are not
+yet as safe as was asked. How many may wait is bounded, by count and by bytes. One that would wait beyond that is
+refused: a client of ours holds back before (`client.bus`).
 
 Every publication has a deadline. One that still waits then fails and is not published; the ones behind it go on. One
 that is published but not yet as safe as was asked fails too, and the client is told that it may still arrive.
@@ -15,57 +18,86 @@ the publication they were chosen for.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
-
-from antecede.core import AntecedeError, LimitError, Message, ProtocolError, UsageError
+from antecede.core import AntecedeError, LimitError, Message, UsageError
 from antecede.core.errors import StoppedError
+from antecede.core.limits import (
+    PAIR_BYTES,
+    PROMISE_BYTES,
+    PUBLICATION_BYTES,
+    RECORDS_COST_MAX,
+    UNSETTLED_BYTES_MAX,
+    WAITING_BYTES_MAX,
+    WAITING_MAX,
+)
 from antecede.core.partitions import message_name, split_stream
 from antecede.node.history import runs_of
 from antecede.node.predecessors import After, check_after
+from antecede.node.shares import Share
 from antecede.node.status import why_busy
-from antecede.wire.envelope import unmarked, unseal
+from antecede.wire.envelope import HEADER_BYTES_MAX, check_header_bytes, unmarked, unseal
 from antecede.wire.requests import Acks, Failed, Publish
 from antecede.wire.topics import check_topic
 
 if TYPE_CHECKING:
     from antecede.node.session import Session
 
-#: Publications of one client that may wait here, and their bytes. A client holds back long before (`client.bus`).
-WAITING_MAX: Final = 65_536
-WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
-
 #: The deadline of a publication whose client names none: the client's own default.
 TIMEOUT_MS: Final = 30_000
 
-#: Between two looks at deadlines.
+#: Between two looks at deadlines, and how many publications fail at each.
 _SWEEP_S: Final = 0.1
+_EXPIRE_MAX: Final = 256
+
+#: What a record of publications costs (`turns`), and how many of them, or of their bytes, cost 1 more.
+_RECORD_COST: Final = 6
+_PER_COST: Final = 16
+_BYTES_PER_COST: Final = 8192
 
 
 class _Waiting(NamedTuple):
-    """A record that waits for its turn."""
+    """Publications that the client may make, numbered from `number` on; they may have to wait for their turn."""
 
-    record: Publish
-    size: int
+    number: int
+    payloads: list[bytes]
+    topics: list[str]
+    #: Of the payloads.
+    bytes: int
+    after: After
+    level: int
+    past: bool
     timeout_s: float
     deadline: float
 
     def behind(self, count: int) -> "_Waiting":
         """What is left behind the first `count` payloads. It follows those, and needs no other predecessors."""
-        payloads = self.record.payloads[count:]
-        record = msgspec.structs.replace(
-            self.record, number=self.record.number + count, payloads=payloads, after=() if count else self.record.after
+        if not count:
+            return self
+        payloads = self.payloads[count:]
+        return self._replace(
+            number=self.number + count,
+            payloads=payloads,
+            topics=self.topics[count:],
+            bytes=sum(map(len, payloads)),
+            after=(),
         )
-        return self._replace(record=record, size=sum(map(len, payloads)))
+
+    @property
+    def size(self) -> int:
+        """The memory that they cost while they wait."""
+        texts = self.bytes + sum(map(len, self.topics))
+        return texts + PUBLICATION_BYTES * (1 + len(self.payloads)) + PAIR_BYTES * len(self.after)
 
 
 class _Unsettled(NamedTuple):
     """Publications that are not as safe yet as was asked: how many, and the future that says so."""
 
     messages: int
+    size: int
     level: int
     timeout_s: float
     deadline: float
@@ -82,36 +114,87 @@ class Publications:
         #: By stream: number of the request, sequence number, how many.
         self._acks: dict[int, list[tuple[int, int, int]]] = {}
         self._waiting: deque[_Waiting] = deque()
-        self._waiting_count = 0
-        self._waiting_bytes = 0
+        #: How many wait, and the memory of these and of those that are not safe yet.
+        self._count = 0
+        self._share = Share(session.node.pool, WAITING_BYTES_MAX)
+        self._unsettled_share = Share(session.node.pool, UNSETTLED_BYTES_MAX)
         #: The first of `_waiting` waits for something that will call `_go_on`; calling this withdraws.
         self._withdraw: Callable[[], None] | None = None
+        #: It waits until some of those that are not safe yet are.
+        self._crowded = False
         self._owed: After = ()
         #: By the number of the first request.
         self._unsettled: dict[int, _Unsettled] = {}
+        #: When deadlines are looked at next: none is over much earlier.
+        self._next_sweep = float("inf")
         self._sweeping: asyncio.TimerHandle | None = None
         self._over = False
 
-    def take(self, record: Publish) -> None:
-        """Publish these, or let them wait. Raises `ProtocolError` for a record that no client of ours would send."""
+    def take(self, record: Publish) -> int:
+        """Publish these, or let them wait, or refuse them; what that cost (`turns`).
+
+        Raises `ProtocolError` for a record that no client of ours would send.
+        """
         timeout_s = (record.timeout_ms or TIMEOUT_MS) / 1000
-        size = sum(map(len, record.payloads))
-        one = _Waiting(record, size, timeout_s, asyncio.get_running_loop().time() + timeout_s)
-        count = len(record.payloads)
-        if self._waiting:
-            if self._waiting_count + count > WAITING_MAX or self._waiting_bytes + size > WAITING_BYTES_MAX:
-                limit = LimitError("publications that wait", self._waiting_count + count, WAITING_MAX, "hold back")
-                self._refuse(record.number, count, limit)
-                return
-        else:
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        payloads = unmarked(record.payloads)  # or a client could pretend that rows of a release were published
+        sizes = list(map(len, payloads))
+        size = sum(sizes)
+        cost = _cost(len(payloads), size) + len(record.after) // 64
+        try:
+            envelopes = list(map(unseal, payloads))
+            if max(sizes) > HEADER_BYTES_MAX:  # or none has a header of that size
+                for envelope in envelopes:
+                    check_header_bytes(envelope.headers)
+            topics = [envelope.topic for envelope in envelopes]
+            may_publish = self._session.grant.may_publish
+            refused = {topic for topic in set(topics) if not may_publish(check_topic(topic))}
+            check_after(record.after, self._node.config.slots, self._node.partitions.count)
+        except (UsageError, LimitError) as error:
+            self._refuse(record.number, len(payloads), error)
+            return cost
+        level, past = record.level, record.past
+        one = _Waiting(record.number, payloads, topics, size, record.after, level, past, timeout_s, deadline)
+        if not refused:
+            self._publish_or_wait(one)
+            return cost
+        at = 0
+        for begin, end in _runs([topic not in refused for topic in topics]):
+            self._deny(record.number + at, topics[at:begin])
+            number, some, called = record.number + begin, payloads[begin:end], topics[begin:end]
+            size = sum(sizes[begin:end])
+            self._publish_or_wait(one._replace(number=number, payloads=some, topics=called, bytes=size))
+            one, at = one._replace(after=()), end
+        self._deny(record.number + at, topics[at:])
+        return cost
+
+    def _publish_or_wait(self, one: _Waiting) -> None:
+        if not self._waiting:
             left = self._publish(one)
             if left is None:
                 return
             one = left
-        self._waiting.append(one)
-        self._waiting_count += len(one.record.payloads)
-        self._waiting_bytes += one.size
-        self._sweep_later()
+        count = len(one.payloads)
+        if self._count + count > WAITING_MAX:
+            limit = LimitError("publications that wait", self._count + count, WAITING_MAX, "hold back")
+            self._refuse(one.number, count, limit)
+        elif not self._share.take(one.size):
+            size = self._share.used + one.size
+            limit = LimitError("publications that wait, in bytes", size, self._share.bytes_max, "hold back")
+            self._refuse(one.number, count, limit)
+        else:
+            self._waiting.append(one)
+            self._count += count
+            self._sweep_by(one.deadline)
+            return
+        if not self._waiting:
+            self._stop_waiting()
+
+    def _deny(self, number: int, topics: Sequence[str]) -> None:
+        """Refuse publications, numbered from `number` on, that the client may not make."""
+        for one, topic in enumerate(topics, number):
+            self._hub.counts.refused["publish"] += 1
+            self._fail(one, "denied", f"may not publish on {topic[:200]!r}")
 
     def acknowledgements(self) -> list[Acks]:
         """Those that gathered since the last call."""
@@ -124,8 +207,9 @@ class Publications:
         """The client is gone: drop the publications that wait, and stop waiting for copies of the others."""
         self._over = True
         self._waiting.clear()
-        if self._withdraw is not None:
-            self._withdraw()
+        self._share.clear()
+        self._unsettled_share.clear()
+        self._stop_waiting()
         for one in self._unsettled.values():
             if one.level > 1:
                 one.done.cancel()
@@ -136,120 +220,119 @@ class Publications:
     # -- in the client's order -----------------------------------------------------------------------------------------
 
     def _publish(self, one: _Waiting) -> _Waiting | None:
-        """Publish the records of `one`, or refuse them. Returns those that must wait; `_go_on` is called when they
-        need not."""
-        record, node = one.record, self._node
-        try:
-            check_after(record.after, node.config.slots, node.partitions.count)
-        except UsageError as error:
-            self._refuse(record.number, len(record.payloads), error)
-            return None
-        after = self._after(record)
+        """Publish `one`. Returns those of it that must wait; `_go_on` is called when they need not."""
+        node = self._node
+        after = self._after(one)
         if after and not self._hub.has(after):
             self._withdraw = self._hub.when_delivered(after, self._go_on)
             return one
-        if record.past:
+        if self._unsettled and self._unsettled_share.full:
+            self._crowded, self._withdraw = True, _nothing
+            return one
+        if one.past:
             self._owed = ()
         if node.busy:
-            self._withdraw = _nothing
+            self._withdraw = partial(node.not_when_free, self._go_on)
             node.when_free(self._go_on)
             return one
-        payloads = unmarked(record.payloads)  # or a client could pretend that rows of a release were published
-        try:
-            topics = [envelope.topic for envelope in map(unseal, payloads)]
-            grant = self._session.grant
-            refused = {topic for topic in set(topics) if not grant.may_publish(check_topic(topic))}
-        except UsageError as error:
-            self._refuse(record.number, len(payloads), error)
-            return None
-        at = 0 if refused else self._publish_run(one, payloads, topics)
-        for index in range(at, len(payloads)):
-            number = record.number + index
-            if topics[index] in refused:
-                self._hub.counts.refused["publish"] += 1
-                self._fail(number, "denied", f"may not publish on {topics[index]!r}")
-            elif node.numbering.wait(topics[index], self._go_on):
-                self._withdraw = _nothing
+        for index in range(self._publish_run(one), len(one.payloads)):
+            if node.numbering.wait(one.topics[index], self._go_on):
+                self._withdraw = partial(node.numbering.withdraw, self._go_on)
                 return one.behind(index)
-            else:
-                self._publish_one(one, number, payloads[index])
+            self._publish_one(one, index)
         return None
 
-    def _after(self, record: Publish) -> After:
-        return tuple({*record.after, *self._owed}) if self._owed and record.past else record.after
+    def _stop_waiting(self) -> None:
+        """Nothing waits any more."""
+        withdraw, self._withdraw = self._withdraw, None
+        self._crowded = False
+        if withdraw is not None:
+            withdraw()
 
-    def _publish_run(self, one: _Waiting, payloads: list[bytes], topics: list[str]) -> int:
+    def _after(self, one: _Waiting) -> After:
+        return tuple({*one.after, *self._owed}) if self._owed and one.past else one.after
+
+    def _publish_run(self, one: _Waiting) -> int:
         """Publish as many as the node takes together; how many of them are dealt with."""
-        first, level = one.record.number, one.record.level
-        at = 0
+        payloads, at = one.payloads, 0
         while at < len(payloads):
             try:
-                messages, done = self._node.publish_payloads(payloads[at:] if at else payloads, level)
+                messages, done = self._node.publish_payloads(payloads[at:] if at else payloads, one.level, one.bytes)
             except AntecedeError as error:
-                self._refuse(first + at, len(payloads) - at, error)
+                self._refuse(one.number + at, len(payloads) - at, error)
                 return len(payloads)
             if not messages:
                 break
             for stream, seq, count in runs_of(self._hub.partitions.streams(messages), messages):
-                self._hub.called(stream, seq, topics[at : at + count])
+                end = at + count
+                self._hub.called(stream, seq, one.topics[at:end])
                 if done is None:
-                    self._acknowledge(first + at, stream, seq, count)
+                    self._acknowledge(one.number + at, stream, seq, count)
                 else:
-                    self._settle_later(one, first + at, (stream, seq), count, done)
-                at += count
+                    self._settle_later(one, at, end, (stream, seq), done)
+                at = end
         return at
 
-    def _publish_one(self, one: _Waiting, number: int, payload: bytes) -> None:
+    def _publish_one(self, one: _Waiting, at: int) -> None:
         try:
-            answer = self._node.publish_payload(payload, one.record.level)
+            answer = self._node.publish_payload(one.payloads[at], one.level)
         except AntecedeError as error:
-            self._refuse(number, 1, error)
+            self._refuse(one.number + at, 1, error)
             return
         if isinstance(answer, Message):
-            self._acknowledge(number, self._hub.partitions.stream_of(answer), answer.seq, 1)
+            self._acknowledge(one.number + at, self._hub.partitions.stream_of(answer), answer.seq, 1)
         else:
-            self._settle_later(one, number, None, 1, answer)
+            self._settle_later(one, at, at + 1, None, answer)
 
     def _go_on(self) -> None:
         """The first one may not have to wait any more."""
         self._withdraw = None
+        self._crowded = False
+        self._hub.turns.add(self._session, self._go_on_some)
+
+    def _go_on_some(self) -> int:
+        """Publish those that need not wait any more, as many as fit a turn."""
+        cost = 0
         while self._waiting and self._withdraw is None and not self._over:
+            if cost >= RECORDS_COST_MAX:
+                self._hub.turns.add(self._session, self._go_on_some)
+                break
             one = self._waiting[0]
-            try:
-                left = self._publish(one)
-                if left is not one:
-                    self._pop()
-                    if left is not None:
-                        self._push_front(left)
-            except ProtocolError as error:
-                self._session.malformed(self._session.connection, error)
-                self._session.connection.close()
-                return
+            left = self._publish(one)
+            if left is not one:
+                self._waiting.popleft()
+                self._forget(one)
+                if left is not None:
+                    self._waiting.appendleft(left)
+                    self._count += len(left.payloads)
+                    self._share.add(left.size)
+            cost += _cost(len(one.payloads), one.bytes)
+        return cost
 
-    def _pop(self) -> None:
-        one = self._waiting.popleft()
-        self._waiting_count -= len(one.record.payloads)
-        self._waiting_bytes -= one.size
-
-    def _push_front(self, one: _Waiting) -> None:
-        self._waiting.appendleft(one)
-        self._waiting_count += len(one.record.payloads)
-        self._waiting_bytes += one.size
+    def _forget(self, one: _Waiting) -> None:
+        self._count -= len(one.payloads)
+        self._share.give_back(one.size)
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
     def _settle_later(
-        self, one: _Waiting, number: int, first: tuple[int, int] | None, count: int, done: "asyncio.Future[Message]"
+        self, one: _Waiting, at: int, end: int, first: tuple[int, int] | None, done: "asyncio.Future[Message]"
     ) -> None:
-        """Acknowledge when `done` is. `first`: stream and number of the first; None: it has no sequence number yet."""
-        self._unsettled[number] = _Unsettled(count, one.record.level, one.timeout_s, one.deadline, done)
+        """Acknowledge those from `at` on when `done` is. `first`: stream and number of the first, if it has one yet."""
+        number, count = one.number + at, end - at
+        whole = count == len(one.payloads)
+        size = PROMISE_BYTES + (one.bytes if whole else sum(map(len, one.payloads[at:end])))
+        self._unsettled_share.add(size)
+        self._unsettled[number] = _Unsettled(count, size, one.level, one.timeout_s, one.deadline, done)
         done.add_done_callback(partial(self._settled, number, first, count))
-        self._sweep_later()
+        self._sweep_by(one.deadline)
 
     def _settled(self, number: int, first: tuple[int, int] | None, count: int, done: "asyncio.Future[Message]") -> None:
-        if self._unsettled.pop(number, None) is None or self._over or done.cancelled():
+        known = self._unsettled.pop(number, None)
+        if known is None or self._over or done.cancelled():
             _ = done.cancelled() or done.exception()  # its publications were failed before, or their client is gone
             return
+        self._unsettled_share.give_back(known.size)
         error = done.exception()
         if error is None:
             stream, seq = first or (self._hub.partitions.stream_of(done.result()), done.result().seq)
@@ -257,6 +340,8 @@ class Publications:
         else:
             for one in range(number, number + count):
                 self._fail(one, "stopped", str(error), uncertain=isinstance(error, StoppedError))
+        if self._crowded and not self._unsettled_share.full:
+            self._go_on()
 
     def _acknowledge(self, number: int, stream: int, seq: int, count: int) -> None:
         self._acks.setdefault(stream, []).append((number, seq, count))
@@ -272,48 +357,59 @@ class Publications:
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
-    def _sweep_later(self) -> None:
-        if self._sweeping is None and not self._over:
-            self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
+    def _sweep_by(self, deadline: float) -> None:
+        """Look at deadlines when this one is over, or before."""
+        if deadline < self._next_sweep and not self._over:
+            loop = asyncio.get_running_loop()
+            if self._sweeping is not None:
+                self._sweeping.cancel()
+            self._next_sweep = max(deadline, loop.time() + _SWEEP_S)
+            self._sweeping = loop.call_at(self._next_sweep, self._sweep)
 
     def _sweep(self) -> None:
         """Fail the publications that are over their time."""
-        self._sweeping = None
+        self._sweeping, self._next_sweep = None, float("inf")
         now = asyncio.get_running_loop().time()
         late = [(number, one) for number, one in self._unsettled.items() if one.deadline <= now]
-        for number, one in late:
+        for number, one in late[:_EXPIRE_MAX]:
             del self._unsettled[number]
+            self._unsettled_share.give_back(one.size)
             if one.level > 1:
                 one.done.cancel()
             for failed in range(number, number + one.messages):
                 self._fail(failed, "late", self._why_unsettled(one), uncertain=True)
         if any(one.deadline <= now for one in self._waiting):
             self._expire(now)
-        if self._unsettled or self._waiting:
-            self._sweep_later()
+        if late and self._crowded:
+            self._go_on()
+        deadlines = [one.deadline for one in self._unsettled.values()] + [one.deadline for one in self._waiting]
+        if deadlines:
+            self._sweep_by(min(deadlines))
 
     def _expire(self, now: float) -> None:
+        """Fail publications that still wait at their deadline: so many at a time, the oldest first."""
         first = self._waiting[0].deadline <= now
-        why = self._why_waiting(self._waiting[0].record)
-        if first and self._withdraw is not None:
-            self._withdraw()
-        left = [one for one in self._waiting if one.deadline > now]
+        why = self._why_waiting(self._waiting[0])
+        left: deque[_Waiting] = deque()
+        failed = 0
         for one in self._waiting:
-            if one.deadline <= now:
-                record = one.record
-                if record.past:
-                    self._owed = self._after(record)
-                for number in range(record.number, record.number + len(record.payloads)):
-                    self._fail(number, "late", f"it waited for {one.timeout_s:g} s: {why}")
-        self._waiting = deque(left)
-        self._waiting_count = sum([len(one.record.payloads) for one in left])
-        self._waiting_bytes = sum([one.size for one in left])
+            if one.deadline > now or failed >= _EXPIRE_MAX:
+                left.append(one)
+                continue
+            failed += 1
+            self._forget(one)
+            if one.past:
+                self._owed = self._after(one)
+            for number in range(one.number, one.number + len(one.payloads)):
+                self._fail(number, "late", f"it waited for {one.timeout_s:g} s: {why}")
+        self._waiting = left
         if first:
+            self._stop_waiting()
             self._go_on()
 
-    def _why_waiting(self, record: Publish) -> str:
+    def _why_waiting(self, one: _Waiting) -> str:
         """Why the first one waits."""
-        missing = self._hub.missing(self._after(record))
+        missing = self._hub.missing(self._after(one))
         if missing is None:
             return why_busy(self._node)
         stream, seq = missing
@@ -335,3 +431,16 @@ class Publications:
 
 def _nothing() -> None:
     """Withdraw from the queue for a busy node: a call that comes in vain only looks again."""
+
+
+def _cost(count: int, size: int) -> int:
+    return _RECORD_COST + count // _PER_COST + size // _BYTES_PER_COST
+
+
+def _runs(wanted: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Where each run of wanted ones begins and ends."""
+    at = 0
+    for want, same in groupby(wanted):
+        begin, at = at, at + len(list(same))
+        if want:
+            yield begin, at

@@ -1,30 +1,37 @@
 """One client, seen from its node: the session owns the connection, and answers the client's requests.
 
-The session trusts nothing that a client sends. Topics are checked against the grants of its token; numbers and sizes by
-the bounds of the records. Feeds (`feed`) send messages to the client, `publishing` takes what it publishes.
+The session trusts nothing that a client sends. Topics are checked against the grants of its token before anything is
+kept; numbers and sizes by the bounds of the records and of what a client may hold (`shares`). Feeds (`feed`) send
+messages to the client, `publishing` takes what it publishes.
+
+Two things stop the session from reading its connection. A client that does not read its answers is read again when it
+has. A client that sent more records than fit a turn is read again when those were handled, in steps (`turns`).
 """
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from antecede.core import ProtocolError, UsageError
-from antecede.node.feed import Feed
+from antecede.core.limits import FEEDS_BYTES_MAX, FEEDS_MAX, RECORDS_COST_MAX, WINDOW_BYTES_MAX
+from antecede.node.feed import Feed, feed_bytes
+from antecede.node.predecessors import check_after
 from antecede.node.publishing import Publications
-from antecede.wire.frames import FrameConnection
+from antecede.node.shares import Share
+from antecede.wire.frames import WRITE_BYTES_HIGH, FrameConnection
 from antecede.wire.requests import (
     TO_CLIENT,
     TO_NODE,
     Answer,
-    Ask,
     Credit,
     Ended,
     Failed,
+    FromClient,
     FromNode,
     Info,
     Publish,
-    Record,
     Subscribe,
     Unsubscribe,
 )
@@ -35,8 +42,10 @@ from antecede.wire.transport import Reason
 if TYPE_CHECKING:
     from antecede.node.node import Node
 
-#: Feeds of one client. Each costs a few hundred bytes and an entry in the tree of filters.
-FEEDS_MAX: Final = 1024
+#: What records cost beside a small one (`turns`): opening a feed, one that begins in the past, and a question.
+_SUBSCRIBE_COST: Final = 8
+_REPLAY_COST: Final = 32
+_ASK_COST: Final = 16
 
 _encode = msgspec.msgpack.Encoder().encode
 #: An array of nine that begins with the tag of `Items`.
@@ -53,7 +62,16 @@ class Session:
         self.name = name
         self.grant = grant
         self.feeds: dict[int, Feed] = {}
+        #: What its feeds cost, and the messages that wait in them.
+        self.feeds_share = Share(node.pool, FEEDS_BYTES_MAX)
+        self.window_share = Share(node.pool, WINDOW_BYTES_MAX)
+        #: Records of the last frame that are yet to be handled, and what those of this turn have cost.
+        self._records: Iterator[FromClient] = iter(())
+        self._cost = 0
+        self._turn_due = False
+        self._over = False
         self._bodies: list[bytes] = []
+        self._bodies_bytes = 0
         self._due = False
         self._publications = Publications(self)
         others = tuple([member.address for member in node.roster.others() if member.address][:64])
@@ -63,15 +81,19 @@ class Session:
 
     @property
     def can_write(self) -> bool:
-        return self.connection.can_write
+        """Does the client read what it was sent? Records that gather in this turn count, too."""
+        return self._bodies_bytes < WRITE_BYTES_HIGH and self.connection.can_write
 
     def send(self, record: FromNode) -> None:
-        self._bodies.append(TO_CLIENT.encode(record))
-        self.touch()
+        self._gather(TO_CLIENT.encode(record))
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
         """Send `Items`, from columns that `history` encoded once for all feeds."""
-        self._bodies.append(b"".join((_ITEMS_HEAD, _encode(feed), _encode(dropped), piece)))
+        self._gather(b"".join((_ITEMS_HEAD, _encode(feed), _encode(dropped), piece)))
+
+    def _gather(self, body: bytes) -> None:
+        self._bodies.append(body)
+        self._bodies_bytes += len(body)
         self.touch()
 
     def touch(self) -> None:
@@ -83,22 +105,25 @@ class Session:
     def flush(self) -> None:
         """Write the records that have gathered."""
         self._due = False
+        self._cost = 0
         self._bodies += map(TO_CLIENT.encode, self._publications.acknowledgements())
         if self._bodies:
+            stopped = self._bodies_bytes >= WRITE_BYTES_HIGH
             bodies, self._bodies = self._bodies, []
+            self._bodies_bytes = 0
             data = TO_CLIENT.frames(bodies)
             self.node.counts_edge.bytes_sent += len(data)
             self.connection.write(data)
+            if stopped and self.connection.can_write:
+                self.writable(self.connection)
 
     # -- the connection's owner ----------------------------------------------------------------------------------------
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         self.node.counts_edge.bytes_received += len(body) + 4
-        for record in TO_NODE.decode(body):
-            if isinstance(record, Publish):
-                self._publications.take(record)
-            else:
-                self._handle(record)
+        self._records = iter(TO_NODE.decode(body))
+        self.touch()  # the turn's end, where its cost is forgotten
+        self._handle_some()
 
     def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
         self.node.refused(connection, Reason.MALFORMED, f"client {self.name!r}: {error}")
@@ -106,8 +131,11 @@ class Session:
     def writable(self, connection: FrameConnection) -> None:
         for feed in list(self.feeds.values()):
             feed.room()
+        self._read_on()
 
     def closed(self, connection: FrameConnection) -> None:
+        self._over = True
+        self._records = iter(())
         for feed in list(self.feeds.values()):
             feed.close()
         self._publications.close()
@@ -120,52 +148,100 @@ class Session:
 
     # -- requests ------------------------------------------------------------------------------------------------------
 
-    def _handle(self, record: Record) -> None:
+    def _handle_some(self) -> None:
+        """Handle the records in hand, until they have cost enough for a turn or the client reads no answers."""
+        for record in self._records:
+            self._cost += self._handle(record)
+            if self._cost >= RECORDS_COST_MAX or not self.can_write:
+                self._stop_reading()
+                return
+
+    def _stop_reading(self) -> None:
+        self.connection.pause()
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Read on in one of the next turns if there is room for answers. Without room `writable` calls again."""
+        if self.connection.paused and self.can_write and not self._turn_due:
+            self._turn_due = True
+            self.hub.turns.add(self, self._take_turn)
+
+    def _take_turn(self) -> int:
+        """Handle more records, then read on."""
+        self._turn_due = False
+        if self._over or not self.can_write:
+            return 0
+        self._cost = 0
+        try:
+            self.connection.resume()
+            self._handle_some()
+        except ProtocolError as error:
+            self.connection.fail(error)
+        return self._cost
+
+    def _handle(self, record: FromClient) -> int:
+        """Do what a record asks; what that cost (`turns`)."""
+        if isinstance(record, Publish):
+            return self._publications.take(record)
         if isinstance(record, Credit):
             feed = self.feeds.get(record.feed)
             if feed is not None:
                 feed.credit = min(feed.credit + record.count, feed.window)
                 feed.room()
                 self.hub.moved()
-        elif isinstance(record, Subscribe):
-            self._subscribe(record)
-        elif isinstance(record, Unsubscribe):
+            return 1
+        if isinstance(record, Subscribe):
+            return self._subscribe(record)
+        if isinstance(record, Unsubscribe):
             feed = self.feeds.get(record.feed)
             if feed is not None:
                 feed.close()
-        elif isinstance(record, Ask):
-            if record.what == "status" and self.grant.may_ask:
-                self.send(Answer(record.number, msgspec.json.encode(self.node.status())))
-            else:
-                self._fail(record.number, "denied", f"may not ask for {record.what!r}")
+            return 1
+        if record.what == "status" and self.grant.may_ask:
+            self.send(Answer(record.number, msgspec.json.encode(self.node.status())))
+            return _ASK_COST
+        self.send(Failed(record.number, "denied", f"may not ask for {record.what[:100]!r}"))
+        return 1
 
-    def _subscribe(self, record: Subscribe) -> None:
+    def _subscribe(self, record: Subscribe) -> int:
         if record.feed in self.feeds:
             raise ProtocolError(f"feed {record.feed} is open already")
         refusal = self._refusal(record)
         if refusal is not None:
             self.send(Ended(record.feed, *refusal))
-            return
+            return 1 + len(record.filters) // 16
         feed = Feed(self, self.hub, record)
         self.feeds[record.feed] = feed
         self.hub.open(feed)
+        return _SUBSCRIBE_COST + len(record.filters) if record.since < 0 else _REPLAY_COST + len(record.filters)
 
     def _refusal(self, record: Subscribe) -> tuple[str, str] | None:
-        """Why this feed cannot be opened: the kind and the text of the answer. None: it can."""
+        """Why this feed cannot be opened: the kind and the text of the answer. None: it can, and its bytes are taken.
+
+        Grants come first: a client that may not read makes the node neither check filters nor keep them.
+        """
+        denied = next((pattern for pattern in record.filters if not self.grant.may_subscribe(pattern)), None)
+        if denied is not None:
+            self.hub.counts.refused["subscribe"] += 1
+            return "denied", f"may not subscribe to {denied[:200]!r}"
         try:
             for pattern in record.filters:
                 check_filter(pattern)
         except UsageError as error:
             return "filter", str(error)[:2000]
-        denied = next((pattern for pattern in record.filters if not self.grant.may_subscribe(pattern)), None)
-        if denied is not None:
-            self.hub.counts.refused["subscribe"] += 1
-            return "denied", f"may not subscribe to {denied!r}"
-        if len(self.feeds) >= FEEDS_MAX:
-            return "limit", f"this client has {FEEDS_MAX} open feeds, the most there may be"
         if record.order == "total" and not self.hub.total:
             return "order", f"node {self.node.slot} gives every reader an order of its own"
-        return None
+        try:
+            check_after(record.seen, self.node.config.slots, self.node.partitions.count)
+        except UsageError as error:
+            return "usage", str(error)[:2000]
+        return self._take_share(feed_bytes(record))
 
-    def _fail(self, number: int, kind: str, text: str) -> None:
-        self.send(Failed(number, kind, text[:2000]))
+    def _take_share(self, size: int) -> tuple[str, str] | None:
+        share = self.feeds_share
+        if len(self.feeds) >= FEEDS_MAX:
+            return "limit", f"this client has {FEEDS_MAX} open feeds, the most there may be"
+        if not share.take(size):
+            text = f"the open feeds of this client cost {share.used:,} bytes of memory, with their filters"
+            return "limit", f"{text}; this one would cost {size:,} more, and at most {share.bytes_max:,} are allowed"
+        return None

@@ -280,7 +280,7 @@ class Releases:
                 seal(row.topic, row.body, time_us=now_us, headers=row.headers, mark=(mark, number))
                 for number, row in enumerate(rows[at:end], release.done)
             ]
-            messages, promise = node.publish_payloads(payloads, 1)
+            messages, promise = node.publish_payloads(payloads, 1, sum(map(len, payloads)))
             count = len(messages)
             if not messages and node.numbering.wait(rows[at].topic, release.wake.set):
                 await self._until(release, lambda do: None)

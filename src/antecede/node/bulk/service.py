@@ -1,5 +1,8 @@
 """A bulk client, seen from its node: one question at a time, answered off the event loop.
 
+The next question is read when the client has read the answer to the last one. So a client that reads nothing costs the
+node one answer.
+
 Grants hold as for any client. Where no tokens are asked for, pages are the journal's own blocks, unopened. Otherwise a
 page holds only messages that the filters take, and the grants must cover the filters.
 """
@@ -43,7 +46,7 @@ from antecede.wire.bulk import (
     decode_rows,
 )
 from antecede.wire.codec import Hello
-from antecede.wire.envelope import unmarked
+from antecede.wire.envelope import check_header_bytes, unmarked
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.security.tokens import ANYBODY, Grants
 from antecede.wire.topics import TopicFilter, check_filter, check_topic
@@ -117,15 +120,18 @@ class BulkSession:
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         self._node.counts_edge.bytes_received += len(body) + 4
         questions = TO_NODE.decode(body)
-        if len(questions) != 1 or self._task is not None:
+        if len(questions) != 1:
             raise ProtocolError("one question at a time, please")
+        connection.pause()
         self._task = asyncio.get_running_loop().create_task(self._respond(questions[0]))
 
     def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
         self._node.refused(connection, Reason.MALFORMED, f"bulk client {self._name!r}: {error}")
 
     def writable(self, connection: FrameConnection) -> None:
-        """One answer at a time is under way."""
+        """The client has read the answer, or nearly all of it."""
+        if self._task is None:
+            connection.resume()
 
     def closed(self, connection: FrameConnection) -> None:
         if self._task is not None:
@@ -154,6 +160,8 @@ class BulkSession:
         data = TO_CALLER.frame(answer)
         self._node.counts_edge.bytes_sent += len(data)
         self._connection.write(data)
+        if self._connection.can_write:
+            self._connection.resume()
 
     async def _answer(self, question: Question) -> Answer:
         if isinstance(question, ExtentQuery):
@@ -216,6 +224,9 @@ class BulkSession:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise UsageError("rows", len(block), f"do not decode ({error})", "send what `encode_rows` gives") from None
         self._check_publish({row.topic for row in rows})
+        for row in rows:
+            if row.headers:
+                check_header_bytes(row.headers)
         node = self._node
         for number, row in enumerate(rows):
             check_after(row.after, node.config.slots, node.partitions.count, f"of row {number} ")
