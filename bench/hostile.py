@@ -4,8 +4,8 @@
 
 Two nodes with journals and tokens run by themselves. An honest publisher and an honest reader, in a process of their
 own, exchange 1,000 messages a second through the first node. Another process runs every attack of `hostile_attacks` at
-the same time, each on a connection of its own, with a token that grants nothing, a little, or everything. With `--each`
-the attacks run one after the other, and each has a row. A client that the node stops reading hangs up and comes again.
+the same time, on connections of its own, with tokens that grant nothing, a little, or everything. With `--each` the
+attacks run one after the other, and each has a row.
 
 The latency of the pair is measured alone, then beside the attacks. The node's memory is its resident set, sampled
 twenty times a second. The attacks end early if it passes `--memory-mb`.
@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from hostile_attacks import ATTACKS, attack
-
 import antecede
 from antecede.node.local_cluster import LocalCluster
 from antecede.wire.security import new_token
+from hostile_attacks import ATTACKS, attack
 
 HONEST_PER_S = 1000
 #: How long the pair waits for the acknowledgements of its last messages.
@@ -49,25 +48,28 @@ async def honest(url: str, token: str, seconds: float) -> dict[str, float]:
         async for message in feed:
             taken.append(time.perf_counter() - float(message.payload))
 
-    async with antecede.connect(url, token=token) as one, antecede.connect(url, token=token) as other:
-        async with other.subscribe("honest/#") as feed:
-            reading = asyncio.create_task(read(feed))
-            print("ready", flush=True)
-            begin = time.perf_counter()
-            sent = 0
-            futures = []
-            while (now := time.perf_counter()) < begin + seconds:
-                while sent < (now - begin) * HONEST_PER_S:
-                    futures.append(one.publish_nowait("honest/1", repr(time.perf_counter()).encode(), timeout_s=60))
-                    sent += 1
-                await asyncio.sleep(0.0005)
-            await asyncio.wait(futures, timeout=SETTLE_S)
-            failed = [one for one in futures if not one.done() or one.exception() is not None]
-            for _ in range(200):
-                if len(taken) >= sent - len(failed):
-                    break
-                await asyncio.sleep(0.05)
-            reading.cancel()
+    async with (
+        antecede.connect(url, token=token) as one,
+        antecede.connect(url, token=token) as other,
+        other.subscribe("honest/#") as feed,
+    ):
+        reading = asyncio.create_task(read(feed))
+        await told_to_begin()
+        begin = time.perf_counter()
+        sent = 0
+        futures = []
+        while (now := time.perf_counter()) < begin + seconds:
+            while sent < (now - begin) * HONEST_PER_S:
+                futures.append(one.publish_nowait("honest/1", repr(time.perf_counter()).encode(), timeout_s=60))
+                sent += 1
+            await asyncio.sleep(0.0005)
+        await asyncio.wait(futures, timeout=SETTLE_S)
+        failed = [one for one in futures if not one.done() or one.exception() is not None]
+        for _ in range(200):
+            if len(taken) >= sent - len(failed):
+                break
+            await asyncio.sleep(0.05)
+        reading.cancel()
     cuts = statistics.quantiles([one * 1000 for one in taken] or [0.0, 0.0], n=1000)
     return {
         "sent": sent,
@@ -77,6 +79,13 @@ async def honest(url: str, token: str, seconds: float) -> dict[str, float]:
         "p99_ms": cuts[989],
         "p999_ms": cuts[998],
     }
+
+
+async def hostile(url: str, seconds: float, attacks: list[str]) -> None:
+    """Run these attacks, each given as its name and the token it shows."""
+    await told_to_begin()
+    address = url.removeprefix("antecede://")
+    await asyncio.gather(*[attack(name, address, token, seconds) for name, token in map(str.split, attacks)])
 
 
 def memory_bytes(process_id: int) -> int:
@@ -98,31 +107,39 @@ class Meter:
             await asyncio.sleep(0.05)
 
 
-async def child(*arguments: object) -> asyncio.subprocess.Process:
-    words = json.dumps([str(one) for one in arguments])
-    pipe = asyncio.subprocess.PIPE
-    return await asyncio.create_subprocess_exec(sys.executable, __file__, "--child", words, stdout=pipe)
-
-
-class Pair:
-    """The honest pair, in a process of its own."""
+class Child:
+    """A process of this script. It begins when it is told: starting Python must not disturb the measurement."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
+        self.process = process
 
     @classmethod
-    async def start(cls, url: str, token: str, seconds: float) -> "Pair":
-        process = await child("honest", url, token, seconds)
+    async def start(cls, *arguments: object) -> "Child":
+        words = json.dumps([str(one) for one in arguments])
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, __file__, "--child", words, stdin=pipe, stdout=pipe
+        )
         assert process.stdout is not None
-        await process.stdout.readline()
+        if await process.stdout.readline() != b"ready\n":
+            raise RuntimeError(f"{arguments[0]} did not start; see above")
         return cls(process)
 
+    def begin(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"go\n")
+
     async def result(self) -> dict[str, float]:
-        assert self._process.stdout is not None
-        found = await self._process.stdout.read()
-        await self._process.wait()
+        assert self.process.stdout is not None
+        found = await self.process.stdout.read()
+        await self.process.wait()
         result: dict[str, float] = json.loads(found)
         return result
+
+
+async def told_to_begin() -> None:
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
 
 
 async def beside(
@@ -130,14 +147,17 @@ async def beside(
 ) -> dict[str, float]:
     """The honest pair beside these attacks, each given as the name of its grant and its own."""
     node = cluster.processes[0].pid
+    url = cluster.url(0)
+    words = [f"{name} {tokens[grant]}" for grant, name in attacks]
+    hostile = await Child.start("attack", url, seconds + 2, *words)
+    pair = await Child.start("honest", url, tokens["honest"], seconds)
     before = memory_bytes(node)
-    pair = await Pair.start(cluster.url(0), tokens["honest"], seconds)
-    hostile = [await child("attack", name, cluster.url(0), tokens[grant], seconds + 2) for grant, name in attacks]
+    pair.begin()
+    hostile.begin()
 
     def give_up() -> None:
-        for process in hostile:
-            if process.returncode is None:
-                process.kill()
+        if hostile.process.returncode is None:
+            hostile.process.kill()
 
     meter = Meter(node, memory_mb * 1_000_000, give_up)
     sampling = asyncio.create_task(meter.run())
@@ -145,8 +165,7 @@ async def beside(
         found = await pair.result()
     finally:
         give_up()
-        for process in hostile:
-            await process.wait()
+        await hostile.process.wait()
         sampling.cancel()
     return found | {"before_mb": before / 1e6, "peak_mb": meter.peak / 1e6, "after_mb": memory_bytes(node) / 1e6}
 
@@ -169,7 +188,9 @@ async def measure(attacks: list[tuple[str, str]], options: argparse.Namespace) -
         tokens = {name: new_token(file, name, **grant) for name, grant in GRANTS.items()}
         tokens["honest"] = new_token(file, "honest", publish=("honest/#",), subscribe=("honest/#",))
         async with LocalCluster(directory / "nodes", nodes=2, tokens=str(file)) as cluster:
-            alone = await (await Pair.start(cluster.url(0), tokens["honest"], options.alone_s)).result()
+            pair = await Child.start("honest", cluster.url(0), tokens["honest"], options.alone_s)
+            pair.begin()
+            alone = await pair.result()
             found = await beside(cluster, tokens, attacks, options.seconds, options.memory_mb)
     name = " ".join(attacks[0]) if len(attacks) == 1 else f"{len(attacks)} attacks"
     print(_row(name, found, alone), flush=True)
@@ -203,8 +224,8 @@ def main() -> None:
         url, token, seconds = words
         print(json.dumps(asyncio.run(honest(url, token, float(seconds)))))
     else:
-        name, url, token, seconds = words
-        asyncio.run(attack(name, url.removeprefix("antecede://"), token, float(seconds)))
+        url, seconds, *attacks = words
+        asyncio.run(hostile(url, float(seconds), attacks))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Attacks of one client on its node: each writes what a client of ours would never write, and reads no answers.
 
-An attack is a function of the number of the attempt that yields bytes to write, for ever. The client writes them as
-fast as the node reads. If the node does not read for a second, or closes, the client hangs up and comes again.
+An attack yields bytes to write, for ever. The client writes them as fast as the node reads, on a few connections. If
+the node does not read for some seconds, or closes a connection, the client hangs up and comes again.
 """
 
 import asyncio
@@ -15,6 +15,9 @@ from antecede.wire.requests import TO_NODE, Ask, FromClient, Publish, Subscribe,
 
 #: A message that no node will ever publish, many times over.
 NEVER = tuple((1, (1 << 40) + number) for number in range(4096))
+#: Connections of each attack, and how long they stand when the node does not read.
+CONNECTIONS = 2
+STALL_S = 5.0
 BODY = seal("mine/1", bytes(16), time_us=1)
 LARGE = seal("mine/1", bytes(60_000), time_us=1)
 
@@ -93,7 +96,7 @@ def feeds() -> Iterator[FromClient]:
 def pages() -> Iterator[bytes]:
     """Questions of a bulk client, each for a large page."""
     while True:
-        yield bulk.TO_NODE.frame(bulk.Read(0, 1 << 40, ("mine/#",)))
+        yield bulk.TO_NODE.frame(bulk.Read(0, 1 << 40, ("#",)))
 
 
 def client(records: Callable[[], Iterator[FromClient]], frame_bytes: int) -> Callable[[], Iterator[bytes]]:
@@ -124,12 +127,16 @@ async def attack(name: str, address: str, token: str, seconds: float) -> None:
     speaks = bulk.SPEAKS if role == bulk.ROLE else requests.SPEAKS
     hello = HANDSHAKE.frame(Hello(cluster="antecede", speaks=speaks, role=role, name=name, token=token))
     host, _, port = address.rpartition(":")
+
+    async def again_and_again() -> None:
+        while True:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                await _once(host, int(port), hello, make())
+            await asyncio.sleep(0.05)
+
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while True:
-                with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                    await _once(host, int(port), hello, make())
-                await asyncio.sleep(0.05)
+            await asyncio.gather(*[again_and_again() for _ in range(CONNECTIONS)])
 
 
 async def _once(host: str, port: int, hello: bytes, words: Iterator[bytes]) -> None:
@@ -140,7 +147,7 @@ async def _once(host: str, port: int, hello: bytes, words: Iterator[bytes]) -> N
         for word in words:
             writer.write(word)
             try:
-                async with asyncio.timeout(1):
+                async with asyncio.timeout(STALL_S):
                     await writer.drain()
             except TimeoutError:
                 return

@@ -4,16 +4,14 @@ from typing import NamedTuple
 
 from antecede.client.bus import PENDING_MAX, QUEUE_MESSAGES
 from antecede.client.options import PUBLISH_TIMEOUT_S_MAX
+from antecede.client.pending import PENDING_BYTES_MAX
 from antecede.core import limits
 from antecede.gateway.ordered import UNREAD_MAX
 from antecede.node import http
 from antecede.node.bulk import staging
 from antecede.node.config import NodeConfig
 from antecede.node.local_cluster import NODES_MAX
-from antecede.node.node import _UNSTAMPED_MAX
-from antecede.node.publishing import WAITING_BYTES_MAX, WAITING_MAX
-from antecede.node.session import FEEDS_MAX
-from antecede.wire import accepting, bulk, codec, envelope, requests, topics
+from antecede.wire import accepting, bulk, codec, envelope, frames, requests, topics
 from antecede.wire.admission import _KEPT_SHARE, AdmissionLimits
 from antecede.wire.security import tokens
 from antecede.wire.tcp import TcpLimits
@@ -33,6 +31,7 @@ _LINKS = TcpLimits()
 _CONFIG = NodeConfig()
 _LIMIT_ERROR = "`LimitError`; nothing is sent"
 _USAGE_ERROR = "`UsageError`; nothing is sent"
+_CLOSED = "the connection is closed (`malformed`)"
 
 TABLES: dict[str, tuple[Limit, ...]] = {
     "Messages and topics": (
@@ -40,7 +39,7 @@ TABLES: dict[str, tuple[Limit, ...]] = {
         Limit("levels of a topic or a filter", topics.TOPIC_LEVELS_MAX, "is taken", _LIMIT_ERROR),
         Limit("bytes of a payload", envelope.BODY_BYTES_MAX, "is published", _LIMIT_ERROR),
         Limit("headers of a message", envelope.HEADERS_MAX, "are published", _LIMIT_ERROR),
-        Limit("characters of a header's name or value", envelope.HEADER_BYTES_MAX, "are published", _LIMIT_ERROR),
+        Limit("bytes of a header's name or value", envelope.HEADER_BYTES_MAX, "are published", _LIMIT_ERROR),
         Limit("messages named by `after`", limits.DEPENDENCIES_MAX, "are waited for", _LIMIT_ERROR),
         Limit("seconds of a publication's timeout", PUBLISH_TIMEOUT_S_MAX, "is waited", _USAGE_ERROR),
     ),
@@ -51,8 +50,22 @@ TABLES: dict[str, tuple[Limit, ...]] = {
             "are under way",
             "`publish` waits; `publish_nowait` raises `LimitError`",
         ),
+        Limit(
+            "bytes of these, where they are larger than 512",
+            PENDING_BYTES_MAX,
+            "are under way",
+            "as above",
+        ),
         Limit("characters of its name or token", codec.NAME_CHARACTERS_MAX, "is taken", _USAGE_ERROR),
-        Limit("open feeds", FEEDS_MAX, "all get messages", "that feed fails with `UsageError`; the others go on"),
+        Limit(
+            "open feeds", limits.FEEDS_MAX, "all get messages", "that feed fails with `UsageError`; the others go on"
+        ),
+        Limit(
+            "bytes of memory of its feeds with their filters",
+            limits.FEEDS_BYTES_MAX,
+            "all are matched",
+            "that feed fails with `UsageError`; the others go on",
+        ),
         Limit("filters of one feed", requests.FILTERS_MAX, "all are matched", _LIMIT_ERROR),
         Limit(
             "messages that wait in a feed, by default",
@@ -61,8 +74,39 @@ TABLES: dict[str, tuple[Limit, ...]] = {
             "the feed's policy decides: the node waits, drops the oldest, or ends the feed",
         ),
         Limit("messages that may wait in a feed", requests.CREDIT_MAX, "can be asked for", _USAGE_ERROR),
-        Limit("publications that wait at the node", WAITING_MAX, "wait", "fails with `PublishError`, not published"),
-        Limit("bytes of these", WAITING_BYTES_MAX, "wait", "fails with `PublishError`, not published"),
+        Limit(
+            "bytes that wait in its feeds that drop messages or disconnect",
+            limits.WINDOW_BYTES_MAX,
+            "are queued",
+            "the feed drops its oldest, or ends with `SlowReaderError`",
+        ),
+        Limit(
+            "publications that wait at the node",
+            limits.WAITING_MAX,
+            "wait",
+            "fails with `PublishError`, not published; clients of ours hold back before",
+        ),
+        Limit("bytes of memory of these", limits.WAITING_BYTES_MAX, "wait", "as above"),
+        Limit(
+            "bytes of publications that are not yet as safe as was asked",
+            limits.UNSETTLED_BYTES_MAX,
+            "are under way",
+            "the next ones wait at the node",
+        ),
+        Limit("publications in one record", limits.PUBLICATIONS_MAX, "are taken", _CLOSED),
+        Limit("bytes of a frame with several records", codec.FRAME_BYTES_FULL, "is read", _CLOSED),
+        Limit(
+            "bytes of answers that it has not read",
+            frames.WRITE_BYTES_HIGH,
+            "are buffered",
+            "the node does not read its connection until it has read",
+        ),
+        Limit(
+            "work in one turn of the event loop, in units of about 10 µs",
+            limits.RECORDS_COST_MAX,
+            "is done at once",
+            "the rest is done in later turns, in which all such clients share as much; meanwhile it is not read",
+        ),
         Limit(
             "clients in a token file",
             tokens.CLIENTS_MAX,
@@ -124,8 +168,14 @@ TABLES: dict[str, tuple[Limit, ...]] = {
         Limit("nodes, ever", f"`slots` (default {_CONFIG.slots}, at most {1 << 16})", "have joined", "cannot join"),
         Limit(
             "publications without a sequence number",
-            _UNSTAMPED_MAX,
+            f"{limits.UNNUMBERED_MAX:,}; with the protocol total {limits.UNNUMBERED_TOTAL_MAX:,}",
             "wait for their number",
+            "publishers wait (back-pressure)",
+        ),
+        Limit(
+            "bytes of publications that are not in the journal yet",
+            limits.UNCOMMITTED_BYTES_MAX,
+            "are being committed",
             "publishers wait (back-pressure)",
         ),
         Limit(
@@ -185,15 +235,40 @@ def render() -> str:
         "works at the bound, and what happens one beyond it. Words in brackets are reasons that `antecede status` and",
         "`/metrics` count (`refused`).",
         "",
-        "Not bounded in bytes yet: the answers that a client does not read, and the filters of all its feeds together.",
-        "See [security.md](security.md) for what that means.",
-        "",
     ]
     for title, rows in TABLES.items():
         lines += [f"## {title}", "", "| what | bound | at the bound | one beyond |", "|---|---|---|---|"]
         lines += [f"| {row.what} | {_value(row.value)} | {row.at} | {row.beyond} |" for row in rows]
         lines += [""]
+    lines += _memory()
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _memory() -> list[str]:
+    """The bound on a node's memory: its parts, and their sum for a number of connections."""
+    parts = {
+        "the node itself: Python, the protocol, the journal": limits.NODE_BYTES_OWN,
+        "messages kept in memory for readers, with their objects: twice `recent_bytes`": 2 * _CONFIG.recent_bytes,
+        "what all clients make it hold: feeds, messages that wait in them, publications": limits.POOL_BYTES_MAX,
+        "for each connection of a client: a frame, its records, and answers": limits.CONNECTION_BYTES_MAX,
+        "for each connection of a bulk client: a question, and its answer twice": limits.BULK_CONNECTION_BYTES_MAX,
+        "for each other node: packets queued for it": _LINKS.queue_bytes_max,
+    }
+    lines = ["## Memory of a node", "", "| part | bytes |", "|---|---|"]
+    lines += [f"| {what} | {size:,} |" for what, size in parts.items()]
+    hundred = limits.node_bytes_max(clients=100, bulk_clients=10, recent_bytes=_CONFIG.recent_bytes)
+    return [
+        *lines,
+        "",
+        "When all clients together have used up their part, "
+        f"{limits.SHARE_BYTES_KEPT:,} bytes of each bound stay free for every client.",
+        "",
+        "The sum bounds the node's memory. For a node with 100 clients, 10 bulk clients and the default settings it is "
+        f"{hundred / 1e6:,.0f} MB. It grows with the connections: {limits.CONNECTION_BYTES_MAX / 1e6:.1f} MB for each"
+        " that sends the largest frame, reads nothing and waits. A connection that does neither takes about 10 KB.",
+        "`bench/hostile.py` measures it under attack.",
+        "",
+    ]
 
 
 def _value(value: float | str) -> str:
