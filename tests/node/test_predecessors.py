@@ -47,4 +47,4 @@ def test_those_who_withdrew_leave_nothing() -> None:
     for withdraw in [waiting.add(((1, seq),), lambda: None) for seq in range(1, 20_001)]:
         withdraw()
     assert len(waiting) == 0
-    assert list(waiting.sources) == []
+    assert list(waiting.streams) == []
