@@ -9,10 +9,8 @@ import pytest
 
 from antecede import Node
 
-#: Those that stand on another broker are run in tests/gateway.
-EXAMPLES = sorted(
-    path for path in (Path(__file__).parents[2] / "examples").glob("*.py") if not path.stem.endswith("_over_nats")
-)
+#: Those that stand on another system are run in tests/gateway and tests/logs.
+EXAMPLES = sorted(path for path in (Path(__file__).parents[2] / "examples").glob("*.py") if "_over_" not in path.stem)
 
 
 def test_there_are_examples() -> None:

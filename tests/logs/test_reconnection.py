@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from antecede import ConnectionLostError, PublishError
-from antecede.logs import connect
-from tests.logs.systems import LASTING, running
+from antecede.logs import Bounds, connect
+from tests.logs.systems import LASTING, System, running
 
 
 @pytest.mark.parametrize("name", LASTING)
@@ -60,3 +60,23 @@ def test_a_server_that_stays_away_is_told(name: str, tmp_path: Path) -> None:
 
     with running(name, tmp_path) as system:
         asyncio.run(story())
+
+
+def test_a_cluster_that_elects_a_leader_is_waited_for(system: System, logs: tuple[str, str]) -> None:
+    async def story() -> None:
+        async with asyncio.timeout(60):
+            await system.create(*logs)
+            async with connect(system.url(*logs)) as bus:
+                await bus.publish(f"{logs[0]}/1", b"hello")
+                bounds, silent = bus._adapter.bounds, iter(range(3))
+
+                async def at_last(log: int) -> Bounds:
+                    if next(silent, None) is not None:
+                        raise ConnectionLostError("there is no leader")
+                    return await bounds(log)
+
+                bus._adapter.bounds = at_last  # type: ignore[method-assign]
+                async with bus.subscribe("#", since="0") as feed:
+                    assert (await anext(feed)).payload == b"hello"
+
+    asyncio.run(story())

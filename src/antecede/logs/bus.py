@@ -5,12 +5,13 @@ readers hold it until its past is settled (`protocols.logs.Reader`).
 """
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, Final
+import time
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Final, TypeVar
 
 from antecede.client.message import MessageId
 from antecede.client.options import PUBLISH_TIMEOUT_S, check_subscription, checked_timeout, parse_durability
-from antecede.core.errors import LimitError, StoppedError, UsageError
+from antecede.core.errors import ConnectionLostError, LimitError, StoppedError, UsageError
 from antecede.logs.contract import LogAdapter
 from antecede.logs.cursors import LogsCursor, write_cursor
 from antecede.logs.cutting import consistent_cut
@@ -24,6 +25,10 @@ from antecede.wire.topics import check_topic
 
 #: Messages that wait in a feed, unless it was asked for more or fewer.
 QUEUE_MESSAGES: Final = 1024
+
+_AGAIN_S: Final = 0.25
+
+T = TypeVar("T")
 
 
 class LogBus:
@@ -43,7 +48,7 @@ class LogBus:
     async def __aenter__(self) -> "LogBus":
         if self._state != "new":
             raise UsageError("bus", self._adapter.where, "is open already", "connect again for another one")
-        self._names = await self._adapter.open()
+        self._names = await self._patiently(self._adapter.open)
         self._state = "open"
         self._publisher.start()
         return self
@@ -145,7 +150,8 @@ class LogBus:
 
     async def cut(self) -> str:
         """A consistent cut over all logs, for `since=`: whatever a record in it depends on is in it too."""
-        ends = await consistent_cut(self._opened(), sorted(self._names))
+        adapter = self._opened()
+        ends = await self._patiently(lambda: consistent_cut(adapter, sorted(self._names)))
         return write_cursor(LogsCursor({log: LogCursor(offset) for log, offset in ends.items()}))
 
     async def status(self) -> dict[str, Any]:
@@ -172,6 +178,17 @@ class LogBus:
         if self._state != "open":
             raise UsageError("bus", self._adapter.where, "is not open", "use it inside `async with`")
         return self._adapter
+
+    async def _patiently(self, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Ask until there is an answer: a cluster that elects a leader has none for a while."""
+        deadline = time.monotonic() + self.patience_s
+        while True:
+            try:
+                return await ask()
+            except ConnectionLostError:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(_AGAIN_S)
 
     def _read(self, log: int, offset: int, past: Past) -> None:
         """The application was given a record."""

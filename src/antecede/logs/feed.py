@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 from antecede.core.errors import AntecedeError, ConnectionLostError, GapError, ProtocolError, StoppedError, UsageError
@@ -170,7 +170,8 @@ class LogFeed:
 
     async def _begin(self, logs: frozenset[int]) -> tuple[dict[int, LogCursor], frozenset[int]]:
         """Where each log is read from, and which are read whole."""
-        bounds = {log: await self._adapter.bounds(log) for log in sorted(logs)}
+        patiently, ask = self._bus._patiently, self._adapter.bounds
+        bounds = {log: await patiently(partial(ask, log)) for log in sorted(logs)}
         if self._since is None:
             if self._from_start:
                 starts = {log: LogCursor(at.first - 1) for log, at in bounds.items()}

@@ -213,8 +213,11 @@ class JetStreamAdapter:
                     if records[-1].offset - after != len(records):  # offsets jump: deleted, or removed by retention?
                         kept = (await self.bounds(log)).first
                         first = kept if after + 1 < kept <= records[0].offset else 0
-                    after = records[-1].offset
-                    yield Batch(records, after, first)
+                    for at in range(0, len(records), most):  # answers of two requests may have gathered
+                        part = records[at : at + most]
+                        after = part[-1].offset
+                        yield Batch(part, after, first)
+                        first = 0
         finally:
             with contextlib.suppress(Exception):  # a connection that is gone has no subscription either
                 await subscription.unsubscribe()

@@ -223,10 +223,10 @@ class KafkaAdapter:
         self._stopped = True
         if self._polling is not None:
             await asyncio.to_thread(self._polling.join, 5)
-        if self._asker is not None:
-            await self._call(self._asker.close)
         if self._threads is not None:
+            await self._call(self._asker.close)
             self._threads.shutdown(wait=False)
+            self._threads = None
 
 
 def _record(name: str, message: Any) -> LogRecord:

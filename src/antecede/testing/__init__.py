@@ -15,6 +15,8 @@
 
 and `check_transport(make_pair)` for what a transport owes its users beyond order: counting, congestion, endings.
 
+**A log system.** `check_adapter(make, topics)` for an adapter of `antecede.logs`.
+
 **A protocol.** Describe it as a `Subject` (how to make it, its packets, what it keeps, what it copes with) and play the
 scenarios it copes with in `SimWorld`, `MemoryWorld` and `TcpWorld`.
 
@@ -23,6 +25,7 @@ scenario, protocol, world and seed. Simulated runs repeat exactly; live ones rep
 timing.
 """
 
+from antecede.testing.adapters import check_adapter
 from antecede.testing.live_world import LiveWorld, MemoryWorld, TcpWorld
 from antecede.testing.scenarios import SCENARIOS, Scenario
 from antecede.testing.sim_world import SimWorld
@@ -42,6 +45,7 @@ __all__ = [
     "Subject",
     "TcpWorld",
     "World",
+    "check_adapter",
     "check_transport",
     "fair_pairs",
     "play",
