@@ -9,7 +9,7 @@ import pytest
 
 import antecede
 from antecede import GapError, PublishError, StoppedError, UsageError
-from antecede.logs import Batch, LogBus, LogFeed, LogMessage, connect
+from antecede.logs import AppendError, Batch, LogBus, LogFeed, LogMessage, connect
 from tests.logs.systems import System
 
 Logs = tuple[str, str]
@@ -354,5 +354,30 @@ def test_a_publication_without_an_acknowledgement_fails_in_its_time(system: Syst
                 await failing
             await bus.publish(f"{logs[1]}/1", b"other log")
             assert [message.payload for message in await take(feed, 2)] == [b"next", b"other log"]
+
+    play(story)
+
+
+def test_a_refused_retry_does_not_free_the_number_of_a_record_that_is_stored(system: System, logs: Logs) -> None:
+    """The acknowledgement was lost, and the log refuses the retry: the next record must not look like a copy."""
+
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
+            append, tries = bus._adapter.append, iter(("lose the acknowledgement", "refuse"))
+
+            async def spoiled(log: int, record: Any) -> Any:
+                stored = await append(log, record) if (fault := next(tries, "")) != "refuse" else None
+                if fault == "lose the acknowledgement":
+                    return asyncio.get_running_loop().create_future()
+                if stored is None:
+                    raise AppendError("no", may_arrive=False, final=True)
+                return stored
+
+            bus._adapter.append = spoiled  # type: ignore[method-assign]
+            with pytest.raises(PublishError, match="it may still be delivered"):
+                await bus.publish(f"{logs[0]}/1", b"first")
+            await bus.publish(f"{logs[0]}/1", b"second")
+            assert [message.payload for message in await take(feed, 2)] == [b"first", b"second"]
 
     play(story)

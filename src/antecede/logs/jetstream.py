@@ -38,6 +38,7 @@ _SECOND_NS: Final = 1_000_000_000
 _TOPICS_REMEMBERED_MAX: Final = 4096
 #: The code of JetStream for a sequence number without a message.
 _NO_MESSAGE: Final = 10037
+_BAD_REQUEST: Final = 400
 #: Headers that JetStream puts into messages, or we do.
 _HIDDEN: Final = frozenset([HEADER_NAME, "Nats-Msg-Id", "Nats-Expected-Stream"])
 
@@ -167,8 +168,8 @@ class JetStreamAdapter:
         if error is None:
             future.set_result(int(answer["seq"]))
             return
-        # 503: the cluster is busy or without a leader. Anything else is the stream's decision.
-        final = int(error.get("code", 0)) not in (500, 503)
+        # Only 400 is the stream's decision. Others are for now: no leader, too busy, a copy is being stored (409).
+        final = int(error.get("code", 0)) == _BAD_REQUEST
         future.set_exception(AppendError(str(error.get("description", error)), may_arrive=not final, final=final))
 
     # -- reading -------------------------------------------------------------------------------------------------------

@@ -181,8 +181,10 @@ class Publisher:
         """The log did not take it. A refusal that is not final is tried again by `_tick`."""
         if not error.final:
             return
-        _fail(one, PublishError(f"{self._adapter.where}: {error}", may_arrive=error.may_arrive))
-        if not error.may_arrive and self.writer.withdraw(one.log, "", header.number):
+        # A refusal is about one attempt. The log may have the record from an earlier one; then its number is taken.
+        may_arrive = error.may_arrive or header.retry
+        _fail(one, PublishError(f"{self._adapter.where}: {error}", may_arrive=may_arrive))
+        if not may_arrive and self.writer.withdraw(one.log, "", header.number):
             del self._pending[one.log, header.number]
             self._moved()
 
