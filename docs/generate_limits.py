@@ -41,6 +41,12 @@ TABLES: dict[str, tuple[Limit, ...]] = {
         Limit("headers of a message", envelope.HEADERS_MAX, "are published", _LIMIT_ERROR),
         Limit("bytes of a header's name or value", envelope.HEADER_BYTES_MAX, "are published", _LIMIT_ERROR),
         Limit("messages named by `after`", limits.DEPENDENCIES_MAX, "are waited for", _LIMIT_ERROR),
+        Limit(
+            "bytes of a message's proof, with `signed`",
+            limits.PROOF_BYTES_MAX,
+            "is checked",
+            "the packet is refused (`malformed`)",
+        ),
         Limit("seconds of a publication's timeout", PUBLISH_TIMEOUT_S_MAX, "is waited", _USAGE_ERROR),
     ),
     "One client": (

@@ -13,6 +13,7 @@ import antecede
 from antecede import Node
 from antecede.core import Message
 from antecede.core.errors import RefusedError, UnreachableError
+from antecede.node.config import DOMAIN
 from antecede.node.joining import CODEC as ROSTER_CODEC
 from antecede.node.joining import SPEAKS as ROSTER_SPEAKS
 from antecede.node.joining import RosterClient, RosterTable, SlotRequest
@@ -69,7 +70,7 @@ async def listening(answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter
 async def test_a_stranger_injects_nothing(tmp_path: Path) -> None:
     async with Node(port=0, slots=4, **QUICK) as node, node.connect() as bus, bus.subscribe("#") as feed:
         payload = seal("orders/1", b"forged", time_us=0)
-        forged = CODEC.frame(Pub((Message(node.domain, 1, 1, (), payload),)))
+        forged = CODEC.frame(Pub((Message(DOMAIN, 1, 1, (), payload),)))
         said = await say(node, HANDSHAKE.frame(node_hello(node, 1)), forged)
         assert b"cluster key" in said
         guess = msgspec.structs.replace(node_hello(node, 1), nonce=bytes(16))

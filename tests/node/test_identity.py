@@ -21,7 +21,7 @@ from antecede.protocols.vcube_ps.live import VCUBE
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.wire.codec import HANDSHAKE, Hello
 from antecede.wire.envelope import seal
-from antecede.wire.security import CertificateSet, client_tls, init_certificates, new_token, node_tls
+from antecede.wire.security import CertificateSet, client_tls, init_certificates, node_tls
 from tests.client.running import awaited, take, until
 from tests.node.clusters import QUICK, until_all_have
 
@@ -32,7 +32,6 @@ NAMES = ("n0", "n1", "n2")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("certificates")
     init_certificates(directory, cluster="antecede", nodes=NAMES)
-    new_token(directory / "tokens.json", "all", publish=("#",), subscribe=("#",))
     return directory
 
 
@@ -190,12 +189,8 @@ async def test_nodes_must_agree_on_signatures(certificates: Path) -> None:
             await make(certificates, 1, node.address, signed=False).start()
 
 
-def test_when_messages_are_signed(certificates: Path) -> None:
-    tokens = certificates / "tokens.json"
-    assert not Node(tls=certificates).config.signs
-    assert Node(tls=certificates, signed=True).config.signs
-    assert Node(host="10.0.0.1", tls=certificates, tokens=tokens).config.signs
-    assert not Node(host="10.0.0.1", tls=certificates, tokens=tokens, signed=False).config.signs
+def test_signatures_belong_to_certificates(certificates: Path) -> None:
+    assert Node(tls=certificates, signed=True).config.signed
     with pytest.raises(antecede.UsageError, match="signed"):
         Node(signed=True)
 

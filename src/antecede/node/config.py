@@ -94,9 +94,9 @@ class NodeConfig:
     #: A directory made by `antecede cert init`, and the name of this node's certificate in it.
     tls: Path | None = None
     certificate: str = "node"
-    #: Nodes sign the messages they publish, and check those of others. All nodes must agree. None: with TLS, where
-    #: `host` is not loopback.
-    signed: bool | None = None
+    #: Nodes sign the messages they publish, and check those of others; needs TLS. All nodes must agree. Off by default:
+    #: it doubles a node's processor time for a small message (bench/results/signing_2026-11-16.md).
+    signed: bool = False
     #: The file with the cluster key, by which nodes without TLS know each other: the same for all nodes, and made if it
     #: does not exist. None: the one that ANTECEDE_CLUSTER_KEY names, else one for all nodes of this user.
     cluster_key: Path | None = None
@@ -163,11 +163,6 @@ class NodeConfig:
         if self.http_port is not None and not is_loopback(self.http_at) and None in (self.tls, self.tokens):
             problem = f"every host that reaches {self.http_at} could read the status"
             raise UsageError("http_port", self.http_port, problem, 'set tls and tokens, or http_host = "127.0.0.1"')
-
-    @property
-    def signs(self) -> bool:
-        """Are messages signed?"""
-        return self.signed if self.signed is not None else self.tls is not None and not is_loopback(self.host)
 
     @property
     def http_at(self) -> str:

@@ -100,7 +100,7 @@ class Credentials:
 
     def sign_messages(self, driver: NodeDriver, roster: Roster) -> None:
         """Let the driver sign what this node publishes, and check the messages of others, if the settings say so."""
-        if not self._config.signs or self.identity is None:
+        if not self._config.signed or self.identity is None:
             return
         from antecede.wire.security.signing import MessageChecker, MessageSigner  # noqa: PLC0415
 

@@ -36,7 +36,7 @@ class NodeProtocol:
         self.agreement = {
             "transport": config.transport,
             "slots": str(config.slots),
-            "signed": str(config.signs),
+            "signed": str(config.signed),
             **self.kept_settings,
         }
         if config.partitions > 1:
