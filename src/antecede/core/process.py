@@ -149,10 +149,11 @@ class Process(ABC):
 
     @abstractmethod
     def publish(self, topic: str, payload: bytes) -> Message | None:
-        """Publish, deliver to this node, and return the message as it was stamped.
+        """Publish, deliver to this node if it takes the topic, and return the message as it was stamped.
 
-        None: it waits for its turn (an earlier one to be acknowledged, a subscription to be complete) and is stamped,
-        reported (`Outbox.published`) and delivered then.
+        A protocol may refuse a topic that the node does not take. None: the message waits for its turn (an earlier one
+        to be acknowledged, a subscription to be complete, members to be known) and is stamped, reported
+        (`Outbox.published`) and delivered then.
         """
 
     def publish_run(self, topic: str, payloads: Sequence[bytes]) -> list[Message]:

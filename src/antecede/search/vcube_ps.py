@@ -34,6 +34,11 @@ class Trial(harness.Trial, frozen=True, kw_only=True):
     leaves: float = 0.3
     #: Share of the nodes that are members from the beginning.
     founders: float = 0.5
+    #: Probability that the action of a node outside is to publish, not to join. If above 0, nodes outside also answer
+    #: and leave last words.
+    outside: float = 0.0
+    #: Compact what a node kept before it recovers, log or not.
+    compacts: bool = False
     #: Long absences: nodes have logs, hold few messages in memory and fetch what they missed (`vcube_ps.catching_up`).
     #: `log_keeps`: messages of each source that retention leaves in a log; 0: all.
     log: bool = False
@@ -49,9 +54,11 @@ class Trial(harness.Trial, frozen=True, kw_only=True):
 
 
 def trial_of(seed: int) -> Trial:
-    """A fifth of the trials are long absences. Half of the others are without faults, in either mode."""
+    """A fifth are long absences, two fifths partitions. Half of the others are without faults, in either mode."""
     if seed % 5 == 4:
         return absence_of(seed)
+    if seed % 5 in (1, 3):
+        return partitions_of(seed)
     rng = random.Random(f"{seed}/trial")
     pipelined = rng.random() < 0.7
     faulty = pipelined and rng.random() < 0.7
@@ -104,6 +111,40 @@ def absence_of(seed: int) -> Trial:
         burst=rng.choice([1, 2, 4]),
         chunk=rng.choice([2, 3, 8]),
         held_bytes=rng.choice([1 << 20, 2000, 600]),
+        patience=rng.choice([0.0, 500.0, 3000.0]),
+    )
+
+
+def partitions_of(seed: int) -> Trial:
+    """Several topics in one causal domain, most of them taken by few, and nodes that publish without taking."""
+    rng = random.Random(f"{seed}/partitions")
+    log = rng.random() < 0.7
+    faulty = rng.random() < 0.8
+    return Trial(
+        mode="pipelined",
+        nodes=rng.choice([3, 4, 4, 8]),
+        topics=rng.choice([2, 3, 4, 8]),
+        domain="all" if rng.random() < 0.9 else "topic",
+        window=rng.choice([1, 2, 4, 8]),
+        actions=rng.choice([60, 120]),
+        answers=rng.choice([0.05, 0.15, 0.3]),
+        leaves=rng.choice([0.02, 0.1, 0.3]),
+        outside=rng.choice([0.3, 0.7, 0.9]),
+        window_of_time=rng.choice([1500.0, 4000.0, 8000.0]),
+        founders=rng.choice([0.25, 0.5, 0.75]),
+        fifo=rng.random() < 0.5,
+        loss=rng.choice([0.0, 0.05, 0.2]) if faulty else 0.0,
+        duplication=rng.choice([0.0, 0.1]) if faulty else 0.0,
+        crashes=rng.choice([0, 1, 2, 3]) if faulty else 0,
+        stay_down=0.0,
+        false_suspicions=rng.choice([0, 4, 12]) if faulty else 0,
+        aggregate=rng.random() < 0.3,
+        compacts=rng.random() < 0.5,
+        log=log,
+        retain=rng.choice([2, 4, 8]) if log else 100_000,
+        burst=rng.choice([1, 2, 4]) if log else 64,
+        chunk=rng.choice([2, 3, 8]) if log else 1024,
+        held_bytes=rng.choice([1 << 20, 20_000, 6000]) if log else 1 << 20,
         patience=rng.choice([0.0, 500.0, 3000.0]),
     )
 
@@ -179,17 +220,20 @@ class VCubePsRun(Run[Trial]):
         return [(self.trial.actions, self._act)]
 
     def _act(self) -> None:
-        """A node that is outside joins; a member leaves or publishes."""
+        """A node that is outside joins or publishes; a member leaves or publishes."""
         if (found := self.somewhere()) is None:
             return
         node, topic = found
-        if found not in self.wanted:
+        if found not in self.wanted and not (self.trial.outside and self.rng.random() < self.trial.outside):
             self.toggle(node, topic)
-        elif self.rng.random() < self.trial.leaves:
+        elif found in self.wanted and self.rng.random() < self.trial.leaves:
             self.watcher.leaving[found] += 1
             self.toggle(node, topic)
         else:
             self.publish(node, topic)
+
+    def may_publish(self, node: int, topic: str) -> bool:
+        return self.trial.outside > 0 or super().may_publish(node, topic)
 
     def comes_back(self, node: int) -> bool:
         return self.rng.random() >= self.trial.stay_down
@@ -213,11 +257,13 @@ class VCubePsRun(Run[Trial]):
 
     @property
     def compacts(self) -> bool:
-        return self.trial.log
+        return self.trial.log or self.trial.compacts
 
     def checks(self, rows: Sequence[Row], report: Report) -> Mapping[str, Sequence[str]]:
         found = dict(super().checks(rows, report))
-        if self.trial.log and not self.trial.log_keeps and self.broken:
+        # What a node published outside is in no log of its own. A joiner that suspected it wrongly may find it gone.
+        gone = self.trial.log_keeps or (self.trial.outside and self.trial.false_suspicions)
+        if self.trial.log and not gone and self.broken:
             found["skipped"] = [f"{self.broken} sessions were broken off, though every message is in a log"]
         found["lamport"] = self.watcher.untimely
         return found
@@ -225,6 +271,20 @@ class VCubePsRun(Run[Trial]):
     @cached_property
     def lost(self) -> "_Lost":
         return _Lost(list(self.recorder.rows()), set(self.simulation.processes))
+
+    @property
+    def idle(self) -> list[str]:
+        """The topics that no node takes. Publishers that are outside may wait there."""
+        processes = self.simulation.processes.values()
+        return [topic for topic in self.topics if not any(process.takes(topic) for process in processes)]
+
+    @property
+    def may_wait(self) -> bool:
+        return self.trial.outside > 0 and bool(self.idle)
+
+    def unfinished(self, process: Process) -> Sequence[str]:
+        rightly = tuple([f"queued on {topic}, waits for nodes []" for topic in self.idle])
+        return [what for what in super().unfinished(process) if not what.endswith(rightly)]
 
     def stuck(self, process: Process) -> int:
         """A process may hold messages that depend on lost ones."""

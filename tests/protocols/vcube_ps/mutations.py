@@ -63,7 +63,6 @@ class ResetsView(FaithfulVCubePs):
         register = group.view.register(self.node)
         group.view = View(self.node, self._dimension)
         group.view.learn(self.node, register)
-        group.near = group.view.near
         super()._join(group)
 
 

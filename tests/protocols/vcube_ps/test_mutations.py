@@ -77,7 +77,7 @@ FOUND = [
     Found(ours.ReusesNumbers, FAULTS, 0, "no-invention"),
     Found(ours.DeliversAgain, FAULTS, 2, "exactly-once"),
     Found(ours.NobodyTakesOver, STEADY, 1, "agreement"),
-    Found(ours.BelievesTheDead, FEW, 10, "blocked"),
+    Found(ours.BelievesTheDead, FEW, 23, "blocked"),
     Found(ours.HoldsNothingForOthers, LONG, 66, "agreement"),
     Found(ours.TakesUndeliveredForDone, FEW, 8, "blocked"),
     Found(ours.NeverLetsGo, BUNDLES, 0, "blocked"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antecede.core import Message, Packet, UsageError
+from antecede.core import Message, Packet
 from antecede.protocols.vcube_ps import Timing, TopicOrder, VCubePs
 from antecede.protocols.vcube_ps.packets import Have, Pub
 from antecede.protocols.vcube_ps.records import Delivered, DeliveredRun, Published, PublishedRun, Stable
@@ -116,9 +116,13 @@ def test_a_run_ends_where_the_window_does() -> None:
     assert [message.payload for message in process.out.deliveries[5:]] == [b"queued"]
 
 
-def test_who_takes_nothing_publishes_nothing() -> None:
-    with pytest.raises(UsageError, match="subscribe first"):
-        make(0, 0b10).publish_run(TOPIC, [b"x"])
+def test_a_node_that_does_not_take_a_topic_publishes_one_by_one_and_delivers_nothing() -> None:
+    process = make(0, 0b10)
+    assert process.publish_run(TOPIC, [b"x"]) == []
+    message = process.publish(TOPIC, b"x")
+    assert message is not None
+    assert process.out.sends
+    assert process.out.deliveries == []
 
 
 @given(seed=st.integers(0, 1 << 32))

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from antecede.core import Message
 from antecede.core.process import Missing
 from antecede.protocols.bundling import in_packets
+from antecede.protocols.vcube_ps import outside
 from antecede.protocols.vcube_ps.catching_up import CatchingUp
 from antecede.protocols.vcube_ps.packets import (
     DIRECT,
@@ -122,7 +123,7 @@ class Custody:
         done = group.order.reached(group.name, stream.source)
         # A node that is far behind fetches ranges. Naming what it holds beyond the hole would not help.
         beyond = () if stream.fetching is not None else tuple(sorted(stream.ahead)[:NUMBERS_MAX])
-        return Have(group.name, stream.source, stream.got, done, group.view.digest, beyond, asked)
+        return Have(group.name, stream.source, stream.got, done, group.view.digest, beyond, asked, stream.floor)
 
     # -- looking after ------------------------------------------------------------------------------------------
 
@@ -294,8 +295,13 @@ class Custody:
         before = stream.stable
         others = state.others(group)
         stream.sort_out(others, state.down, state.window)
-        stream.settle(group.order.reached(group.name, stream.source), others, state.down)
+        done = group.order.reached(group.name, stream.source)
+        if not others and stream.source == state.node:
+            done = outside.delivered(state, group)
+        stream.settle(done, others, state.down)
         if stream.stable > before:
+            if stream.source == state.node:
+                outside.secured(state, group, stream.stable)
             stream.forget(stream.stable)
             state.out.keep(Stable(group.name, stream.source, stream.stable))
 
@@ -314,6 +320,9 @@ class Custody:
         stream = group.stream(packet.source)
         if packet.source == state.node:
             state.out.acknowledged(sender, packet.topic, packet.done)
+            if group.undelivered and packet.floor < group.undelivered[0]:
+                outside.secured(state, group, packet.done)
+                self._progress(group)
         old = stream.positions.get(sender)
         agrees = packet.digest == group.view.digest
         done = max(packet.done if agrees else 0, old.done if old is not None else 0)
@@ -412,7 +421,10 @@ class Custody:
             if group.takes and id(group.order) not in seen:
                 seen.add(id(group.order))
                 for (topic, source), awaited in group.order.missing(group.name).items():
-                    stream = self._state.group(topic).stream(source)
+                    other = self._state.group(topic)
+                    if not other.takes:
+                        continue  # it is joining, and what it lacks then is the matter of `join_replies`
+                    stream = other.stream(source)
                     numbers = stream.lacking(awaited, NUMBERS_MAX + 1) if stream.fetching is None else []
                     if numbers:
                         found[topic, source] = numbers

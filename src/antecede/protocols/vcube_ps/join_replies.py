@@ -12,6 +12,7 @@ goes down, a joiner that has not begun asks every node again.
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from antecede.protocols.vcube_ps.outside import raise_to
 from antecede.protocols.vcube_ps.packets import NUMBERS_MAX, Fetch, Fetched, Pull
 from antecede.protocols.vcube_ps.state import Group, JoinReplies, State
 
@@ -78,7 +79,8 @@ class RollCall:
         if roll is None:
             return
         if packet.upto >= packet.first:
-            roll.attempts = 0
+            if any(source == packet.source for source, _ in roll.lacking):
+                roll.attempts = 0
             self._fetch(group, roll, packet.source, to=sender)
             return
         without = roll.without.setdefault((packet.source, packet.first), {})
@@ -149,6 +151,7 @@ class RollCall:
         a message on this topic of which nobody who answered knew; that one is before its time too, and so is its past.
         """
         raise_to(roll.counts, group.order.known(group.name))
+        raise_to(roll.counts, group.past.items())
         for message in group.early.values():
             if message.seq <= roll.counts.get(message.source, 0):
                 raise_to(roll.counts, message.deps)
@@ -189,10 +192,3 @@ class RollCall:
                 state.out.send(server, Fetch(group.name, source, numbers[0], last))
             else:
                 state.out.send(server, Pull(group.name, source, tuple(numbers)))
-
-
-def raise_to(counts: dict[int, int], news: Iterable[tuple[int, int]]) -> None:
-    """Keep the higher of what is known and what is said, for each node."""
-    for node, count in news:
-        if counts.get(node, 0) < count:
-            counts[node] = count

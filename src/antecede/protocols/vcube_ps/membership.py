@@ -26,7 +26,8 @@ Views are compared by digest with every acknowledgement. Where they differ, the 
 
 from collections.abc import Callable, Iterable
 
-from antecede.protocols.vcube_ps.join_replies import RollCall, raise_to
+from antecede.protocols.vcube_ps.join_replies import RollCall
+from antecede.protocols.vcube_ps.outside import raise_to, told
 from antecede.protocols.vcube_ps.packets import Sub, SubAck, Uns, Views
 from antecede.protocols.vcube_ps.records import Registered
 from antecede.protocols.vcube_ps.state import Gathering, Group, JoinReplies, State
@@ -214,8 +215,8 @@ class Membership:
         if register:
             gathering.view[self._state.node] = register
         for source, stream in group.streams.items():
-            done = group.order.reached(group.name, source)
-            if done:
-                gathering.counts[source] = done
-                if stream.stable:
-                    gathering.stable[source] = stream.stable
+            own = source == self._state.node
+            done = told(self._state, group) if own else ((source, group.order.reached(group.name, source)),)
+            raise_to(gathering.counts, done)
+            if source in gathering.counts and stream.stable:
+                gathering.stable[source] = stream.stable

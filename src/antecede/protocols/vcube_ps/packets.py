@@ -130,6 +130,8 @@ class Have(_OfStream, frozen=True, gc=False, tag="vps.have"):
     beyond: Numbers = ()
     #: An answer to a `Probe`: its sender may send at once what is missing.
     asked: bool = False
+    #: What is at or below this counts as delivered, but predates the sender's session: its log may lack it.
+    floor: Count = 0
 
 
 class Probe(_OfStream, frozen=True, gc=False, tag="vps.probe"):

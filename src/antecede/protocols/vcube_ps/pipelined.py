@@ -22,13 +22,15 @@ know how far other nodes are, and asks.
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from typing import Any, ClassVar, Final
 
-from antecede.core import Message, Packet, ProtocolError, UsageError
+from antecede.core import Message, Packet, ProtocolError
 from antecede.core.process import Missing
+from antecede.protocols.vcube_ps import outside
 from antecede.protocols.vcube_ps.catching_up import CatchingUp
 from antecede.protocols.vcube_ps.compaction import compact
 from antecede.protocols.vcube_ps.custody import Custody
 from antecede.protocols.vcube_ps.edges import Edges, apart
 from antecede.protocols.vcube_ps.membership import Membership
+from antecede.protocols.vcube_ps.memory import refuses, trim
 from antecede.protocols.vcube_ps.order import Order
 from antecede.protocols.vcube_ps.packets import (
     AGAIN,
@@ -55,7 +57,6 @@ from antecede.protocols.vcube_ps.restoring import begin_after, checkpoint, resto
 from antecede.protocols.vcube_ps.runs import Runs, bare, records_of
 from antecede.protocols.vcube_ps.sizes import Sizes
 from antecede.protocols.vcube_ps.state import Group, JoinReplies, State, Timing
-from antecede.protocols.vcube_ps.streams import Stream
 from antecede.protocols.vcube_ps.window import Window
 
 _SUB: Final = "sub"
@@ -95,7 +96,7 @@ class VCubePs(Questions):
         self._catching_up = CatchingUp(self._state, self._join_anew)
         self._custody = Custody(self._state, self._catching_up, self._membership.compare, self._freed, self._let_go)
         self._window = Window(self._state, self._custody.settle, self._freed)
-        self._runs = Runs(self._state, self._custody, self._trim)
+        self._runs = Runs(self._state, self._custody)
         self._edges = Edges(self._state, self._sizes) if aggregate else None
         custody, membership = self._custody, self._membership
         self._handlers: dict[type[Packet], Callable[[int, Any], None]] = {
@@ -124,18 +125,19 @@ class VCubePs(Questions):
 
     def publish(self, topic: str, payload: bytes) -> Message | None:
         group = self._state.group(topic)
-        if not group.wants:
-            raise UsageError("topic", topic, f"node {self.node} does not subscribe to it", "subscribe first")
         if group.queue or self._window.room(group) <= 0:
             group.queue.append(payload)
             self._window.closed(group)
+            if not group.takes:
+                self._freed(group)
+                self._finish()
             return None
         return self._broadcast(group, payload, late=False)
 
     def publish_run(self, topic: str, payloads: Sequence[bytes]) -> list[Message]:
         group = self._state.group(topic)
-        if not group.wants:
-            raise UsageError("topic", topic, f"node {self.node} does not subscribe to it", "subscribe first")
+        if not group.takes:
+            return []
         room = 0 if group.queue or self._edges is not None else max(0, self._window.room(group))
         if room < len(payloads):
             self._window.closed(group)
@@ -206,8 +208,9 @@ class VCubePs(Questions):
             self._let_go()
             self._membership.down(group, node)
             self._custody.review(group)
-            if group.takes:
+            if group.takes or group.seq > group.inside:
                 self._custody.repair_later(group)
+            if group.takes:
                 self._take_over(group, fallen)
         self._finish()
 
@@ -221,6 +224,7 @@ class VCubePs(Questions):
             group.view.show(node)
             self._let_go()
             self._membership.up(group, node)
+            self._ask_for_members(group, anew=True)
             self._custody.greet(group, node)
             self._custody.review(group)
         self._finish()
@@ -258,13 +262,17 @@ class VCubePs(Questions):
     def _broadcast(self, group: Group, payload: bytes, *, late: bool) -> Message:
         group.seq += 1
         message = group.order.stamp(group.name, group.seq, payload, self._state.clock.stamp())
-        self.out.keep(Logged(bare(message), message.seq) if self._state.logged else Published(message))
+        in_log = self._state.logged and group.takes
+        self.out.keep(Logged(bare(message), message.seq) if in_log else Published(message))
         if late:
             self.out.published(message)
-        self.out.deliver(message)
+        if group.takes:
+            self.out.deliver(message)
+        else:
+            outside.published(group, message)
         stream = group.stream(self.node)
         stream.take(message)
-        self._trim(group, stream)
+        trim(self._state, group, stream)
         packet = Pub((message,), ONCE, stream.stable)
         for hop in group.view.near[self._state.dimension]:
             self.out.send(hop, packet)
@@ -284,14 +292,14 @@ class VCubePs(Questions):
                 self._deliver(ready)
             else:
                 for message in packet.messages:
-                    if self._refuses(group, stream, message):
+                    if refuses(self._state, group, stream, message):
                         fresh = True  # others may want it, and this node fetches it when there is room
                         self._catching_up.begin(group, stream, message.seq)
                     elif stream.take(message):
                         fresh = True
                         self._deliver(group.order.offer(message))
                     self._custody.received(group, stream)
-            self._trim(group, stream)
+            trim(self._state, group, stream)
             self._custody.stable(group, stream, packet.stable)
             if fresh and group.order.held:
                 self._custody.watch()
@@ -305,25 +313,6 @@ class VCubePs(Questions):
         else:  # the sender takes this node for a member: it relays, and says that it is none
             self._membership.compare(group, sender)
         self._pass_on(group, sender, packet, fresh=fresh)
-
-    def _refuses(self, group: Group, stream: Stream, message: Message) -> bool:
-        """Is there no room to hold a message that is not deliverable yet?"""
-        timing = self._state.timing
-        if message.seq <= stream.got or message.seq in stream.log:
-            return False
-        if message.seq - stream.got > timing.retain:
-            return True
-        return group.order.held_bytes >= timing.held_bytes_max and not group.order.deliverable(message)
-
-    def _trim(self, group: Group, stream: Stream) -> None:
-        """Keep what is in memory within its bounds."""
-        timing = self._state.timing
-        if len(stream.log) <= timing.retain and stream.log_bytes <= timing.retain_bytes:
-            return
-        if self._state.logged:
-            stream.trim(group.order.reached(group.name, stream.source), timing.retain, timing.retain_bytes)
-        elif len(stream.log) > timing.retain:
-            stream.forget(stream.got - timing.retain)
 
     def _take_apart(self, sender: int, bundle: Bundle) -> None:
         for packet in apart(bundle):
@@ -395,6 +384,7 @@ class VCubePs(Questions):
             if isinstance(queue[0], bytes):
                 if self._window.room(group) <= 0:
                     self._window.closed(group)
+                    self._ask_for_members(group)
                     return
                 payload = queue.popleft()
                 assert isinstance(payload, bytes)
@@ -409,6 +399,17 @@ class VCubePs(Questions):
                 self._leave(group)
                 self._membership.leave(group)
 
+    def _ask_for_members(self, group: Group, *, anew: bool = False) -> None:
+        """Ask every node for its view if this one publishes without taking the topic and knows no member.
+
+        `anew`: a node is back, and may have joined meanwhile.
+        """
+        if anew:
+            group.asked = False
+        publishes = not group.takes and (group.queue or group.undelivered)
+        if publishes and group.roll is None and not outside.knows_members(self._state, group):
+            self._membership.resume(group)
+
     def _let_go(self) -> None:
         if self._edges is not None:
             self._edges.let_go()
@@ -416,6 +417,7 @@ class VCubePs(Questions):
     def _leave(self, group: Group) -> None:
         self._let_go()
         group.takes = False
+        group.inside = group.seq
         self.out.left(group.name)
         self._deliver(group.order.leave(group.name))
         for stream in group.streams.values():
@@ -430,6 +432,7 @@ class VCubePs(Questions):
             group.takes = True
             self.out.joined(group.name)
             begin_after(group, floors)
+            outside.entered(group)
             self._deliver(group.order.floors(group.name, floors))
             for source, stable in roll.stable.items():
                 self._custody.stable(group, group.stream(source), stable)
@@ -445,8 +448,10 @@ class VCubePs(Questions):
                 self._custody.owes(group, stream)
             if group.order.held:
                 self._custody.watch()
+        group.asked = True
         self._custody.review(group)
-        self._take_over(group, self._state.down)
+        if group.takes:
+            self._take_over(group, self._state.down)
         self._freed(group)
 
     def _moved(self, group: Group) -> None:

@@ -83,6 +83,9 @@ class Checkpoint(Record, frozen=True, gc=False, tag="vps.checkpoint"):
     seq: Count
     reached: Counts
     frontier: Counts
+    #: How many of its messages this node published since it last took the topic, and what these depend on.
+    outside: Count = 0
+    past: Counts = ()
 
 
 class Clock(Record, frozen=True, gc=False, tag="vps.clock"):
@@ -95,6 +98,19 @@ class Held(Record, frozen=True, gc=False, tag="vps.held"):
     """A message from before this node's time, held for others."""
 
     message: Message
+
+
+class Unlogged(Record, frozen=True, gc=False, tag="vps.unlogged"):
+    """A message that this node published without taking its topic: the driver's log lacks it."""
+
+    message: Message
+
+
+class Secured(Record, frozen=True, gc=False, tag="vps.secured"):
+    """Another node has delivered this node's messages on the topic up to `seq`, which this node did not."""
+
+    topic: Topic
+    seq: Seq
 
 
 class Registered(Record, frozen=True, gc=False, tag="vps.registered"):
@@ -130,6 +146,8 @@ Kept: TypeAlias = (
     | Checkpoint
     | Clock
     | Held
+    | Unlogged
+    | Secured
     | Registered
     | Began
     | Stable

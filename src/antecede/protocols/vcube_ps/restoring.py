@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from antecede.core import Message, UsageError
+from antecede.protocols.vcube_ps import outside
 from antecede.protocols.vcube_ps.records import (
     Began,
     Checkpoint,
@@ -16,7 +17,9 @@ from antecede.protocols.vcube_ps.records import (
     Published,
     PublishedRun,
     Registered,
+    Secured,
     Stable,
+    Unlogged,
 )
 from antecede.protocols.vcube_ps.state import Group, State
 
@@ -35,7 +38,11 @@ def checkpoint(state: State) -> list[object]:
     found: list[object] = [Clock(state.clock.time)] if state.clock.time else []
     for topic, group in state.groups.items():
         reached = [(source, done) for source in group.streams if (done := group.order.reached(topic, source))]
-        found.append(Checkpoint(topic, group.seq, tuple(reached), group.order.checkpoint(topic)))
+        since = 0 if group.takes else group.seq - group.inside
+        past = tuple(group.past.items())
+        found.append(Checkpoint(topic, group.seq, tuple(reached), group.order.checkpoint(topic), since, past))
+        if group.secured:
+            found.append(Secured(topic, group.secured))
         # Registers in the order in which a node joins: others' first, its own, and then its session.
         moved = sorted(group.view.moved(), key=lambda entry: entry[0] == state.node)
         found += [Registered(topic, node, register) for node, register in moved]
@@ -45,6 +52,9 @@ def checkpoint(state: State) -> list[object]:
         for source, stream in group.streams.items():
             if stream.stable:
                 found.append(Stable(topic, source, stream.stable))
+            if source == state.node and group.undelivered:
+                found += [Unlogged(stream.log[seq]) for seq in group.undelivered]
+                continue
             found += [Held(message) for seq, message in stream.log.items() if seq <= stream.floor]
     return found
 
@@ -67,6 +77,10 @@ def _read_messages(state: State, record: OfMessages) -> None:
         state.clock.observe(message.clock)
         if message.source == state.node:
             group.seq = message.seq
+            if group.takes:
+                group.inside = message.seq
+            else:
+                outside.published(group, message)
 
 
 def _read_logged(state: State, record: Logged) -> None:
@@ -78,12 +92,14 @@ def _read_logged(state: State, record: Logged) -> None:
     _reach(group, first.source, last)
     state.clock.observe(first.clock and first.clock + last - first.seq)
     if first.source == state.node:
-        group.seq = last
+        group.seq = group.inside = last
 
 
 def _read_checkpoint(state: State, record: Checkpoint) -> None:
     group = state.group(record.topic)
     group.seq = record.seq
+    group.inside = record.seq - record.outside
+    outside.raise_to(group.past, record.past)
     group.order.resume(record.topic, record.reached, record.frontier)
     for source, count in record.reached:
         _reach(group, source, count)
@@ -100,6 +116,19 @@ def _read_clock(state: State, record: Clock) -> None:
 
 def _read_held(state: State, record: Held) -> None:
     state.group(record.message.topic).stream(record.message.source).hold(record.message)
+
+
+def _read_unlogged(state: State, record: Unlogged) -> None:
+    group = state.group(record.message.topic)
+    group.stream(state.node).hold(record.message)
+    group.undelivered.append(record.message.seq)
+
+
+def _read_secured(state: State, record: Secured) -> None:
+    group = state.group(record.topic)
+    group.secured = max(group.secured, record.seq)
+    while group.undelivered and group.undelivered[0] <= record.seq:
+        group.undelivered.popleft()
 
 
 def _read_registered(state: State, record: Registered) -> None:
@@ -119,12 +148,17 @@ def _read_began(state: State, record: Began) -> None:
     group.joining, group.takes = False, True
     begin_after(group, record.floors)
     group.order.floors(record.topic, record.floors)
+    outside.entered(group)
 
 
 def _read_stable(state: State, record: Stable) -> None:
     stream = state.group(record.topic).stream(record.source)
     stream.stable = stream.announced = record.seq
     stream.forget(record.seq)
+    if record.source == state.node:
+        group = state.group(record.topic)
+        while group.undelivered and group.undelivered[0] <= record.seq:
+            group.undelivered.popleft()
 
 
 _READ: Final[dict[type, Callable[[State, Any], None]]] = {
@@ -136,6 +170,8 @@ _READ: Final[dict[type, Callable[[State, Any], None]]] = {
     Checkpoint: _read_checkpoint,
     Clock: _read_clock,
     Held: _read_held,
+    Unlogged: _read_unlogged,
+    Secured: _read_secured,
     Registered: _read_registered,
     Began: _read_began,
     Stable: _read_stable,

@@ -5,12 +5,13 @@ receiving them one by one (`tests/protocols/vcube_ps/test_runs.py` compares the 
 several. Acknowledging, settling, and finding messages that waited for them happen once for the run.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from antecede.core import Message
 from antecede.protocols.bundling import in_packets
 from antecede.protocols.vcube_ps.custody import Custody
+from antecede.protocols.vcube_ps.memory import trim
 from antecede.protocols.vcube_ps.packets import AGAIN, DIRECT, ONCE, Pub
 from antecede.protocols.vcube_ps.records import DeliveredRun, Logged, PublishedRun
 from antecede.protocols.vcube_ps.state import Group, State
@@ -23,10 +24,9 @@ _PACKET_BYTES: Final = 32 * 1024
 class Runs:
     """The part of a node that publishes and takes runs."""
 
-    def __init__(self, state: State, custody: Custody, trim: Callable[[Group, Stream], None]) -> None:
+    def __init__(self, state: State, custody: Custody) -> None:
         self._state = state
         self._custody = custody
-        self._trim = trim
 
     def publish(self, group: Group, payloads: Sequence[bytes]) -> list[Message]:
         """All of them; the window has room."""
@@ -44,7 +44,7 @@ class Runs:
         if not stream.take_run(messages):
             for message in messages:
                 stream.take(message)
-        self._trim(group, stream)
+        trim(state, group, stream)
         hops = group.view.near[state.dimension]
         if hops:
             for part in in_packets(messages, _PACKET_BYTES, _payload_bytes):

@@ -99,15 +99,20 @@ class Group:
     """What a node knows of one topic."""
 
     __slots__ = (
+        "asked",
         "early",
+        "inside",
         "joining",
         "name",
         "order",
+        "past",
         "queue",
         "roll",
+        "secured",
         "seq",
         "streams",
         "takes",
+        "undelivered",
         "view",
         "wants",
         "waves",
@@ -130,6 +135,18 @@ class Group:
         self.waves: dict[int, tuple[int, Gathering]] = {}
         #: Messages that came while joining: the floors decide.
         self.early: dict[tuple[int, int], Message] = {}
+
+        # For a node that publishes without taking the topic (`outside`):
+        #: Has every node that was up been asked for its view since this one started?
+        self.asked = False
+        #: The number of this node's last message that it delivered, or had published when it joined.
+        self.inside = 0
+        #: By source: what its messages since then depend on.
+        self.past: dict[int, int] = {}
+        #: Its messages that no node has delivered, as far as it knows: it did not, and no member said so.
+        self.undelivered: deque[int] = deque()
+        #: Up to here another node has delivered its messages, and has them in its log.
+        self.secured = 0
 
     def stream(self, source: int) -> Stream:
         stream = self.streams.get(source)

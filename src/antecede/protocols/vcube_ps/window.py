@@ -13,6 +13,7 @@ that publish, where `Timing.patience_us` is set:
 from collections.abc import Callable
 from typing import Final
 
+from antecede.protocols.vcube_ps import outside
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Stream
 
@@ -34,19 +35,23 @@ class Window:
 
     def room(self, group: Group) -> int:
         """How many messages may be published now."""
-        if not group.takes or group.roll is not None:
+        if group.joining or group.roll is not None:
             return 0
-        window = self._state.window
+        window = more = self._state.window
+        if not group.takes:
+            if not outside.knows_members(self._state, group):
+                return 0
+            more = outside.room(self._state, group)
         own = group.streams.get(self._state.node)
         if own is None:
-            return window
+            return min(window, more)
         if own.behind and own.pace is None and self._state.timing.patience_us:
             self._begin_period(group, own)
-        return min(window - (group.seq - own.arrived), own.paced(group.seq, window))
+        return min(window - (group.seq - own.arrived), own.paced(group.seq, window), more)
 
     def closed(self, group: Group) -> None:
         """Something waits for room: members that do not make any in time hold the window up no longer."""
-        if not self._state.timing.patience_us or not group.takes or group.roll is not None:
+        if not self._state.timing.patience_us or group.joining or group.roll is not None:
             return
         stream = group.stream(self._state.node)
         if not stream.holding_up:
