@@ -166,6 +166,16 @@ async def test_every_protocol_carries_signatures(certificates: Path, protocol: s
 
 
 @awaited
+async def test_messages_of_partitions_are_signed(certificates: Path, tmp_path: Path) -> None:
+    async with three(certificates, tmp_path, partitions=4, signed=True) as nodes:
+        async with nodes[2].connect() as reads, reads.subscribe("#") as feed, nodes[0].connect() as bus:
+            for number in range(40):
+                await bus.publish(f"rooms/{number}", b"%d" % number)
+            assert {message.payload for message in await take(feed, 40)} == {b"%d" % number for number in range(40)}
+        assert all(node.transport.counts.refused["malformed"] == 0 for node in nodes)
+
+
+@awaited
 async def test_what_a_journal_serves_is_still_signed(certificates: Path, tmp_path: Path) -> None:
     """The publisher is gone when a node fetches what it missed: another node's journal has the signatures."""
     async with three(certificates, tmp_path, signed=True) as nodes:

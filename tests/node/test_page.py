@@ -7,6 +7,7 @@ from pathlib import Path
 
 import antecede
 from antecede.node.local_cluster import LocalCluster
+from antecede.wire.security import init_certificates, new_token
 from tests.client.running import awaited
 from tests.report.browser import Browser
 
@@ -56,3 +57,24 @@ async def test_it_fits_a_narrow_window(browser: Browser) -> None:
             assert time.monotonic() < deadline
             await asyncio.sleep(0.05)
         assert await asyncio.to_thread(browser.evaluate, scroll) == 390
+
+
+@awaited
+async def test_off_loopback_a_browser_asks_for_the_token(browser: Browser, tmp_path: Path) -> None:
+    """A name and a password in the address are what a reader types: the browser keeps them for this node."""
+    init_certificates(tmp_path / "certs", cluster="antecede")
+    tokens = tmp_path / "tokens.json"
+    token = new_token(tokens, "reader", status=True)
+    settings = {"tls": tmp_path / "certs", "tokens": tokens, "http_port": 0, "http_host": "0.0.0.0"}
+    async with antecede.Node(port=0, **settings) as node:  # type: ignore[arg-type]
+        assert node.http is not None
+        tiles, at = "document.querySelectorAll('.tile').length", f"localhost:{node.http.port}/"
+        await asyncio.to_thread(browser.take_any_certificate)
+        await asyncio.to_thread(browser.open, f"https://{at}")
+        assert await asyncio.to_thread(browser.evaluate, tiles) == 0
+        await asyncio.to_thread(browser.open, f"https://any:{token}@{at}")
+        await asyncio.to_thread(browser.open, f"https://{at}")
+        deadline = time.monotonic() + 60
+        while await asyncio.to_thread(browser.evaluate, tiles) != 7:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)

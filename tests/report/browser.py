@@ -98,6 +98,10 @@ class Browser:
             assert time.monotonic() < deadline, f"{page} did not finish loading"
             time.sleep(0.02)
 
+    def take_any_certificate(self) -> None:
+        """As a reader who clicks the warning away."""
+        self._call("Security.setIgnoreCertificateErrors", ignore=True)
+
     def evaluate(self, expression: str) -> Any:
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]

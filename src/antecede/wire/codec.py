@@ -57,7 +57,7 @@ SIGN_OF_LIFE: Final = bytes(LENGTH_BYTES)
 #: Characters of the names that a hello carries.
 NAME_CHARACTERS_MAX: Final = 256
 _Name: TypeAlias = Annotated[str, Meta(max_length=NAME_CHARACTERS_MAX)]
-_Life: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+_Number: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 _Shape: TypeAlias = Annotated[str, Meta(max_length=1024)]
 _Nonce: TypeAlias = Annotated[bytes, Meta(min_length=NONCE_BYTES, max_length=NONCE_BYTES)]
 _Proof: TypeAlias = Annotated[bytes, Meta(min_length=PROOF_BYTES, max_length=PROOF_BYTES)]
@@ -79,7 +79,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=T
     #: The slot of a node that dials; others say −1.
     node: Annotated[int, Meta(ge=-1, lt=1 << 16)] = -1
     #: Counts the starts of that node: a later incarnation replaces an earlier one.
-    incarnation: Annotated[int, Meta(ge=0)] = 0
+    incarnation: _Number = 0
     #: Where the dialling end can be dialled, as host:port; empty when it cannot.
     address: _Name = ""
     #: A client's name and its proof.
@@ -91,7 +91,7 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag="hello", kw_only=T
     #: Of a node: what its packets look like (`shapes`).
     shapes: Annotated[dict[_Name, _Shape], Meta(max_length=256)] = {}
     #: Of a node: drawn at random when it started. Two processes that claim one incarnation differ in it; 0: not told.
-    life: _Life = 0
+    life: _Number = 0
     #: Of a node without TLS: drawn at random for this connection (`cluster_key`); None: the caller has no key.
     nonce: _Nonce | None = None
 
@@ -114,8 +114,8 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome", kw_on
 
     version: int = WIRE_VERSION
     node: Source
-    incarnation: Annotated[int, Meta(ge=0)] = 0
-    life: _Life = 0
+    incarnation: _Number = 0
+    life: _Number = 0
 
 
 class Refusal(msgspec.Struct, frozen=True, array_like=True, tag="refused", kw_only=True):
