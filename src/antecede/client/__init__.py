@@ -2,6 +2,7 @@
 
 bus.py        publish and subscribe, over the connection there is at the moment
 deadlines.py  for publications whose node stays silent
+past.py       what the client has read and published, for its next publication
 pending.py    the bytes of publications under way
 feed.py       a subscription being read
 message.py    what an application gets: messages, their ids, cursors

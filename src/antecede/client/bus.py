@@ -22,8 +22,9 @@ from antecede.client.dialler import Dialler
 from antecede.client.feed import Feed
 from antecede.client.message import Message, MessageId
 from antecede.client.options import PUBLISH_TIMEOUT_S, check_subscription, checked_timeout, named, parse_durability
+from antecede.client.past import Past
 from antecede.client.pending import PENDING_BYTES_MAX, PendingBytes
-from antecede.core import AntecedeError, Frontier, LimitError, ProtocolError, UsageError
+from antecede.core import AntecedeError, LimitError, ProtocolError, UsageError
 from antecede.core.errors import ConnectionLostError, DeniedError, PublishError, StoppedError
 from antecede.core.partitions import split_stream
 from antecede.wire.envelope import seal
@@ -75,8 +76,8 @@ class Bus:
         #: By number, of publications under way: the part of the client's past that they cover.
         self._covered: dict[int, tuple[tuple[int, int], ...]] = {}
         self._feeds: dict[int, Feed] = {}
-        #: The client's past: the immediate predecessors of the message it would publish next.
-        self._frontier = Frontier()
+        #: The client's past: the predecessors of the message it would publish next.
+        self._frontier = Past()
         self._bodies: list[bytes] = []
         #: A run: publications that will travel in one record. Their payloads and bytes, the number and predecessors of
         #: the first, and the options they share.
@@ -372,6 +373,7 @@ class Bus:
 
     def _welcomed(self, info: Info) -> None:
         self._info = info
+        self._frontier.tell_again()
         self._dialler.others = info.others
         assert self._ready is not None
         for feed in list(self._feeds.values()):
@@ -398,7 +400,7 @@ class Bus:
             self._pending_bytes.forget(first, count)
             if self._covered:  # few publications cover anything
                 for number in [number for number in self._covered if first <= number < first + count]:
-                    del self._covered[number]
+                    self._frontier.published(source, self._covered.pop(number))
         self._frontier.read(source, latest)
         self._room.release()
 

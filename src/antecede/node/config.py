@@ -52,8 +52,10 @@ class NodeConfig:
     #: All nodes must agree. Chosen when the cluster is founded. Only "vcube" takes more than one.
     partitions: int = 1
     partition_levels: int = 2
-    #: How many nodes keep the history of a partition. All nodes must agree.
+    #: How many nodes keep the history of a partition (its homes). All nodes must agree.
     replicas: int = 3
+    #: How long a node goes on taking a partition that no feed and no publisher of its clients needs any more.
+    linger_s: float = 30.0
     #: The slot to ask for when it joins, if that is free; −1: any.
     slot: int = -1
     #: The node's directory, with its journal and its roster. None: it forgets everything when it stops.
@@ -130,6 +132,7 @@ class NodeConfig:
             ("partitions", 1, PARTITIONS_MAX),
             ("partition_levels", 1, 16),
             ("replicas", 1, SLOTS_MAX),
+            ("linger_s", 0.1, 86_400),
             ("managers", 1, min(self.slots, 15)),
             ("patience_s", 0.1, 86_400),
             ("gossip_round_s", 0.001, 60),

@@ -31,7 +31,9 @@ class Replicas:
     the end of both processes, where the peer has a journal.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, counts: Callable[[str, int], bool]) -> None:
+        """`counts`: does a copy in this partition at this peer count?"""
+        self._counts = counts
         #: By partition.
         self._copies: dict[str, _Copies] = {}
 
@@ -63,7 +65,7 @@ class Replicas:
     def _of(self, name: str) -> "_Copies":
         found = self._copies.get(name)
         if found is None:
-            found = self._copies[name] = _Copies()
+            found = self._copies[name] = _Copies(partial(self._counts, name))
         return found
 
     def _count(self, future: "asyncio.Future[Message]", copies: int, promise: "asyncio.Future[Message]") -> None:
@@ -80,17 +82,18 @@ class Replicas:
 class _Copies:
     """What peers have of the messages that this node published in one partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, counts: Callable[[int], bool]) -> None:
+        self._counts = counts
         #: By peer: how far.
         self.done: dict[int, int] = {}
-        #: The same, the furthest first: so many copies there are of everything up to there.
+        #: The same of those that count, the furthest first: so many copies there are of everything up to there.
         self._reached: list[int] = []
         #: Publications that wait, by the copies they ask for: an acknowledgement looks only at those that are ready.
         self.waiting = Predecessors(self._missing)
 
     def moved(self) -> None:
         """Call the publications that have enough copies now."""
-        self._reached = sorted(self.done.values(), reverse=True)
+        self._reached = sorted([seq for peer, seq in self.done.items() if self._counts(peer)], reverse=True)
         self.waiting.wake(list(self.waiting.streams))
 
     def wait(self, message: Message, copies: int, future: "asyncio.Future[Message]") -> None:

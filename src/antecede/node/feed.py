@@ -19,7 +19,7 @@ names them.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from antecede.core.errors import GapError, JournalError, StoppedError
@@ -77,6 +77,10 @@ class Feed:
         self._since = wanted.since
         self.live = False
         self.closed = False
+        #: Called once, when it is closed.
+        self.on_close: Callable[[], None] | None = None
+        #: Does the node take all partitions that it needs? Until then it is not open.
+        self._opened = False
         self.dropped = 0
         #: Messages given ahead of their turn, on feeds that asked for less than causal order.
         self.early: set[tuple[int, int]] = set()
@@ -92,6 +96,8 @@ class Feed:
         self._had = dict(wanted.seen)
         #: The reader asked for all there is, and was given nothing yet.
         self._from_oldest = wanted.since == 0 and not wanted.seen
+        #: It asked for all that the node has, however little that is.
+        self._all = self._from_oldest
         #: The client knows that it has everything up to this position.
         self._told = 0
         #: Deliveries from this position on are offered in a later turn; None: all were offered.
@@ -101,7 +107,15 @@ class Feed:
         self._outgoing_bytes = 0
         self._reading: asyncio.Task[None] | None = None
 
+    def open(self) -> None:
+        """The node takes all partitions that this feed needs: begin."""
+        if not self.closed:
+            if self._since < 0:
+                self.position = self.hub.position
+            self.hub.open(self)
+
     def begin(self) -> None:
+        self._opened = True
         if self.position > self.hub.position:
             self.end("usage", f"cursor {self.position} is ahead of the node, which is at {self.hub.position}")
         elif self._since < 0:
@@ -130,14 +144,15 @@ class Feed:
         """Go to the first message the reader lacks. Raises `GapError` when this node lacks some of them, too."""
         hub, history, seen = self.hub, self.hub.history, self._seen
         present, oldest = hub.position, history.oldest
-        unread = {stream: seen.get(stream, 0) + 1 for stream, seq in delivered.items() if seq > seen.get(stream, 0)}
+        mine = {stream: seq for stream, seq in delivered.items() if split_stream(stream)[0] in self.partitions}
+        unread = {stream: seen.get(stream, 0) + 1 for stream, seq in mine.items() if seq > seen.get(stream, 0)}
         found = await history.locate(unread)
         missing = []
         for stream, wanted in sorted(unread.items()):
             before = found[stream][0] - 1 if stream in found else delivered[stream]
             if hub.total:  # numbers that were declared void are not missing; those before the oldest message are
                 before = min(before, (await history.reached_at(oldest, delivered)).get(stream, 0))
-            if before >= wanted and split_stream(stream)[0] in self.partitions:
+            if before >= wanted:
                 missing.append((stream, wanted, before))
         if missing and not self.over_gaps:
             raise GapError(0, oldest + 1, tuple(missing))
@@ -239,6 +254,8 @@ class Feed:
 
     def room(self) -> None:
         """The client gave credit, or its socket takes more bytes."""
+        if not self._opened:
+            return
         if self._queue:
             while self._queue and self.credit > 0 and self.session.can_write:
                 self._put(self._dequeue())
@@ -328,7 +345,7 @@ class Feed:
     def minds(self, gap: Gap) -> bool:
         """Does the reader lack messages of this gap? It may have read them at another node."""
         had = self._had
-        if self.over_gaps or gap.partition not in self.partitions:
+        if self.over_gaps or gap.partition not in self.partitions or (gap.joined and self._all):
             return False
         return not gap.missing or any(last > had.get(at, 0) for at, _, last in gap.missing)
 
@@ -378,7 +395,8 @@ class Feed:
         if self._reading is not None:
             self._reading.cancel()
         self.hub.drop(self)
-        self.session.feeds.pop(self.number, None)
+        if self.session.feeds.pop(self.number, None) is not None and self.on_close is not None:
+            self.on_close()
 
     # -- inside --------------------------------------------------------------------------------------------------------
 

@@ -78,11 +78,17 @@ class Gap(NamedTuple):
     missing: tuple[tuple[int, int, int], ...]
     #: The partition of the messages.
     partition: int = 0
+    #: The node took the partition from here on, as it was asked to. Earlier messages are at the partition's homes.
+    joined: bool = False
 
     def in_words(self) -> str:
         some = ", ".join([f"{message_name(at, one)} to {message_name(at, two)}" for at, one, two in self.missing[:5]])
         more = f" and of {len(self.missing) - 5} more nodes" if len(self.missing) > 5 else ""
         what = f"messages {some}{more}" if self.missing else "messages"
+        if self.joined:
+            return (
+                f"{what} behind position {self.position} were never delivered here: the node took the partition later"
+            )
         return f"{what} behind position {self.position} were never delivered here: no node kept them for long enough"
 
 

@@ -168,10 +168,13 @@ class Hub:
         self._impatient += feed.order in ("fifo", "none")
         feed.begin()
 
-    def gap(self, batch: Batch, after: int, reached: dict[int, int], partition: int = 0) -> Gap:
+    def gap(
+        self, batch: Batch, after: int, reached: dict[int, int], partition: int = 0, *, joined: bool = False
+    ) -> Gap:
         """The node goes on behind messages that it never delivers, within `batch`, after so many of its deliveries.
 
-        `reached`: by stream of `partition`, how far it is after the batch.
+        `reached`: by stream of `partition`, how far it is after the batch. `joined`: the node asked for the partition,
+        and took it no earlier; that is a gap only if there were messages.
         """
         streams = self.partitions.streams(batch.deliveries)
         before = dict(self.delivered)
@@ -181,13 +184,16 @@ class Hub:
             if stream in reached:
                 reached[stream] = message.seq - 1
         missing = [(stream, before.get(stream, 0) + 1, seq) for stream, seq in sorted(reached.items())]
-        gap = Gap(batch.first - 1 + after, tuple([one for one in missing if one[1] <= one[2]]), partition)
+        gap = Gap(batch.first - 1 + after, tuple([one for one in missing if one[1] <= one[2]]), partition, joined)
+        if joined and not gap.missing:
+            return gap
         self.history.gaps.append(gap)
         _raise(self.delivered, reached)
         for feed in list(self.feeds):
             feed.take_offers()
             if feed.live and feed.minds(gap):  # others come to it as they read
                 feed.end_at(gap)
+        self._predecessors.wake(list(reached))
         return gap
 
     def drop(self, feed: Feed) -> None:

@@ -224,7 +224,7 @@ class Node:
         roster = self.membership.service(self.credentials.tls is not None)
         self.listener.serve(ROSTER, roster.judge, members=True)
         self.taking = Taking(self)
-        self.numbering = Numbering(self.partitions, process.stamps_now)
+        self.numbering = Numbering(self.partitions, self.taking, process.stamps_now)
         await self.driver.prepare()
         self.taking.begin()
         self.continuity.begin()
@@ -241,9 +241,10 @@ class Node:
         if self.protocol.live.total_order:
             self.hub.settled = lambda: self.taking.reached(DOMAIN)
         self.driver.hub = self.hub
-        self.driver.replicas = Replicas()
+        self.driver.replicas = Replicas(self.taking.counts)
         self.driver.on_turn = self.numbering.look_again
         self.tasks.start("applies retention", keep_up(self))
+        self.tasks.start("takes and leaves partitions", self.taking.keep_up())
         self.tasks.start("watches for messages that are missing", watch(self))
         self.tasks.start("tells feeds how far they are", self.hub.keep_telling_progress())
 
@@ -326,7 +327,10 @@ class Node:
         if level == 1:
             promise = asyncio.get_running_loop().create_future()
         messages: list[Message] = []
-        for name, count in self._spread(payloads):
+        for partition, count in self._spread(payloads):
+            if not self.taking.publishes(partition):
+                break
+            name = self.partitions.names[partition]
             whole = count == len(payloads)
             run = payloads if whole else payloads[len(messages) : len(messages) + count]
             # One promise is enough: what is published in one turn of the loop is in one batch.
@@ -338,19 +342,19 @@ class Node:
         self.hub.counts.published += len(messages)
         return messages, promise
 
-    def _spread(self, payloads: Sequence[bytes]) -> Iterable[tuple[str, int]]:
-        """The partitions of envelopes that follow each other: the name of each, and how many are for it."""
-        names = self.partitions.names
-        if len(names) == 1:
-            return ((names[0], len(payloads)),)
+    def _spread(self, payloads: Sequence[bytes]) -> Iterable[tuple[int, int]]:
+        """The partitions of envelopes that follow each other, and how many are for each."""
+        if self.partitions.count == 1:
+            return ((0, len(payloads)),)
         of = self.partitions.of
-        return [(names[number], len(list(run))) for number, run in groupby([of(label(one)) for one in payloads])]
+        return [(partition, len(list(run))) for partition, run in groupby([of(label(one)) for one in payloads])]
 
     def publish_payload(self, payload: bytes, level: int) -> "Message | asyncio.Future[Message]":
         """Publish an envelope. Returns the message if it is as safe as asked already, else a future of it."""
         level = self._check_level(level)
         self.hub.counts.published += 1
-        ((name, _),) = self._spread((payload,))
+        ((partition, _),) = self._spread((payload,))
+        name = self.partitions.names[partition]
         if level == 0 and self.process.stamps_now(name):
             message = self.driver.publish(name, payload)
             assert message is not None
@@ -370,7 +374,7 @@ class Node:
             raise UsageError(
                 "durability", asked, "the node has no journal", 'start it with a directory, or use "memory"'
             )
-        if level > 1 and level - 1 > (others := len(self.roster.others())):
+        if level > 1 and level - 1 > (others := min(len(self.roster.others()), self.taking.copies_max)):
             problem = f"this cluster has {others} other node{'' if others == 1 else 's'}"
             raise UsageError("durability", f"replicated({level - 1})", problem, "ask for fewer copies, or add nodes")
         if level > 1 and not self.protocol.live.counts_copies:
@@ -460,8 +464,8 @@ class Node:
 
     def _deliver(self, batch: Batch) -> None:
         if batch.changes:
-            for name, after in self.taking.changed(batch):
-                self._note_gap(batch, name, after)
+            for name, after, asked in self.taking.changed(batch):
+                self._note_gap(batch, name, after, asked)
         self.hub.deliver(batch)
         if self.process.given_up > self._given_up:
             self._given_up = self.process.given_up
@@ -471,10 +475,12 @@ class Node:
                 self._given_up,
             )
 
-    def _note_gap(self, batch: Batch, name: str, after: int) -> None:
-        """The protocol joined a partition anew: no node has messages any more that this one missed."""
-        gap = self.hub.gap(batch, after, self.taking.reached(name), self.partitions.number(name))
-        log.error("node %d: %s", self.slot, gap.in_words())
+    def _note_gap(self, batch: Batch, name: str, after: int, asked: bool) -> None:
+        """The node joined a partition: as it asked; or anew, since no node has messages any more that it missed."""
+        reached, number = self.taking.reached(name), self.partitions.number(name)
+        gap = self.hub.gap(batch, after, reached, number, joined=asked)
+        if not asked:
+            log.error("node %d: %s", self.slot, gap.in_words())
 
     def _jammed(self, jammed: bool) -> None:
         """Our own readers lag, and there is no journal to serve them from: take nothing more from peers for now."""

@@ -8,13 +8,15 @@ publications of a client wait here, outside, in the client's order.
 from collections.abc import Callable
 
 from antecede.core.partitions import Partitions
+from antecede.node.taking import Taking
 
 
 class Numbering:
     """The publications of one node that wait for a number."""
 
-    def __init__(self, partitions: Partitions, stamps_now: Callable[[str], bool]) -> None:
+    def __init__(self, partitions: Partitions, taking: Taking, stamps_now: Callable[[str], bool]) -> None:
         self._partitions = partitions
+        self._taking = taking
         self._stamps_now = stamps_now
         #: The partition, and what to call when it may go on.
         self._waiting: list[tuple[str, Callable[[], None]]] = []
@@ -23,7 +25,11 @@ class Numbering:
         """If a message on `topic` would have to wait: call `do` once it need not, and return True."""
         if self._partitions.count == 1:
             return False
-        name = self._partitions.names[self._partitions.of(topic)]
+        partition = self._partitions.of(topic)
+        if not self._taking.publishes(partition):
+            self._taking.wait(partition, do)
+            return True
+        name = self._partitions.names[partition]
         if self._stamps_now(name):
             return False
         self._waiting.append((name, do))

@@ -223,8 +223,9 @@ class Publications:
         """Publish `one`. Returns those of it that must wait; `_go_on` is called when they need not."""
         node = self._node
         after = self._after(one)
-        if after and not self._hub.has(after):
-            self._withdraw = self._hub.when_delivered(after, self._go_on)
+        here = node.taking.here(after) if after else after
+        if here and not self._hub.has(here):
+            self._withdraw = self._hub.when_delivered(here, self._go_on)
             return one
         if self._unsettled and self._unsettled_share.full:
             self._crowded, self._withdraw = True, _nothing
@@ -235,6 +236,8 @@ class Publications:
             self._withdraw = partial(node.not_when_free, self._go_on)
             node.when_free(self._go_on)
             return one
+        if len(here) < len(after):
+            node.taking.follow(after)
         for index in range(self._publish_run(one), len(one.payloads)):
             if node.numbering.wait(one.topics[index], self._go_on):
                 self._withdraw = partial(node.numbering.withdraw, self._go_on)
@@ -409,7 +412,7 @@ class Publications:
 
     def _why_waiting(self, one: _Waiting) -> str:
         """Why the first one waits."""
-        missing = self._hub.missing(self._after(one))
+        missing = self._hub.missing(self._node.taking.here(self._after(one)))
         if missing is None:
             return why_busy(self._node)
         stream, seq = missing

@@ -10,6 +10,7 @@ has. A client that sent more records than fit a turn is read again when those we
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -212,7 +213,9 @@ class Session:
             return 1 + len(record.filters) // 16
         feed = Feed(self, self.hub, record)
         self.feeds[record.feed] = feed
-        self.hub.open(feed)
+        taking = self.node.taking
+        feed.on_close = partial(taking.release, feed.partitions)
+        taking.need(feed.partitions, feed.open)
         return _SUBSCRIBE_COST + len(record.filters) if record.since < 0 else _REPLAY_COST + len(record.filters)
 
     def _refusal(self, record: Subscribe) -> tuple[str, str] | None:

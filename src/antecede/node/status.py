@@ -51,6 +51,7 @@ def node_status(node: "Node") -> dict[str, Any]:
         ],
         "delivered": dict(sorted(hub.delivered_here.items())),
         "reached": dict(sorted(hub.delivered.items())),
+        "partitions": node.taking.status(),
         "children": sorted({child for name in names for child in process.children(name)}),
         "held": process.held,
         "held_bytes": process.held_bytes,

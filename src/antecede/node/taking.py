@@ -1,24 +1,45 @@
-"""The partitions that a node takes: it joins all of them when it starts, and leaves them when it leaves the cluster.
+"""The partitions that a node takes, and why.
 
-The protocol reports a membership when it has taken effect (`Process.reports_membership`). A membership that the node
-did not ask for is a gap: no node had the messages any more that this one missed, and the protocol joined anew.
+A node takes a partition while it is one of its homes, while a feed of its clients needs it, and while its clients
+publish in it. In a cluster with one partition every node takes it. A node that needs a partition joins it, and goes on
+when the protocol reports the membership (`Process.reports_membership`). It leaves a partition that it has not needed
+for a while. Nodes compute the homes from the roster, so they agree once their rosters do.
+
+Rules of this file:
+* A feed opens when the node has joined all partitions it needs. So its first message is the first behind the join.
+* Deliveries of a partition before its join are missing here. A feed that would read them ends with a gap
+  (`history.Gap`). So does one over a membership that the node did not ask for: no node had the messages any more that
+  this one missed, and the protocol joined anew.
+* A node leaves what it joined for a feed or a publisher, in this life, and was never a home of in this life. Other
+  partitions it leaves only if it has stored nothing of them and all homes are members: a new home cannot fetch the past
+  of a partition yet, so a former home stays.
 """
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
 from antecede.core.errors import StoppedError
+from antecede.core.partitions import homes, split_stream
 from antecede.journal.batch import Batch
+from antecede.node.predecessors import After
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
 
+log = logging.getLogger("antecede.node")
+
 #: Within this a node that starts must have heard from every member that is up.
 _JOIN_S: Final = 120.0
 
-#: How long a node that leaves waits until the others have its messages.
+#: How long a node that leaves the cluster waits until the others have its messages.
 _LEAVE_S: Final = 30.0
+
+#: Between two looks at homes and at partitions that are not needed any more.
+_PAUSE_S: Final = 1.0
 
 
 class Taking:
@@ -28,14 +49,23 @@ class Taking:
         self._node = node
         #: Memberships that the node has asked for, by the change that will be reported and the name of the partition.
         self._asked: dict[tuple[str, str], asyncio.Future[None]] = {}
+        #: By partition: how many feeds need it; and until when it is taken though no feed does, by the loop's clock.
+        self._feeds: Counter[int] = Counter()
+        self._until: dict[int, float] = {}
+        #: Partitions that this node may leave again.
+        self._passing: set[int] = set()
+        #: Partitions of which this node is a home.
+        self.homes: frozenset[int] = frozenset()
 
     def begin(self) -> None:
-        """Before the driver starts: expect the memberships that this node has not got yet."""
-        process = self._node.process
-        self._expect("subscribe", [name for name in self._node.partitions.names if not process.takes(name)])
+        """Before the driver starts: expect the memberships that this node needs and has not got yet."""
+        self._find_homes()
+        partitions, process = self._node.partitions, self._node.process
+        names = [name for number, name in enumerate(partitions.names) if self._needed(number) or process.wants(name)]
+        self._expect("subscribe", [name for name in names if not process.takes(name)])
 
     async def join(self) -> None:
-        """Return when this node is a member of every partition. Raises `StoppedError`."""
+        """Return when this node is a member of every partition that it needs. Raises `StoppedError`."""
         node, process = self._node, self._node.process
         names = [name for _, name in self._asked]
         for name in names:
@@ -43,7 +73,7 @@ class Taking:
                 node.driver.subscribe(name)
         try:
             async with asyncio.timeout(_JOIN_S):
-                await self._settled()
+                await self._settled("subscribe", names)
         except TimeoutError:
             waits = "; ".join(process.unfinished())
             raise StoppedError(f"node {node.slot} could not join within {_JOIN_S:g} s: it {waits}") from None
@@ -59,32 +89,178 @@ class Taking:
             node.driver.unsubscribe(name)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_S):
-                await self._settled()
+                await self._settled("unsubscribe", names)
                 while any(process.leaving(name) for name in names):
                     await asyncio.sleep(0.01)
 
-    def changed(self, batch: Batch) -> list[tuple[str, int]]:
-        """Take note of the memberships in a batch. Returns those not asked for: the partition, and after how many of
-        its deliveries."""
-        unasked = []
+    # -- interest ------------------------------------------------------------------------------------------------------
+
+    def need(self, partitions: Iterable[int], then: Callable[[], None]) -> None:
+        """A feed needs these partitions, until `release`. Calls `then` when this node takes all of them."""
+        wanted = frozenset(partitions)
+        self._feeds.update(wanted)
+        self._take(wanted, then)
+
+    def release(self, partitions: Iterable[int]) -> None:
+        """A feed that needed these partitions has ended."""
+        until = asyncio.get_running_loop().time() + self._node.config.linger_s
+        for partition in partitions:
+            self._feeds[partition] -= 1
+            self._until[partition] = max(until, self._until.get(partition, 0.0))
+
+    def publishes(self, partition: int) -> bool:
+        """A client publishes in this partition. Returns whether this node takes it already."""
+        if self._node.partitions.count > 1:
+            self._until[partition] = asyncio.get_running_loop().time() + self._node.config.linger_s
+        return self.takes(partition)
+
+    def wait(self, partition: int, then: Callable[[], None]) -> None:
+        """Join this partition, and call `then`."""
+        self._take(frozenset((partition,)), then)
+
+    def takes(self, partition: int) -> bool:
+        """Does this node take the partition, and mean to go on with it?"""
+        name, process = self._node.partitions.names[partition], self._node.process
+        return process.takes(name) and process.wants(name)
+
+    def here(self, after: After) -> After:
+        """Those of these messages that this node delivers: their partitions are taken, or about to be."""
+        if self._node.partitions.count == 1:
+            return after
+        names, process = self._node.partitions.names, self._node.process
+        named = {split_stream(stream)[0] for stream, _ in after}
+        mine = {one for one in named if process.takes(names[one]) or process.wants(names[one])}
+        return tuple([one for one in after if split_stream(one[0])[0] in mine])
+
+    def follow(self, after: After) -> None:
+        """What this node publishes next follows these messages. It names those that it does not deliver."""
+        mine = self.here(after)
+        if len(mine) < len(after):
+            for stream, seq in set(after) - set(mine):
+                name, source = self._node.partitions.stream_name(stream)
+                self._node.process.follow(name, source, seq)
+
+    def why(self, partition: int) -> list[str]:
+        """Why this node takes the partition, in words; nothing: it does not."""
+        if not self._node.process.takes(self._node.partitions.names[partition]):
+            return []
+        found = ["home"] if partition in self.homes else []
+        feeds = self._feeds[partition]
+        found += [f"{feeds} feed{'' if feeds == 1 else 's'}"] if feeds else []
+        if found or self._node.partitions.count == 1:
+            return found
+        return ["needed lately"] if partition in self._passing else ["former home"]
+
+    async def keep_up(self) -> None:
+        """Join partitions that this node becomes a home of; leave those that it has not needed for a while."""
+        while self._node.partitions.count > 1:
+            await asyncio.sleep(_PAUSE_S)
+            self._find_homes()
+            now = asyncio.get_running_loop().time()
+            process, driver = self._node.process, self._node.driver
+            stored = {split_stream(stream)[0] for stream in self._node.hub.delivered_here}
+            for partition, name in enumerate(self._node.partitions.names):
+                needed = self._needed(partition) or self._until.get(partition, 0.0) > now
+                if needed and not process.wants(name):
+                    self._expect("subscribe", [name])
+                    driver.subscribe(name)
+                elif not needed and self.takes(partition) and self._may_leave(partition, name, stored):
+                    self._passing.discard(partition)
+                    driver.unsubscribe(name)
+
+    def _may_leave(self, partition: int, name: str, stored: set[int]) -> bool:
+        if partition in self._passing:
+            return True
+        homes = frozenset(self.homes_of(partition))
+        return partition not in stored and homes <= self._node.process.members(name) - self._node.process.down
+
+    def _take(self, partitions: frozenset[int], then: Callable[[], None]) -> None:
+        process, driver, names = self._node.process, self._node.driver, self._node.partitions.names
+        missing = [partition for partition in sorted(partitions) if not self.takes(partition)]
+        if not missing:
+            then()
+            return
+        for partition in missing:
+            name = names[partition]
+            asked = self._asked.get(("subscribe", name))
+            if asked is None or asked.done():
+                self._expect("subscribe", [name])
+            if not process.wants(name):
+                self._passing.add(partition)
+                driver.subscribe(name)
+        self._node.tasks.start("joins partitions", self._when_taken([names[one] for one in missing], then))
+
+    async def _when_taken(self, names: list[str], then: Callable[[], None]) -> None:
+        await self._settled("subscribe", names)
+        then()
+
+    def _needed(self, partition: int) -> bool:
+        return self._node.partitions.count == 1 or partition in self.homes or self._feeds[partition] > 0
+
+    def _find_homes(self) -> None:
+        node = self._node
+        if node.partitions.count > 1:
+            members = [one.slot for one in node.roster.members.values() if not one.left]
+            found = [one for one in range(node.partitions.count) if node.slot in self.homes_of(one, members)]
+            self.homes = frozenset(found)
+            self._passing -= self.homes
+
+    def homes_of(self, partition: int, members: list[int] | None = None) -> tuple[int, ...]:
+        """The homes of a partition, among all members unless some are named."""
+        if members is None:
+            members = [one.slot for one in self._node.roster.members.values() if not one.left]
+        return homes(partition, members, self._node.config.replicas)
+
+    @property
+    def copies_max(self) -> int:
+        """On how many other nodes a message can be for good. With several partitions, only its homes keep it."""
+        config = self._node.config
+        return config.slots if config.partitions == 1 else config.replicas
+
+    def counts(self, name: str, peer: int) -> bool:
+        """Does a copy at `peer` count? In a cluster with several partitions only homes keep a message for good."""
+        number = self._node.partitions.number(name)
+        return self._node.partitions.count == 1 or peer in self.homes_of(number)
+
+    # -- what the protocol reports -------------------------------------------------------------------------------------
+
+    def changed(self, batch: Batch) -> list[tuple[str, int, bool]]:
+        """Take note of the memberships in a batch. Returns those behind which messages may be missing: the partition,
+        after how many deliveries of the batch, and whether the node had asked for it."""
+        found = []
         for change in batch.changes:
             if change.what != "publish" and self._node.partitions.number(change.topic) >= 0:
                 asked = self._asked.get((change.what, change.topic))
-                if asked is not None and not asked.done():
+                expected = asked is not None and not asked.done()
+                if asked is not None and expected:
                     asked.set_result(None)
-                elif change.what == "subscribe":
-                    unasked.append((change.topic, change.after))
-        return unasked
+                if change.what == "subscribe" and (not expected or self._node.ready):
+                    found.append((change.topic, change.after, expected))
+        return found
 
     def reached(self, name: str) -> dict[int, int]:
         """By stream of the partition called `name`: how far this node is."""
         stream = self._node.partitions.stream
         return {stream(name, source): seq for source, seq in self._node.process.delivered(name).items()}
 
+    def status(self) -> list[dict[str, Any]]:
+        """For each partition that this node takes: its name, why, its homes, and its members."""
+        names, process = self._node.partitions.names, self._node.process
+        return [
+            {
+                "partition": number,
+                "why": self.why(number),
+                "homes": list(self.homes_of(number)),
+                "members": sorted(process.members(name)),
+            }
+            for number, name in enumerate(names)
+            if len(names) > 1 and process.takes(name)
+        ]
+
     def _expect(self, what: str, names: list[str]) -> None:
         loop = asyncio.get_running_loop()
-        self._asked = {(what, name): loop.create_future() for name in names}
+        self._asked.update({(what, name): loop.create_future() for name in names})
 
-    async def _settled(self) -> None:
-        for future in self._asked.values():
-            await future
+    async def _settled(self, what: str, names: list[str]) -> None:
+        for name in names:
+            await asyncio.shield(self._asked[what, name])

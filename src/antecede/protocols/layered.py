@@ -9,6 +9,9 @@ class Layered(Process):
 
     inner: Process
 
+    def follow(self, topic: str, source: int, seq: int) -> None:
+        self.inner.follow(topic, source, seq)
+
     def members(self, topic: str) -> frozenset[int]:
         return self.inner.members(topic)
 

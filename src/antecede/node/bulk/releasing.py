@@ -259,22 +259,24 @@ class Releases:
 
     async def _publish_rows(self, release: _Release, rows: list[Row]) -> None:
         """Publish rows, of which the first is number `release.done`. Return when all are in the journal."""
-        node, hub, mark = self._node, self._node.hub, release.batch.mark
+        node, mark = self._node, release.batch.mark
+        has = self._has
         pending: deque[asyncio.Future[Message]] = deque()
         at = 0
         while at < len(rows):
-            if release.cancelled or (rows[at].after and not hub.has(rows[at].after)) or node.busy:
+            if release.cancelled or (rows[at].after and not has(rows[at].after)) or node.busy:
                 while pending:
                     await pending.popleft()
                 release.check()
-                if not hub.has(rows[at].after):
+                if not has(rows[at].after):
                     await self._until_delivered(release, rows[at].after)
                 elif node.busy:
                     await self._until(release, node.when_free)
                 continue
             end = at + 1
-            while end < min(len(rows), at + _RUN) and (not rows[end].after or hub.has(rows[end].after)):
+            while end < min(len(rows), at + _RUN) and (not rows[end].after or has(rows[end].after)):
                 end += 1
+            node.taking.follow(tuple({one for row in rows[at:end] for one in row.after}))
             now_us = wall_us()
             payloads = [
                 seal(row.topic, row.body, time_us=now_us, headers=row.headers, mark=(mark, number))
@@ -300,10 +302,15 @@ class Releases:
         for promise in pending:
             await promise
 
+    def _has(self, after: After) -> bool:
+        """Was all of this delivered here, as far as this node takes it?"""
+        return self._node.hub.has(self._node.taking.here(after))
+
     async def _until_delivered(self, release: _Release, after: After) -> None:
         """Return when everything named was delivered, or the release cancelled. Nothing of it is under way."""
         hub, journal = self._node.hub, self._node.journal
         assert journal is not None
+        after = self._node.taking.here(after)
         missing = ", ".join(message_name(*one) for one in after if not hub.has((one,)))
         release.waits = f"row {release.done} follows {missing}, not delivered here"
         await self._note(release)

@@ -49,6 +49,10 @@ class Order(Protocol):
         """This node published or delivered `message` before a crash."""
         ...
 
+    def follow(self, topic: str, source: int, seq: int) -> None:
+        """The next message that this node publishes follows this one, of a topic that it does not take."""
+        ...
+
     def enter(self, topic: str) -> None: ...
     def leave(self, topic: str) -> Sequence[Message]: ...
     def deliverable(self, message: Message) -> bool:
@@ -145,6 +149,9 @@ class TopicOrder:
         else:
             self._frontier.observe(message)
 
+    def follow(self, topic: str, source: int, seq: int) -> None:
+        """Messages of other topics are not related to those of this one."""
+
     def enter(self, topic: str) -> None:
         """Nothing else waits for this topic."""
 
@@ -222,6 +229,9 @@ class Domain(DomainOrder[Message]):
 
     def replay(self, message: Message) -> None:
         self._replay(message, own=message.source == self._node)
+
+    def follow(self, topic: str, source: int, seq: int) -> None:
+        self._frontier.merge([(topic, source, seq)])
 
     def enter(self, topic: str) -> None:
         self._taken.add(topic)

@@ -143,6 +143,9 @@ class VCubePs(Questions):
             self._window.closed(group)
         return self._runs.publish(group, payloads[:room]) if room and payloads else []
 
+    def follow(self, topic: str, source: int, seq: int) -> None:
+        self._state.group(topic).order.follow(topic, source, seq)
+
     def subscribe(self, topic: str) -> None:
         """Ask to take `topic`. Nothing happens where this was asked already."""
         group = self._state.group(topic)

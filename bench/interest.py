@@ -1,0 +1,163 @@
+"""What a message costs all nodes of a cluster together, where few of them want it.
+
+    python bench/interest.py [--nodes 2,4,8] [--replicas 1,2,3] [--partitions 64] [--topics 64] [--messages 200]
+
+Nodes are processes with journals. Each topic is subscribed at two nodes and published at a third. Payloads are 128
+bytes. The figures: processor time of all node processes for one message (user and system, from /proc); bytes in their
+directories for one message and node that delivered it; dependencies across partitions that a message names.
+
+Then one topic alone is published on. A node that neither takes its partition nor is a home of it is watched: bytes it
+receives from other nodes meanwhile, and in as much time without any message (failure detection, rosters).
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import antecede
+from antecede import Bus
+from antecede.node.local_cluster import LocalCluster
+
+PAYLOAD = bytes(128)
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(cluster: LocalCluster) -> float:
+    """Processor time of all nodes so far."""
+    spent = 0
+    for process in cluster.processes.values():
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        spent += int(fields[11]) + int(fields[12])
+    return spent / TICKS_PER_S
+
+
+def stored(cluster: LocalCluster) -> int:
+    """Bytes of all journals."""
+    return sum(one.stat().st_size for node in range(cluster.count) for one in cluster.journal(node).parent.iterdir())
+
+
+async def read(bus: Bus, topics: list[str], count: int, ready: "asyncio.Future[None]") -> float:
+    """Read `count` messages; how many messages each names across partitions, on average."""
+    across = 0
+    async with bus.subscribe(*topics) as feed:
+        ready.set_result(None)
+        for _ in range(count):
+            message = await anext(feed)
+            across += sum(one.partition != message.id.partition for one in message.after)
+    return across / max(1, count)
+
+
+async def publish(bus: Bus, topics: list[str], count: int) -> None:
+    for _ in range(count):
+        await asyncio.gather(*[bus.publish(topic, PAYLOAD) for topic in topics])
+
+
+async def settle(buses: list[Bus], *, within_s: float = 60.0) -> None:
+    """Return when each node takes what it needs: two looks in a row say the same."""
+    last: list[Any] = []
+    async with asyncio.timeout(within_s):
+        while True:
+            now = [[one["partition"] for one in (await bus.status())["partitions"]] for bus in buses]
+            if now == last:
+                return
+            last = now
+            await asyncio.sleep(3)
+
+
+async def measure(nodes: int, replicas: int, partitions: int, topics: int, messages: int) -> dict[str, Any]:
+    names = [f"t/{number}" for number in range(topics)]
+    settings = {"partitions": partitions, "replicas": replicas, "linger_s": 3600.0}
+    with tempfile.TemporaryDirectory() as base:
+        async with LocalCluster(Path(base), nodes=nodes, **settings) as cluster:
+            buses = [await antecede.connect(cluster.url(node)).__aenter__() for node in range(nodes)]
+            await settle(buses)
+            at = {place: [[] for _ in range(nodes)] for place in ("first", "second", "writer")}
+            for number, name in enumerate(names):
+                for offset, place in enumerate(at):
+                    at[place][(number + offset) % nodes].append(name)
+            ready, readers = [], []
+            for place in ("first", "second"):
+                for bus, taken in zip(buses, at[place], strict=True):
+                    ready.append(asyncio.get_running_loop().create_future())
+                    work = read(bus, taken or ["nothing"], len(taken) * messages, ready[-1])
+                    readers.append(asyncio.ensure_future(work))
+            await asyncio.gather(*ready)
+            await asyncio.gather(*[publish(bus, mine, 1) for bus, mine in zip(buses, at["writer"], strict=True)])
+            await settle(buses)
+            disk, cpu, begin = stored(cluster), cpu_s(cluster), time.monotonic()
+            await asyncio.gather(
+                *[publish(bus, mine, messages - 1) for bus, mine in zip(buses, at["writer"], strict=True)]
+            )
+            across = await asyncio.gather(*readers)
+            took_s = time.monotonic() - begin
+            count = topics * (messages - 1)
+            delivered = sum([(await bus.status())["counts"]["delivered"] for bus in buses])
+            row = {
+                "nodes": nodes,
+                "replicas": replicas,
+                "partitions": partitions,
+                "cpu us/message": round((cpu_s(cluster) - cpu) / count * 1e6, 1),
+                "messages/s": round(count / took_s),
+                "deliveries/message": round(delivered / (topics * messages), 2),
+                "bytes on disk/delivery": round((stored(cluster) - disk) / max(1, delivered - delivered // messages)),
+                "across/message": round(sum(across) / len(across), 2),
+                **await stranger(buses, names),
+            }
+            for bus in buses:
+                await bus.close()
+    return row
+
+
+async def stranger(buses: list[Bus], names: list[str]) -> dict[str, Any]:
+    """Bytes at a node that does not take the partition of the topic published on."""
+    answers = [await bus.status() for bus in buses]
+    taken = [{one["partition"] for one in answer["partitions"]} for answer in answers]
+    for writer, bus in enumerate(buses):
+        for name in names:
+            partition = (await bus.publish(name, PAYLOAD)).partition if writer == 0 else -1
+            outside = [at for at, mine in enumerate(taken) if partition >= 0 and partition not in mine]
+            if outside and partition in taken[0]:
+                idle, position = await _received(buses[outside[0]]), answers[outside[0]]["position"]
+                await asyncio.sleep(3)
+                begin = await _received(buses[outside[0]])
+                until = asyncio.get_running_loop().time() + 3
+                sent = 0
+                while asyncio.get_running_loop().time() < until:
+                    await bus.publish(name, PAYLOAD)
+                    sent += 1
+                end = await _received(buses[outside[0]])
+                after = (await buses[outside[0]].status())["position"]
+                return {
+                    "stranger: bytes in 3 s idle": begin - idle,
+                    f"in 3 s of {sent} messages": end - begin,
+                    "delivered": after - position,
+                }
+    return {"stranger": "every node takes every partition that node 0 takes"}
+
+
+async def _received(bus: Bus) -> int:
+    return int((await bus.status())["counts"]["bytes_received"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", default="2,4,8")
+    parser.add_argument("--replicas", default="1,2,3")
+    parser.add_argument("--partitions", type=int, default=64)
+    parser.add_argument("--topics", type=int, default=64)
+    parser.add_argument("--messages", type=int, default=200, help="on each topic")
+    asked = parser.parse_args()
+    for replicas in map(int, asked.replicas.split(",")):
+        for nodes in map(int, asked.nodes.split(",")):
+            row = asyncio.run(measure(nodes, replicas, asked.partitions, asked.topics, asked.messages))
+            sys.stdout.write(f"{row}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What a client has read and published: the messages that its next publication must follow.
+
+A node publishes a client's messages behind everything that it has given to the client or was told of. So a publication
+names only messages that this node was not told of yet (`stamp`). The client remembers more, for the next node it may be
+connected to (`tell_again`): by source, the last message it has read or published.
+
+A message covers earlier ones of its own partition on which it depends, and no others: a reader of another partition
+alone never sees it. In a cluster with one partition this is the client's frontier (`core.clocks.Frontier`).
+"""
+
+from collections.abc import Iterable
+
+from antecede.core.message import Dependency
+from antecede.core.partitions import split_stream
+
+
+class Past:
+    """The past of one client."""
+
+    __slots__ = ("_last", "_untold")
+
+    def __init__(self) -> None:
+        #: By source: the last message; and those of them that the node was not told of.
+        self._last: dict[int, int] = {}
+        self._untold: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._untold)
+
+    def entries(self) -> tuple[Dependency, ...]:
+        """The messages that the node was not told of."""
+        return tuple(self._untold.items())
+
+    def read(self, source: int, seq: int, deps: tuple[Dependency, ...] = ()) -> None:
+        """The client has read this message, which depends on `deps`, or published it."""
+        last, untold = self._last, self._untold
+        if deps and last:
+            partition = split_stream(source)[0]
+            self._cover([one for one in deps if split_stream(one[0])[0] == partition])
+        if last.get(source, 0) < seq:
+            last[source] = untold[source] = seq
+
+    def stamp(self) -> tuple[Dependency, ...]:
+        """The messages that a publication names: the node knows them from then on."""
+        entries = self.entries()
+        self._untold.clear()
+        return entries
+
+    def put_back(self, entries: Iterable[Dependency]) -> None:
+        """Undo a `stamp` whose publication failed."""
+        for source, seq in entries:
+            self._last[source] = max(seq, self._last.get(source, 0))
+            self._untold[source] = max(seq, self._untold.get(source, 0))
+
+    def published(self, source: int, entries: Iterable[Dependency]) -> None:
+        """A message of `source` was published that named `entries`: it covers those of its own partition."""
+        partition = split_stream(source)[0]
+        self._cover([one for one in entries if split_stream(one[0])[0] == partition])
+
+    def tell_again(self) -> None:
+        """The client is connected anew, perhaps to another node, which knows nothing of this."""
+        self._untold = dict(self._last)
+
+    def _cover(self, entries: Iterable[Dependency]) -> None:
+        for known in (self._last, self._untold):
+            for source, seq in entries:
+                if known.get(source, seq + 1) <= seq:
+                    del known[source]
