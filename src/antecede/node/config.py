@@ -54,7 +54,7 @@ class NodeConfig:
     partition_levels: int = 2
     #: How many nodes keep the history of a partition (its homes). All nodes must agree.
     replicas: int = 3
-    #: How long a node goes on taking a partition that no feed and no publisher of its clients needs any more.
+    #: How long a node goes on taking a partition that no feed of its clients needs any more.
     linger_s: float = 30.0
     #: The slot to ask for when it joins, if that is free; −1: any.
     slot: int = -1

@@ -224,7 +224,7 @@ class Node:
         roster = self.membership.service(self.credentials.tls is not None)
         self.listener.serve(ROSTER, roster.judge, members=True)
         self.taking = Taking(self)
-        self.numbering = Numbering(self.partitions, self.taking, process.stamps_now)
+        self.numbering = Numbering(self.partitions, process)
         await self.driver.prepare()
         self.taking.begin()
         self.continuity.begin()
@@ -328,8 +328,6 @@ class Node:
             promise = asyncio.get_running_loop().create_future()
         messages: list[Message] = []
         for partition, count in self._spread(payloads):
-            if not self.taking.publishes(partition):
-                break
             name = self.partitions.names[partition]
             whole = count == len(payloads)
             run = payloads if whole else payloads[len(messages) : len(messages) + count]
@@ -363,6 +361,7 @@ class Node:
         if self.driver.publish(name, payload, promise) is None:
             self._unstamped += 1
             promise.add_done_callback(self._stamped)
+            self.numbering.queued = promise
         return promise if level <= 1 else self._replicated(promise, level - 1)
 
     def _check_level(self, level: int) -> int:

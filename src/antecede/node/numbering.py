@@ -3,21 +3,26 @@
 A message may wait inside the protocol where there is one partition only: the protocol keeps the order of its partition.
 With several, a client's later message in another partition would get its number first, and would not follow it. So the
 publications of a client wait here, outside, in the client's order.
+
+A node may publish in a partition that it does not take. The first message then waits inside the protocol, which asks
+other nodes who takes the partition. The client's later ones wait until that message has its number (`queued`).
 """
 
+import asyncio
 from collections.abc import Callable
 
+from antecede.core import Message, Process
 from antecede.core.partitions import Partitions
-from antecede.node.taking import Taking
 
 
 class Numbering:
     """The publications of one node that wait for a number."""
 
-    def __init__(self, partitions: Partitions, taking: Taking, stamps_now: Callable[[str], bool]) -> None:
+    def __init__(self, partitions: Partitions, process: Process) -> None:
         self._partitions = partitions
-        self._taking = taking
-        self._stamps_now = stamps_now
+        self._process = process
+        #: Of the last message that the protocol took and did not number: done when that is safe.
+        self.queued: asyncio.Future[Message] | None = None
         #: The partition, and what to call when it may go on.
         self._waiting: list[tuple[str, Callable[[], None]]] = []
 
@@ -25,15 +30,21 @@ class Numbering:
         """If a message on `topic` would have to wait: call `do` once it need not, and return True."""
         if self._partitions.count == 1:
             return False
-        partition = self._partitions.of(topic)
-        if not self._taking.publishes(partition):
-            self._taking.wait(partition, do)
-            return True
-        name = self._partitions.names[partition]
-        if self._stamps_now(name):
+        name = self._partitions.names[self._partitions.of(topic)]
+        if self._goes(name):
             return False
         self._waiting.append((name, do))
         return True
+
+    def wait_for(self, queued: "asyncio.Future[Message] | None", do: Callable[[], None]) -> bool:
+        """If there are partitions, and the message of `queued` has no number: call `do` once it has; return True."""
+        if self._partitions.count == 1 or queued is None or queued.done():
+            return False
+        queued.add_done_callback(lambda _: do())
+        return True
+
+    def _goes(self, name: str) -> bool:
+        return self._process.stamps_now(name) or not self._process.takes(name)
 
     def withdraw(self, do: Callable[[], None]) -> None:
         """Take `wait` back: the client is gone, or its publications are over their time."""
@@ -44,7 +55,7 @@ class Numbering:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             for name, do in waiting:
-                if self._stamps_now(name):
+                if self._goes(name):
                     do()
                 else:
                     self._waiting.append((name, do))

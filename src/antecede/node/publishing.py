@@ -120,6 +120,8 @@ class Publications:
         self._unsettled_share = Share(session.node.pool, UNSETTLED_BYTES_MAX)
         #: The first of `_waiting` waits for something that will call `_go_on`; calling this withdraws.
         self._withdraw: Callable[[], None] | None = None
+        #: The last publication that the protocol took and did not number at once: done when it is safe.
+        self._queued: asyncio.Future[Message] | None = None
         #: It waits until some of those that are not safe yet are.
         self._crowded = False
         self._owed: After = ()
@@ -238,12 +240,24 @@ class Publications:
             return one
         if len(here) < len(after):
             node.taking.follow(after)
+        if self._unnumbered(None):
+            return one
         for index in range(self._publish_run(one), len(one.payloads)):
-            if node.numbering.wait(one.topics[index], self._go_on):
-                self._withdraw = partial(node.numbering.withdraw, self._go_on)
+            if self._unnumbered(one.topics[index]):
                 return one.behind(index)
             self._publish_one(one, index)
         return None
+
+    def _unnumbered(self, topic: str | None) -> bool:
+        """Must the next publication wait: for the number of the one before it, or for its own on `topic`?"""
+        numbering = self._node.numbering
+        if numbering.wait_for(self._queued, self._go_on):
+            self._withdraw = _nothing
+        elif topic is not None and numbering.wait(topic, self._go_on):
+            self._withdraw = partial(numbering.withdraw, self._go_on)
+        else:
+            return False
+        return True
 
     def _stop_waiting(self) -> None:
         """Nothing waits any more."""
@@ -277,11 +291,14 @@ class Publications:
         return at
 
     def _publish_one(self, one: _Waiting, at: int) -> None:
+        numbering = self._node.numbering
         try:
+            numbering.queued = None
             answer = self._node.publish_payload(one.payloads[at], one.level)
         except AntecedeError as error:
             self._refuse(one.number + at, 1, error)
             return
+        self._queued = numbering.queued
         if isinstance(answer, Message):
             self._acknowledge(one.number + at, self._hub.partitions.stream_of(answer), answer.seq, 1)
         else:

@@ -1,7 +1,7 @@
 """The partitions that a node takes, and why.
 
-A node takes a partition while it is one of its homes, while a feed of its clients needs it, and while its clients
-publish in it. In a cluster with one partition every node takes it. A node that needs a partition joins it, and goes on
+A node takes a partition while it is one of its homes, and while a feed of its clients or a release of staged rows needs
+it. In a cluster with one partition every node takes it. A node that needs a partition joins it, and goes on
 when the protocol reports the membership (`Process.reports_membership`). It leaves a partition that it has not needed
 for a while. Nodes compute the homes from the roster, so they agree once their rosters do.
 
@@ -10,7 +10,7 @@ Rules of this file:
 * Deliveries of a partition before its join are missing here. A feed that would read them ends with a gap
   (`history.Gap`). So does one over a membership that the node did not ask for: no node had the messages any more that
   this one missed, and the protocol joined anew.
-* A node leaves what it joined for a feed or a publisher, in this life, and was never a home of in this life. Other
+* A node leaves what it joined for a feed or a release, in this life, and was never a home of in this life. Other
   partitions it leaves only if it has stored nothing of them and all homes are members: a new home cannot fetch the past
   of a partition yet, so a former home stays.
 """
@@ -109,7 +109,7 @@ class Taking:
             self._until[partition] = max(until, self._until.get(partition, 0.0))
 
     def publishes(self, partition: int) -> bool:
-        """A client publishes in this partition. Returns whether this node takes it already."""
+        """A release publishes in this partition. Returns whether this node takes it already."""
         if self._node.partitions.count > 1:
             self._until[partition] = asyncio.get_running_loop().time() + self._node.config.linger_s
         return self.takes(partition)

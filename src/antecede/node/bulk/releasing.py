@@ -16,6 +16,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -276,6 +277,8 @@ class Releases:
             end = at + 1
             while end < min(len(rows), at + _RUN) and (not rows[end].after or has(rows[end].after)):
                 end += 1
+            if node.partitions.count > 1:
+                end = at + await self._taken(release, rows[at:end])
             node.taking.follow(tuple({one for row in rows[at:end] for one in row.after}))
             now_us = wall_us()
             payloads = [
@@ -301,6 +304,17 @@ class Releases:
                 await asyncio.sleep(0)
         for promise in pending:
             await promise
+
+    async def _taken(self, release: _Release, rows: list[Row]) -> int:
+        """Take the partition of the first row. Returns how many rows, from the first on, this node takes.
+
+        A node that publishes without taking has no marks in its journal to go on from after a crash.
+        """
+        of, taking = self._node.partitions.of, self._node.taking
+        while not (count := len(list(takewhile(lambda row: taking.publishes(of(row.topic)), rows)))):
+            taking.wait(of(rows[0].topic), release.wake.set)
+            await self._until(release, lambda do: None)
+        return count
 
     def _has(self, after: After) -> bool:
         """Was all of this delivered here, as far as this node takes it?"""
