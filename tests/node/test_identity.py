@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,25 @@ def test_what_was_said_in_the_name_of_a_free_slot_is_forgotten(certificates: Pat
     assert roster.merge([other.sign(entry)]) != []
     assert roster.holders == {1: "n1"}
     assert roster.merge([replace(other.sign(entry), incarnation=9)]) == []  # changed behind its signature
+
+
+def test_certificates_that_are_none_of_this_cluster(certificates: Path, tmp_path: Path) -> None:
+    init_certificates(tmp_path / "other", cluster="antecede", nodes=("n1",))
+    rng = random.Random(7)
+    mine = NodeIdentity(CertificateSet.of(certificates, "n0"), "antecede", None)
+    theirs = NodeIdentity(CertificateSet.of(certificates, "n1"), "antecede", None)
+    member = Member(slot=1, name="n1", key=9, incarnation=3)
+    good = theirs.sign(member)
+    assert mine.holder(good) == "n1"
+    client = NodeIdentity(CertificateSet.of(certificates, "client"), "antecede", None)
+    foreign = NodeIdentity(CertificateSet.of(tmp_path / "other", "n1"), "antecede", None)
+    wrong = [foreign.sign(member), client.sign(member), replace(good, signature=b""), replace(good, signing_key=b"x")]
+    wrong += [replace(good, certificate=rng.randbytes(400)), replace(good, certificate=good.certificate[:-9])]
+    for _ in range(200):  # every part of a certificate counts
+        data = bytearray(good.certificate)
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        wrong.append(replace(good, certificate=bytes(data)))
+    assert [mine.holder(one) for one in wrong] == [None] * len(wrong)
 
 
 @awaited

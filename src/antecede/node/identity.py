@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,6 +27,17 @@ from antecede.wire.security.certificates import URI, CertificateSet
 
 #: In a node's directory: the key by which it signs its messages.
 SIGNING_KEY: Final = "signing.key"
+
+#: What reading and checking a certificate raises that its authority did not issue, or not as we do.
+_NOT_OURS: Final = (
+    ValueError,
+    TypeError,
+    InvalidSignature,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.ExtensionNotFound,
+    x509.UnsupportedGeneralNameType,
+)
 
 _REMEMBERED_MAX: Final = 4096
 _HASH: Final = ec.ECDSA(hashes.SHA256())
@@ -93,13 +104,13 @@ class NodeIdentity:
         """The name and key of a node's certificate; None: it is not one of this cluster."""
         try:
             certificate = x509.load_der_x509_certificate(data)
+            if not any(_issued_by(certificate, authority) for authority in self._authorities):
+                return None
             names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
             key = certificate.public_key()
-        except (ValueError, TypeError, x509.ExtensionNotFound, x509.UnsupportedGeneralNameType):
+        except _NOT_OURS:
             return None
         if not isinstance(key, ec.EllipticCurvePublicKey):
-            return None
-        if not any(_issued_by(certificate, authority) for authority in self._authorities):
             return None
         for uri in names.get_values_for_type(x509.UniformResourceIdentifier):
             scheme, _, rest = uri.partition(":")
@@ -128,7 +139,7 @@ class NodeIdentity:
 def _issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
+    except _NOT_OURS:
         return False
     return True
 
