@@ -170,7 +170,12 @@ async def plain_reader(hosts: str, streams: list[str], numbers: dict[str, int], 
             try:
                 consumer = await js.pull_subscribe(f"{stream}.>", stream=stream, config=config)
                 while not ended:
-                    for message in await consumer.fetch(200, timeout=5):
+                    try:
+                        messages = await consumer.fetch(200, timeout=5)
+                    except nats.errors.TimeoutError:
+                        await consumer.consumer_info()  # raises if it is gone with its server
+                        continue
+                    for message in messages:
                         seen[numbers[stream]] = message.metadata.sequence.stream
                         found["records"] += 1
                         text = (message.headers or {}).get("Antecede")

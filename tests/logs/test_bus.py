@@ -381,3 +381,33 @@ def test_a_refused_retry_does_not_free_the_number_of_a_record_that_is_stored(sys
             assert [message.payload for message in await take(feed, 2)] == [b"first", b"second"]
 
     play(story)
+
+
+def test_acknowledgements_that_come_while_others_are_sent_again(system: System, logs: Logs) -> None:
+    """All acknowledgements are late, and come while the first of the records is being sent again."""
+
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
+            append, withheld = bus._adapter.append, list[tuple[asyncio.Future[int], asyncio.Future[int]]]()
+
+            async def late(log: int, record: Any) -> Any:
+                stored = await append(log, record)
+                if len(withheld) < 3:
+                    withheld.append((asyncio.get_running_loop().create_future(), stored))
+                    return withheld[-1][0]
+                for future, offset in withheld:
+                    if not future.done():
+                        future.set_result(await offset)
+                await asyncio.sleep(0.01)
+                return stored
+
+            bus._adapter.append = late  # type: ignore[method-assign]
+            first = [bus.publish_nowait(f"{logs[0]}/1", str(index).encode()) for index in range(3)]
+            await asyncio.gather(*first)
+            await bus.publish(f"{logs[1]}/1", b"3")
+            assert [message.payload for message in await take(feed, 4)] == [b"0", b"1", b"2", b"3"]
+            failing = bus._publisher._tasks
+            assert not [task for task in failing if task.done()]
+
+    play(story)

@@ -33,7 +33,7 @@ _BATCH: Final = 512
 #: A log is not read further while so many records are held, unless held records wait for it.
 _HELD_PAUSE: Final = HELD_MESSAGES_MAX // 2
 #: How often the feed looks for holes and for offsets that a log does not have any more.
-_TICK_S: Final = 0.1
+_TICK_S: Final = 0.25
 _RETRY_S: Final = (0.1, 2.0)
 _TOPICS_REMEMBERED_MAX: Final = 4096
 
@@ -86,6 +86,8 @@ class LogFeed:
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._read(log)) for log in sorted(logs)]
         self._tasks.append(loop.create_task(self._watch()))
+        for task in self._tasks:
+            task.add_done_callback(self._ended)
         self._bus._feeds.add(self)
         return self
 
@@ -259,6 +261,13 @@ class LogFeed:
                     reader.give_up(hole)
             if reader.ready:
                 self._news.set()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """No one awaits these tasks: without this, the reader would wait for ever after an error in one."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            failed = StoppedError(f"{self._adapter.where}: reading failed ({type(error).__name__}: {error})")
+            failed.__cause__ = error
+            self._fail(failed)
 
     def _fail(self, error: AntecedeError) -> None:
         """Messages that are ready are still read; then the reader gets the error."""

@@ -15,7 +15,7 @@ from typing import Final
 
 from antecede.client.message import MessageId
 from antecede.core.caches import BoundedCache
-from antecede.core.errors import AntecedeError, ConnectionLostError, LimitError, PublishError
+from antecede.core.errors import AntecedeError, ConnectionLostError, LimitError, PublishError, StoppedError
 from antecede.logs.contract import AppendError, LogAdapter, Outgoing
 from antecede.protocols.logs import Header, Writer, encode_header
 from antecede.wire.waiters import Waiters, cancel_all
@@ -68,6 +68,16 @@ class Publisher:
     def start(self) -> None:
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._send_all()), loop.create_task(self._tick())]
+        for task in self._tasks:
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """No one awaits these tasks: without this, publications would wait for ever after an error in one."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._error = StoppedError(f"{self._adapter.where}: publishing failed ({type(error).__name__}: {error})")
+            self._error.__cause__ = error
+            for one in (*self._queue, *self._pending.values()):
+                _fail(one, self._error)
 
     async def close(self, error: AntecedeError) -> None:
         """Wait a little for acknowledgements, then end."""
@@ -203,9 +213,9 @@ class Publisher:
                 _fail(one, PublishError(f"{self._adapter.where}: {problem}", may_arrive=False))
                 self._wake.set()
             for (log, number), one in list(self._pending.items()):
-                if one.deadline <= now:
+                if one.deadline <= now and (log, number) in self._pending:
                     _fail(one, PublishError(f"{self._adapter.where} sent no acknowledgement in time", may_arrive=True))
-                if one.retry_at <= now:
+                if one.retry_at <= now and (log, number) in self._pending:  # others were awaited meanwhile
                     await self._again(log, number, one, now)
             if self._queue or not self._pending:
                 self._wake.set()
@@ -217,8 +227,8 @@ class Publisher:
             del self._pending[log, number]
             return
         header = self.writer.give_up(log, "", number) if one.future.done() else self.writer.retry(log, "", number)
-        assert header is not None
-        await self._send(one, header)
+        if header is not None:
+            await self._send(one, header)
 
 
 def _fail(one: _Publication, error: AntecedeError) -> None:
