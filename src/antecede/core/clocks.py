@@ -173,21 +173,45 @@ class DomainFrontier:
     A topic may stand for several groups (`groups_of`), and is then read by every node that takes one of them. A message
     on B also covers entries of A if A's groups are among B's, since every reader of A also reads B. Two messages that
     cover only some of the groups each do not add up: a reader may have left one group and joined another.
+
+    An entry that is *stable*, delivered by every node that takes its topic, is named on its own topic only (`stable`).
     """
 
-    __slots__ = ("_ahead", "_groups_of", "_node")
+    __slots__ = ("_ahead", "_groups_of", "_node", "_settled", "_stable")
 
     def __init__(self, node: int, groups_of: Callable[[str], frozenset[str]] | None = None) -> None:
         self._node = node
         self._groups_of = groups_of
         self._ahead: dict[str, dict[int, int]] = {}
+        # By topic: elements that are stable. And by topic and source: up to where messages are, as far as is known.
+        self._settled: dict[str, dict[int, int]] = {}
+        self._stable: dict[str, dict[int, int]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._ahead.values()))
 
     def ahead(self, topic: str) -> tuple[Dependency, ...]:
-        """The maximal elements on `topic` of this node's causal past, whether it takes the topic or not."""
+        """The maximal elements on `topic` of this node's causal past, whether it takes the topic or not.
+
+        The last stable message of a source counts, too: it may have been left out of a message delivered here.
+        """
+        if topic not in self._stable:
+            return tuple(self._ahead.get(topic, {}).items())
+        return tuple((self._stable[topic] | self._settled.get(topic, {}) | self._ahead.get(topic, {})).items())
+
+    def across(self, topic: str) -> tuple[Dependency, ...]:
+        """The entries of `topic` that messages on other topics carry."""
         return tuple(self._ahead.get(topic, {}).items())
+
+    def stable(self, topic: str, source: int, seq: int) -> None:
+        """Every node that takes `topic` has delivered the source's messages up to `seq`."""
+        levels = self._stable.setdefault(topic, {})
+        levels[source] = max(seq, levels.get(source, 0))
+        ahead = self._ahead.get(topic)
+        if ahead is not None and 0 < ahead.get(source, 0) <= seq:
+            self._settled.setdefault(topic, {})[source] = ahead.pop(source)
+            if not ahead:
+                del self._ahead[topic]
 
     def entries(self) -> tuple[tuple[str, int, int], ...]:
         """The maximal elements on all topics."""
@@ -198,6 +222,8 @@ class DomainFrontier:
         node = self._node
         here = self._ahead.get(topic, {})
         deps = tuple([entry for entry in here.items() if entry[0] != node])
+        if self._settled and (settled := self._settled.pop(topic, None)) is not None:
+            deps += tuple([entry for entry in settled.items() if entry[0] != node and entry[0] not in here])
         across = tuple(
             [
                 (other, source, last)
@@ -219,9 +245,15 @@ class DomainFrontier:
             if here.get(source, 0) and here[source] <= seq:
                 del here[source]
         here[message.source] = message.seq
+        settled = self._settled.get(message.topic)
+        if settled is not None:
+            settled.pop(message.source, None)
+            for source, seq in message.deps:
+                if settled.get(source, 0) and settled[source] <= seq:
+                    del settled[source]
         for topic, source, seq in message.across:
             # An entry delivered here is in the frontier already, or a later one covers it.
-            if not known(topic, source, seq):
+            if not known(topic, source, seq) and self._stable.get(topic, {}).get(source, 0) < seq:
                 self.merge([(topic, source, seq)])
             if self._groups_of is not None:
                 self._cover(message.topic, topic, source, seq)

@@ -37,6 +37,7 @@ class Trial(harness.Trial, frozen=True, kw_only=True):
     #: Probability that the action of a node outside is to publish, not to join. If above 0, nodes outside also answer
     #: and leave last words.
     outside: float = 0.0
+    drop_stable: bool = False
     #: Compact what a node kept before it recovers, log or not.
     compacts: bool = False
     #: Long absences: nodes have logs, hold few messages in memory and fetch what they missed (`vcube_ps.catching_up`).
@@ -146,11 +147,13 @@ def partitions_of(seed: int) -> Trial:
         chunk=rng.choice([2, 3, 8]) if log else 1024,
         held_bytes=rng.choice([1 << 20, 20_000, 6000]) if log else 1 << 20,
         patience=rng.choice([0.0, 500.0, 3000.0]),
+        drop_stable=rng.random() < 0.7,
     )
 
 
 def options_of(trial: Trial) -> VCubePsOptions:
-    chosen = ("mode", "domain", "window", "aggregate", "log", "retain", "burst", "chunk", "held_bytes", "patience")
+    chosen = ["mode", "domain", "window", "aggregate", "log", "retain", "burst", "chunk", "held_bytes", "patience"]
+    chosen.append("drop_stable")
     return msgspec.convert({name: getattr(trial, name) for name in chosen}, VCubePsOptions)
 
 

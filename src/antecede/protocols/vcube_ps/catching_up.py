@@ -15,7 +15,7 @@ What arrives down the trees meanwhile is far ahead of what was delivered. The no
 hold, once they are too many: it fetches them later.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from antecede.core import Message
@@ -175,7 +175,7 @@ class CatchingUp:
         later = [node for node in up if node > fetching.server]
         fetching.server = (later or up or [-1])[0]
 
-    def _nobody_has_it(self, group: Group, stream: Stream, lacking: Mapping[int, tuple[bool, bool]]) -> None:
+    def _nobody_has_it(self, group: Group, stream: Stream, lacking: dict[int, tuple[bool, bool]]) -> None:
         """Every node that is up lacks the next message: give it up if it is gone, else leave it to the timer."""
         state, fetching = self._state, stream.fetching
         assert fetching is not None
@@ -183,7 +183,13 @@ class CatchingUp:
         if further and any(node in state.down for node in state.others(group)):
             timing = state.timing
             further = fetching.attempts > (timing.attempts_max // 2 if had else timing.absent_attempts_max)
-        if further:
+        if further and not fetching.asked_twice:
+            # A node may have got it since it said no, and the publisher have dropped it because of that (`outside`).
+            fetching.asked_twice = True
+            lacking.clear()
+            self._choose(group, stream, fetching, other=True)
+            self._ask(group, stream, fetching)
+        elif further:
             stream.fetching = None
             self._lost(group)
 

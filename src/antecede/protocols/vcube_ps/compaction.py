@@ -2,26 +2,29 @@
 
 The records grow by one with every delivery. Once every member has delivered a message (`Stable`), no node asks for it,
 and a dependency on it is always met. So a prefix of the records in which all messages are stable can be replaced by the
-counts it led to (`Began`), this node's memberships, and its own last message (which keeps its number).
+counts and the frontier it led to (`Checkpoint`), and by this node's memberships and sessions. The frontier is needed: a
+message that is stable may carry entries of other topics that are not.
 """
 
 from collections.abc import Iterable
 
 from antecede.core import Message
+from antecede.protocols.vcube_ps.outside import raise_to
 from antecede.protocols.vcube_ps.records import (
     Began,
+    Checkpoint,
     Clock,
     Held,
     OfMessages,
-    Published,
-    PublishedRun,
     Registered,
     Stable,
 )
+from antecede.protocols.vcube_ps.restoring import restore
+from antecede.protocols.vcube_ps.state import State
 
 
-def compact(records: Iterable[object], node: int) -> list[object]:
-    """Return records that restore the same node. Those of several topics are compacted topic by topic."""
+def compact(state: State, records: Iterable[object]) -> list[object]:
+    """Return records that restore the same node. `state` is new, and is used for nothing else."""
     kept = list(records)
     stable: dict[tuple[str, int], int] = {}
     for record in kept:
@@ -31,7 +34,8 @@ def compact(records: Iterable[object], node: int) -> list[object]:
     cut = _cut(kept, stable)
     if cut == 0:
         return kept
-    return [*_summary(kept[:cut], node), *kept[cut:]]
+    restore(state, kept[:cut])
+    return [*_summary(kept[:cut], state), *kept[cut:]]
 
 
 def _last(record: object) -> Message | None:
@@ -48,10 +52,11 @@ def _cut(kept: list[object], stable: dict[tuple[str, int], int]) -> int:
     return len(kept)
 
 
-def _summary(records: list[object], node: int) -> list[object]:
+def _summary(records: list[object], state: State) -> list[object]:
+    node = state.node
     registers: dict[tuple[str, int], Registered] = {}
-    floors: dict[str, dict[int, int]] = {}
-    own: dict[str, Published] = {}
+    reached: dict[str, dict[int, int]] = {}
+    own: dict[str, int] = {}
     began: dict[str, Began] = {}
     stable: dict[tuple[str, int], Stable] = {}
     time = 0
@@ -61,23 +66,28 @@ def _summary(records: list[object], node: int) -> list[object]:
             time = max(time, record.time)
         elif message is not None:
             time = max(time, message.clock)
-            floors.setdefault(message.topic, {})[message.source] = message.seq
-            if isinstance(record, Published | PublishedRun):
-                own[message.topic] = Published(message)
+            reached.setdefault(message.topic, {})[message.source] = message.seq
+            if message.source == node:
+                own[message.topic] = message.seq
+        elif isinstance(record, Checkpoint):
+            own[record.topic] = record.seq
+            raise_to(reached.setdefault(record.topic, {}), record.reached)
         elif isinstance(record, Registered):
             registers[record.topic, record.node] = record
             if record.node == node:
                 began.pop(record.topic, None)
         elif isinstance(record, Began):
             began[record.topic] = record
-            counts = floors.setdefault(record.topic, {})
-            for source, count in record.floors:
-                counts[source] = max(count, counts.get(source, 0))
+            raise_to(reached.setdefault(record.topic, {}), record.floors)
         elif isinstance(record, Stable):
             stable[record.topic, record.source] = record
-    # Memberships first, in the order in which a node joins: others' registers, its own, and then its session.
-    summary: list[object] = [one for one in registers.values() if one.node != node]
+    summary: list[object] = [Clock(time)] if time else []
+    for group in state.named():
+        counts = tuple(reached.get(group.name, {}).items())
+        frontier = group.order.checkpoint(group.name)
+        if counts or frontier:
+            summary.append(Checkpoint(group.name, own.get(group.name, 0), counts, frontier))
+    # Memberships in the order in which a node joins: others' registers, its own, and then its session.
+    summary += [one for one in registers.values() if one.node != node]
     summary += [one for one in registers.values() if one.node == node]
-    for topic, session in began.items():
-        summary.append(Began(topic, session.register, tuple(floors.get(topic, {}).items())))
-    return [*summary, *own.values(), *stable.values(), *([Clock(time)] if time else [])]
+    return [*summary, *began.values(), *stable.values()]

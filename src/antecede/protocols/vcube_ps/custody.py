@@ -303,6 +303,7 @@ class Custody:
             if stream.source == state.node:
                 outside.secured(state, group, stream.stable)
             stream.forget(stream.stable)
+            group.order.stable(group.name, stream.source, stream.stable)
             state.out.keep(Stable(group.name, stream.source, stream.stable))
 
     def _announce(self, group: Group, stream: Stream) -> None:
@@ -366,7 +367,9 @@ class Custody:
     def on_ahead(self, sender: int, packet: Ahead) -> None:
         group = self._state.group(packet.topic)
         stream = group.stream(packet.source)
-        if packet.got > stream.got:
+        if not group.takes and not group.joining:
+            self._differs(group, sender)  # the sender takes this node for a member
+        elif packet.got > stream.got:
             self._catching_up.begin(group, stream, packet.got, sender)
         else:  # the sender takes this node for slower than it is
             self.owes(group, stream)
@@ -383,6 +386,7 @@ class Custody:
         if until > stream.stable:
             stream.stable = until
             stream.forget(until)
+            group.order.stable(group.name, stream.source, until)
             self._state.out.keep(Stable(group.name, stream.source, until))
 
     # -- asking for what is missing -----------------------------------------------------------------------------

@@ -4,6 +4,9 @@ A roll call is over when every node that is not suspected has answered. A joiner
 It begins when it holds the messages below them that are not stable. It fetches these from the custodians, and if a
 custodian lacks them, from one node after the other.
 
+Where stable entries are left out of messages, a joiner also needs the answer of a node that takes the topic, or else of
+every node that ever took it (`carrying`). It waits for those that are down.
+
 An answer does not count if its node has gone down since. Perhaps no other node has what that node had delivered, and
 with a floor above it the joiner would deliver messages whose past other members never get. So when a node that answered
 goes down, a joiner that has not begun asks every node again.
@@ -12,6 +15,7 @@ goes down, a joiner that has not begun asks every node again.
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from antecede.overlay.members import nodes_of
 from antecede.protocols.vcube_ps.outside import raise_to
 from antecede.protocols.vcube_ps.packets import NUMBERS_MAX, Fetch, Fetched, Pull
 from antecede.protocols.vcube_ps.state import Group, JoinReplies, State
@@ -92,7 +96,7 @@ class RollCall:
         """What a joiner asked for is history."""
         roll = group.roll
         if roll is not None:
-            raise_to(roll.stable, ((source, upto),))
+            raise_to(roll.gone, ((source, upto),))
             roll.lacking = {(other, seq) for other, seq in roll.lacking if other != source or seq > upto}
             self.look(group)
 
@@ -106,6 +110,7 @@ class RollCall:
             return
         roll.asked += 1
         roll.counts.clear()
+        roll.taken = False
         roll.lacking.clear()
         roll.waits_for = self._state.up()
         self._again(group, roll)
@@ -123,6 +128,8 @@ class RollCall:
         if roll is None or roll.waits_for or roll.lacking:
             return
         if group.joining:
+            if group.order.drops and not roll.taken and self._takers_are_down(group):
+                return
             self._deepen(group, roll)
             roll.lacking = self._lacking(group, roll)
             if roll.lacking:
@@ -132,6 +139,11 @@ class RollCall:
                 return
         group.roll = None
         self._over(group, roll)
+
+    def _takers_are_down(self, group: Group) -> bool:
+        """Is a node down that takes the topic or took it once? What it delivered may be in no other node's answer."""
+        took = [node for node, _ in group.view.moved()] + nodes_of(group.view.members)
+        return any(node in self._state.down for node in took)
 
     def _again(self, group: Group, roll: JoinReplies) -> None:
         roll.attempts = 0
@@ -165,7 +177,8 @@ class RollCall:
         found = set()
         for source, count in roll.counts.items():
             stream = group.stream(source)
-            first = max(roll.stable.get(source, 0) + 1, stream.low, count - self._state.timing.retain + 1)
+            settled = max(roll.stable.get(source, 0), roll.gone.get(source, 0))
+            first = max(settled + 1, stream.low, count - self._state.timing.retain + 1)
             if self._state.logged:  # it delivered these in an earlier session: they are in its log
                 first = max(first, group.order.reached(group.name, source) + 1)
             for seq in range(first, count + 1):

@@ -158,6 +158,7 @@ class Membership:
                     return  # late, and maybe of things that are gone with the speaker; the others are asked one by one
                 raise_to(roll.counts, packet.counts)
                 raise_to(roll.stable, packet.stable)
+                roll.taken |= packet.taken
                 self.learn(group, packet.view)
                 self.roll_call.answered(group, speakers)
             return
@@ -168,6 +169,7 @@ class Membership:
             raise_to(gathering.counts, packet.counts)
             raise_to(gathering.stable, packet.stable)
             gathering.skipped.update(packet.skipped)
+            gathering.taken |= packet.taken
             self._came_up(group, packet.node, register, gathering, sender)
 
     def on_uns(self, sender: int, packet: Uns) -> None:
@@ -193,6 +195,7 @@ class Membership:
             tuple(gathering.stable.items()),
             tuple(sorted(gathering.skipped)),
             asked,
+            gathering.taken,
         )
         self._state.out.send(gathering.parent, answer)
 
@@ -211,6 +214,7 @@ class Membership:
 
         The latter is down-closed: what came before any of it is among it.
         """
+        gathering.taken = group.takes
         register = group.view.register(self._state.node)
         if register:
             gathering.view[self._state.node] = register

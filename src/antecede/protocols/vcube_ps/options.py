@@ -18,6 +18,8 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
     mode: Literal["pipelined", "faithful"] = "pipelined"
     #: Order over all topics, or within each. Left out: "all" when pipelined, "topic" in the thesis's mode.
     domain: Literal["topic", "all"] | None = None
+    #: Pipelined, across topics: leave entries of other topics out once every member has delivered them (`carrying`).
+    drop_stable: bool = False
     #: Keep barriers to immediate predecessors; the thesis's code does not (only where topics are ordered alone).
     prune: bool = True
     #: Pipelined: messages of a publisher that may be unacknowledged.
@@ -69,7 +71,7 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
         )
 
         def make(node: int) -> Process:
-            domain = Domain(node)
+            domain = Domain(node, drops=self.drop_stable)
 
             def make_order() -> Order:
                 return TopicOrder(node, prune=self.prune) if alone else domain

@@ -67,6 +67,21 @@ class Order(Protocol):
         """Go on from there. `reached`: by source, how far this node had come."""
         ...
 
+    def stable(self, topic: str, source: int, seq: int) -> None:
+        """Every member has delivered the source's messages on `topic` up to `seq`."""
+        ...
+
+    def named(self) -> Sequence[str]:
+        """The topics whose messages the next message published here would name, on any topic."""
+        ...
+
+    def carried(self, topic: str) -> tuple[Dependency, ...]:
+        """Entries of `topic` that messages on other topics carry, to ask which of them are stable."""
+        ...
+
+    drops: bool
+    """Are entries left out once they are stable (`carrying`)?"""
+
     @property
     def held(self) -> int: ...
     @property
@@ -78,9 +93,10 @@ class Order(Protocol):
 class TopicOrder:
     """The order of one topic."""
 
-    __slots__ = ("_frontier", "_gate", "_held_bytes", "_node")
+    __slots__ = ("_frontier", "_gate", "_held_bytes", "_node", "drops")
 
     def __init__(self, node: int, *, prune: bool = True) -> None:
+        self.drops = False
         self._node = node
         self._gate: Gate[Message] = Gate()
         self._held_bytes = 0
@@ -168,6 +184,15 @@ class TopicOrder:
             self._gate.floor(source, seq)
         self._frontier.put_back(frontier)
 
+    def stable(self, topic: str, source: int, seq: int) -> None:
+        """Messages carry no entries of other topics."""
+
+    def named(self) -> Sequence[str]:
+        return ()  # its own only, which has a group
+
+    def carried(self, topic: str) -> tuple[Dependency, ...]:
+        return ()
+
     @property
     def held(self) -> int:
         return self._gate.held
@@ -186,9 +211,10 @@ class TopicOrder:
 
 
 class Domain(DomainOrder[Message]):
-    """The order of all topics of a causal domain."""
+    """The order of all topics of a causal domain. `drops`: entries are left out once they are stable (`carrying`)."""
 
-    def __init__(self, node: int) -> None:
+    def __init__(self, node: int, *, drops: bool = False) -> None:
+        self.drops = drops
         #: Topics this node takes or is about to take.
         self._taken: set[str] = set()
         frontier = DomainFrontier(node)
@@ -255,6 +281,16 @@ class Domain(DomainOrder[Message]):
         for source, seq in reached:
             self._gate.floor((topic, source), seq)
         self._frontier.merge([(topic, source, seq) for source, seq in frontier])
+
+    def stable(self, topic: str, source: int, seq: int) -> None:
+        if self.drops:
+            self._frontier.stable(topic, source, seq)
+
+    def named(self) -> Sequence[str]:
+        return sorted({topic for topic, _, _ in self._frontier.entries()})
+
+    def carried(self, topic: str) -> tuple[Dependency, ...]:
+        return self._frontier.across(topic) if self.drops else ()
 
     @property
     def held_bytes(self) -> int:

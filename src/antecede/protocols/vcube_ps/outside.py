@@ -49,6 +49,12 @@ def knows_members(state: State, group: Group) -> bool:
     return group.asked or bool(group.view.present & ~(1 << state.node))
 
 
+def must_ask(state: State, group: Group) -> bool:
+    """Does this node publish without taking the topic, and know no member?"""
+    publishes = not group.takes and bool(group.queue or group.undelivered)
+    return publishes and group.roll is None and not knows_members(state, group)
+
+
 def room(state: State, group: Group) -> int:
     """How many messages more may gather that only this node has."""
     return state.timing.retain - len(group.undelivered)

@@ -86,6 +86,8 @@ class SubAck(_OfMember, frozen=True, gc=False, tag="vps.suback"):
     skipped: Annotated[tuple[Source, ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)] = ()
     #: As in the question.
     asked: Count = 0
+    #: Does a node below the sender take the topic?
+    taken: bool = False
 
 
 class Act(_OfMember, frozen=True, gc=False, tag="vps.act"):
@@ -180,6 +182,20 @@ class Settled(_OfStream, frozen=True, gc=False, tag="vps.settled"):
     stable: Seq
 
 
+class Carried(Packet, frozen=True, gc=False, tag="vps.carried"):
+    """The sender carries these entries of a topic that it does not take: which of them are stable?"""
+
+    topic: Topic
+    entries: Counts
+
+
+class Levels(Packet, frozen=True, gc=False, tag="vps.levels"):
+    """The answer: by source, up to where every member has delivered its messages."""
+
+    topic: Topic
+    stable: Counts
+
+
 class Views(Packet, frozen=True, gc=False, tag="vps.views"):
     """The registers the sender knows to have moved, and the digest they give."""
 
@@ -192,4 +208,4 @@ class Views(Packet, frozen=True, gc=False, tag="vps.views"):
 
 _OF_WAVES: Final = (Pub, Bundle, Ack, Sub, SubAck, Act, ActAck, Uns, UnsAck)
 #: All of them: what a codec reads off a wire.
-PACKETS: Final = (*_OF_WAVES, Have, Probe, Pull, Ahead, Fetch, Fetched, Gone, Settled, Views)
+PACKETS: Final = (*_OF_WAVES, Have, Probe, Pull, Ahead, Fetch, Fetched, Gone, Settled, Carried, Levels, Views)

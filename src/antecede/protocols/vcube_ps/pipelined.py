@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Final
 from antecede.core import Message, Packet, ProtocolError
 from antecede.core.process import Missing
 from antecede.protocols.vcube_ps import outside
+from antecede.protocols.vcube_ps.carrying import Carrying
 from antecede.protocols.vcube_ps.catching_up import CatchingUp
 from antecede.protocols.vcube_ps.compaction import compact
 from antecede.protocols.vcube_ps.custody import Custody
@@ -38,10 +39,12 @@ from antecede.protocols.vcube_ps.packets import (
     ONCE,
     Ahead,
     Bundle,
+    Carried,
     Fetch,
     Fetched,
     Gone,
     Have,
+    Levels,
     Probe,
     Pub,
     Pull,
@@ -96,6 +99,7 @@ class VCubePs(Questions):
         self._catching_up = CatchingUp(self._state, self._join_anew)
         self._custody = Custody(self._state, self._catching_up, self._membership.compare, self._freed, self._let_go)
         self._window = Window(self._state, self._custody.settle, self._freed)
+        self._carrying = Carrying(self._state)
         self._runs = Runs(self._state, self._custody)
         self._edges = Edges(self._state, self._sizes) if aggregate else None
         custody, membership = self._custody, self._membership
@@ -110,6 +114,8 @@ class VCubePs(Questions):
             Fetch: self._catching_up.on_fetch,
             Fetched: self._fetched,
             Gone: self._gone,
+            Carried: self._carrying.on_carried,
+            Levels: self._carrying.on_levels,
             Views: membership.on_views,
             Sub: membership.on_sub,
             SubAck: membership.on_sub_ack,
@@ -177,6 +183,8 @@ class VCubePs(Questions):
         match timer:
             case ("ack",):
                 self._custody.acknowledge()
+            case ("carry",):
+                self._carrying.tick()
             case ("request",):
                 self._custody.request_missing()
             case ("repair", str(topic)):
@@ -227,7 +235,9 @@ class VCubePs(Questions):
             group.view.show(node)
             self._let_go()
             self._membership.up(group, node)
-            self._ask_for_members(group, anew=True)
+            group.asked = False  # it may have joined meanwhile
+            if outside.must_ask(self._state, group):
+                self._membership.resume(group)
             self._custody.greet(group, node)
             self._custody.review(group)
         self._finish()
@@ -341,6 +351,8 @@ class VCubePs(Questions):
         for message in messages:  # only now: what this frees to be published comes after all of them
             observe(message.clock)
             group = self._state.group(message.topic)
+            if message.across and group.order.drops:
+                self._carrying.watch()
             self._custody.received(group, group.stream(message.source))
 
     def _fetched(self, sender: int, packet: Fetched) -> None:
@@ -387,7 +399,8 @@ class VCubePs(Questions):
             if isinstance(queue[0], bytes):
                 if self._window.room(group) <= 0:
                     self._window.closed(group)
-                    self._ask_for_members(group)
+                    if outside.must_ask(self._state, group):
+                        self._membership.resume(group)
                     return
                 payload = queue.popleft()
                 assert isinstance(payload, bytes)
@@ -401,17 +414,6 @@ class VCubePs(Questions):
                 queue.popleft()
                 self._leave(group)
                 self._membership.leave(group)
-
-    def _ask_for_members(self, group: Group, *, anew: bool = False) -> None:
-        """Ask every node for its view if this one publishes without taking the topic and knows no member.
-
-        `anew`: a node is back, and may have joined meanwhile.
-        """
-        if anew:
-            group.asked = False
-        publishes = not group.takes and (group.queue or group.undelivered)
-        if publishes and group.roll is None and not outside.knows_members(self._state, group):
-            self._membership.resume(group)
 
     def _let_go(self) -> None:
         if self._edges is not None:
@@ -475,7 +477,7 @@ class VCubePs(Questions):
 
     def compact(self, records: Sequence[object]) -> list[object]:
         if not self._state.logged:
-            return compact(records, self.node)
+            return compact(self._state, records)
         self.restore(records)
         return checkpoint(self._state)
 

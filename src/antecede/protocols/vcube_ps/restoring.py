@@ -36,7 +36,8 @@ def restore(state: State, records: Iterable[object]) -> None:
 def checkpoint(state: State) -> list[object]:
     """Records that restore what the node knows. The driver's log has the messages, but for those held for others."""
     found: list[object] = [Clock(state.clock.time)] if state.clock.time else []
-    for topic, group in state.groups.items():
+    for group in state.named():
+        topic = group.name
         reached = [(source, done) for source in group.streams if (done := group.order.reached(topic, source))]
         since = 0 if group.takes else group.seq - group.inside
         past = tuple(group.past.items())
@@ -152,11 +153,12 @@ def _read_began(state: State, record: Began) -> None:
 
 
 def _read_stable(state: State, record: Stable) -> None:
-    stream = state.group(record.topic).stream(record.source)
+    group = state.group(record.topic)
+    group.order.stable(record.topic, record.source, record.seq)
+    stream = group.stream(record.source)
     stream.stable = stream.announced = record.seq
     stream.forget(record.seq)
     if record.source == state.node:
-        group = state.group(record.topic)
         while group.undelivered and group.undelivered[0] <= record.seq:
             group.undelivered.popleft()
 

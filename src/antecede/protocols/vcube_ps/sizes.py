@@ -6,7 +6,7 @@ A topic is a number of 2 bytes, a register or counter alone takes 2, an entry (n
 
 from antecede.core import Message, Packet
 from antecede.protocols.sizes import FieldSizes
-from antecede.protocols.vcube_ps.packets import Ack, ActAck, Fetch, Fetched, Have, Pull, SubAck, Views
+from antecede.protocols.vcube_ps.packets import Ack, ActAck, Carried, Fetch, Fetched, Have, Levels, Pull, SubAck, Views
 
 
 class Sizes(FieldSizes, frozen=True):
@@ -44,6 +44,10 @@ class Sizes(FieldSizes, frozen=True):
                 size = self.counter
             case Fetched():
                 size = 3 * self.counter
+            case Carried():
+                size = self.entry * len(packet.entries)
+            case Levels():
+                size = self.entry * len(packet.stable)
             case Views():
                 size = self.digest + self.entry * len(packet.entries)
             case _:

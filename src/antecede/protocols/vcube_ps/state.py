@@ -59,7 +59,19 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 class JoinReplies:
     """The answers that a node waits for before it goes on: a joiner asks all nodes, and so does one that recovers."""
 
-    __slots__ = ("armed", "asked", "attempts", "counts", "lacking", "register", "stable", "waits_for", "without")
+    __slots__ = (
+        "armed",
+        "asked",
+        "attempts",
+        "counts",
+        "gone",
+        "lacking",
+        "register",
+        "stable",
+        "taken",
+        "waits_for",
+        "without",
+    )
 
     def __init__(self, register: int, waits_for: set[int]) -> None:
         self.register = register
@@ -69,6 +81,10 @@ class JoinReplies:
         #: By source, of a joiner: its floor, and up to where messages are stable.
         self.counts: dict[int, int] = {}
         self.stable: dict[int, int] = {}
+        #: By source: up to where no node that is up has messages any more.
+        self.gone: dict[int, int] = {}
+        #: Has a node answered that takes the topic?
+        self.taken = False
         #: What a joiner has still to fetch: (source, seq) each.
         self.lacking: set[tuple[int, int]] = set()
         #: By (source, seq): nodes that do not have it, and up to where each had it once; 0: never.
@@ -84,7 +100,7 @@ class JoinReplies:
 class Gathering:
     """A SUB that this node passed on: the node to answer, the answers still to come, and what came up so far."""
 
-    __slots__ = ("counts", "parent", "skipped", "stable", "view", "waits_for")
+    __slots__ = ("counts", "parent", "skipped", "stable", "taken", "view", "waits_for")
 
     def __init__(self, parent: int, waits_for: set[int]) -> None:
         self.parent = parent
@@ -93,6 +109,7 @@ class Gathering:
         self.counts: dict[int, int] = {}
         self.stable: dict[int, int] = {}
         self.skipped: set[int] = set()
+        self.taken = False
 
 
 class Group:
@@ -196,6 +213,13 @@ class State:
             if group.takes:
                 group.order.enter(topic)
         return group
+
+    def named(self) -> list[Group]:
+        """The topics known here, and those of which messages carry entries."""
+        for order in {id(group.order): group.order for group in self.groups.values()}.values():
+            for topic in order.named():
+                self.group(topic)
+        return list(self.groups.values())
 
     def custodian(self, group: Group, source: int) -> int:
         """The custodian of a stream: its source, or while that is down the member nearest to it; −1: none is left."""

@@ -47,9 +47,10 @@ class Fetching:
     target: int = 0
     #: Requests without an answer: first sequence number to last.
     asked: dict[int, int] = field(default_factory=dict)
-    #: Nodes that lack message `_seq`.
+    #: Nodes that lack message `_seq`; and have all been asked for it once before?
     _lacking: dict[int, tuple[bool, bool]] = field(default_factory=dict)
     _seq: int = 0
+    asked_twice: bool = False
     #: Did this node refuse the last answer for want of room?
     refused: bool = False
     #: Pauses without progress, and how far this node was at the last look.
@@ -61,6 +62,7 @@ class Fetching:
         if seq != self._seq:
             self._seq = seq
             self._lacking.clear()
+            self.asked_twice = False
         return self._lacking
 
 
