@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from antecede import connect
 from antecede.cli import main
+from antecede.node.local_cluster import LocalCluster
 
 COMMAND = [sys.executable, "-m", "antecede"]
 
@@ -152,3 +154,26 @@ def test_a_local_cluster_starts_shows_itself_and_stops(tmp_path: Path) -> None:
     assert code == 0, said
     assert "stopped; journals are in" in said
     assert (tmp_path / "n1" / "journal.db").exists()
+
+
+def test_explain_partition_says_where_a_topic_lives(tmp_path: Path) -> None:
+    async def ask() -> list[str]:
+        async with LocalCluster(tmp_path, nodes=3, partitions=16, replicas=1) as cluster:
+            async with connect(cluster.url(0)) as bus:
+                while [one["state"] for one in (await bus.status())["members"]] != ["here", "up", "up"]:
+                    await asyncio.sleep(0.1)
+            said = [
+                await asyncio.to_thread(antecede, "explain", "partition", "rooms/42/chat", "-u", cluster.url(node))
+                for node in range(3)
+            ]
+            return [*said, await asyncio.to_thread(antecede, "status", "-u", cluster.url(0))]
+
+    *said, status = asyncio.run(ask())
+    assert "rooms/42/chat is in partition 2 of 16" in said[0]
+    assert len({line for one in said for line in one.splitlines() if line.startswith("taken by")}) == 1
+    assert "go this way" in said[0]
+    assert "home" in status
+
+
+def test_explain_partition_of_a_cluster_with_one(node: str) -> None:
+    assert "every node takes it" in antecede("explain", "partition", "rooms/42/chat", "-u", node)

@@ -107,7 +107,7 @@ def pub_command(
             if message != "-":
                 return
 
-    asyncio.run(_connected(url, token, tls, clear_token, cluster, publish))
+    asyncio.run(connected(url, token, tls, clear_token, cluster, publish))
 
 
 def sub_command(
@@ -157,7 +157,7 @@ def sub_command(
                     return
 
     try:
-        asyncio.run(_connected(url, token, tls, clear_token, cluster, read))
+        asyncio.run(connected(url, token, tls, clear_token, cluster, read))
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -191,12 +191,13 @@ def status_command(
             for table in status_tables(status):
                 console.print(table)
 
-    asyncio.run(_connected(url, token, tls, clear_token, cluster, ask))
+    asyncio.run(connected(url, token, tls, clear_token, cluster, ask))
 
 
-async def _connected(
+async def connected(
     url: str, token: str, tls: Path | None, clear_token: bool, cluster: str, use: Callable[[Bus], Awaitable[None]]
 ) -> None:
+    """Call `use` with a client of the node at `url`."""
     access: ConnectOptions = {
         "name": "command line",
         "token": token,

@@ -1,18 +1,65 @@
-"""`antecede explain`: draws the trees that messages take."""
+"""`antecede explain`: draws the trees that messages take, and says where a topic lives."""
 
-from typing import Annotated
+import asyncio
+from typing import Annotated, Any
 
 import typer
 
+from antecede.cli.client import DEFAULT_URL, ClearToken, Cluster, Tls, Token, Url, connected
+from antecede.client.bus import Bus
 from antecede.core import UsageError
+from antecede.core.partitions import Partitions, homes
 from antecede.overlay.vcube import VCube
+from antecede.wire.topics import check_topic
 
-app = typer.Typer(help="Draw the tree that a node's messages take.", no_args_is_help=True)
+app = typer.Typer(help="Draw the tree that a node's messages take, or where a topic lives.", no_args_is_help=True)
 
 
-@app.callback()
-def _explain() -> None:
-    """Keeps `tree` a subcommand while it is the only one."""
+@app.command("partition")
+def partition_command(
+    topic: Annotated[str, typer.Argument(help="A topic, for example rooms/42/chat.")],
+    url: Url = DEFAULT_URL,
+    token: Token = "",
+    tls: Tls = None,
+    clear_token: ClearToken = False,
+    cluster: Cluster = "antecede",
+) -> None:
+    """Say in which partition of a running cluster a topic is, where that is kept, and who takes it now.
+
+    Example:
+
+        antecede explain partition rooms/42/chat
+    """
+    check_topic(topic)
+    found: dict[str, Any] = {}
+
+    async def ask(bus: Bus) -> None:
+        found.update(await bus.status())
+
+    def look(at: str) -> None:
+        asyncio.run(connected(at, token, tls, clear_token, cluster, ask))
+
+    look(url)
+    settings = found["partitioning"]
+    number = Partitions(settings["partitions"], settings["levels"], "main").of(topic)
+    typer.echo(f"{topic} is in partition {number} of {settings['partitions']}")
+    if settings["partitions"] == 1:
+        typer.echo("every node takes it")
+        return
+    members = {one["node"]: one for one in found["members"] if one["state"] != "left"}
+    kept_at = homes(number, members, settings["replicas"])
+    home = next((slot for slot in kept_at if members[slot]["state"] in ("here", "up")), None)
+    for slot in kept_at:
+        typer.echo(f"home: {slot} ({members[slot]['name']}, {members[slot]['address']}, {members[slot]['state']})")
+    if home is None:
+        typer.echo("none of its homes is up: who takes it is not known")
+        return
+    if members[home]["state"] != "here":
+        look(f"antecede://{members[home]['address']}")
+    takers: list[int] = next((one["members"] for one in found["partitions"] if one["partition"] == number), [])
+    typer.echo(f"taken by: {', '.join(map(str, takers))}; messages published at node {home} go this way:")
+    slots = found["slots"]
+    typer.echo("\n".join(draw(VCube(slots, set(range(slots)) - {home, *takers}), home)))
 
 
 @app.command("tree")

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from antecede.cli.printing import printable
+from antecede.core.partitions import split_stream
 
 
 def wide_console() -> Console:
@@ -36,7 +37,7 @@ def fact_table(facts: Mapping[str, str], *, right: bool = True) -> Table:
 
 
 def status_tables(status: dict[str, Any]) -> list[Table]:
-    """Return two tables for one node: its own state, and its members."""
+    """Return the tables for one node: its own state, its members, and the partitions it takes if there are several."""
     counts = status["counts"]
     facts = {}
     facts["node"] = f"{status['node']} ({cell(status['name'])}) of cluster {cell(status['cluster'])}"
@@ -59,7 +60,7 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
     titles = ("slot", "name", "address", "state", "last delivered")
     members = make_table(*titles, left=titles)
     for member in status["members"]:
-        delivered = status["delivered"].get(str(member["node"]), 0)
+        delivered = sum([seq for at, seq in status["delivered"].items() if split_stream(int(at))[1] == member["node"]])
         members.add_row(
             str(member["node"]),
             cell(member["name"]),
@@ -67,7 +68,15 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
             _colour(member["state"]),
             f"{delivered:,}",
         )
-    return [fact_table(facts, right=False), members]
+    tables = [fact_table(facts, right=False), members]
+    if status.get("partitions"):  # a node of an earlier version does not tell
+        columns = ("partition", "taken because", "homes", "members")
+        partitions = make_table(*columns, left=columns)
+        for one in status["partitions"]:
+            homes, takers = [", ".join(map(str, one[name])) for name in ("homes", "members")]
+            partitions.add_row(str(one["partition"]), ", ".join(one["why"]), homes, takers)
+        tables.append(partitions)
+    return tables
 
 
 #: Columns of a cluster's table, and whether they stay on a narrow terminal.

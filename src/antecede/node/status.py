@@ -51,6 +51,11 @@ def node_status(node: "Node") -> dict[str, Any]:
         ],
         "delivered": dict(sorted(hub.delivered_here.items())),
         "reached": dict(sorted(hub.delivered.items())),
+        "partitioning": {
+            "partitions": node.partitions.count,
+            "levels": node.partitions.levels,
+            "replicas": node.config.replicas,
+        },
         "partitions": node.taking.status(),
         "children": sorted({child for name in names for child in process.children(name)}),
         "held": process.held,
@@ -134,6 +139,6 @@ def _state(node: "Node", member: Member, members: frozenset[int], down: frozense
         return "left"
     if member.slot in down:
         return "down"
-    if member.slot not in members:
+    if member.slot not in members and node.partitions.count == 1:
         return "joining"
     return "up" if member.slot in node.membership.met else "unknown"
