@@ -79,6 +79,7 @@ def node_status(node: "Node") -> dict[str, Any]:
             "held": hub.counts.held,
             "held_us": hub.counts.held_us,
             "foreign": hub.counts.foreign,
+            "unchecked": node.driver.unchecked,
             "packets_sent": links.packets_sent,
             "packets_received": links.packets_received,
             "bytes_sent": links.bytes_sent,
