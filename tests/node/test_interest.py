@@ -10,6 +10,7 @@ import antecede
 from antecede import GapError, Node
 from antecede.audit import audit
 from antecede.journal import export_rows
+from antecede.node.metrics import metrics
 from antecede.wire.bulk import Done, Release, Row, Stage, encode_rows
 from tests.client.running import awaited, bodies, take, until
 from tests.node.clusters import cluster
@@ -54,6 +55,12 @@ async def test_a_node_takes_a_partition_while_it_is_home_or_a_client_needs_it(tm
             assert partition not in taken(stranger) | taken(writer)
             assert stranger.hub.position == writer.hub.position == 0
             assert home.hub.position == 50
+            told = {one["partition"]: one for one in home.status()["partitions"]}[partition]
+            assert (told["why"], told["homes"], told["delivered"]) == (["home"], [home.slot], 50)
+            assert set(told["members"]) >= {home.slot, reader.slot}
+            assert f'antecede_partition_delivered_total{{node="{home.slot}",partition="{partition}"}} 50.0' in metrics(
+                home
+            )
         await until(lambda: partition not in taken(reader))
         async with reader.connect() as bus, bus.subscribe(topic) as feed, writer.connect() as out:
             await out.publish(topic, b"again")

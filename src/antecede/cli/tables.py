@@ -70,11 +70,11 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
         )
     tables = [fact_table(facts, right=False), members]
     if status.get("partitions"):  # a node of an earlier version does not tell
-        columns = ("partition", "taken because", "homes", "members")
+        columns = ("partition", "taken because", "homes", "members", "delivered")
         partitions = make_table(*columns, left=columns)
         for one in status["partitions"]:
             homes, takers = [", ".join(map(str, one[name])) for name in ("homes", "members")]
-            partitions.add_row(str(one["partition"]), ", ".join(one["why"]), homes, takers)
+            partitions.add_row(str(one["partition"]), ", ".join(one["why"]), homes, takers, f"{one['delivered']:,}")
         tables.append(partitions)
     return tables
 

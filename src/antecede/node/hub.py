@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from antecede.core import Message, Packet
+from antecede.core.partitions import split_stream
 from antecede.journal.batch import Batch
 from antecede.node.feed import Feed
 from antecede.node.history import Entry, Gap, History, topic_of, topics_of
@@ -37,6 +38,9 @@ class HubCounts:
 
     published: int = 0
     delivered: int = 0
+    #: By partition, where there are several: messages delivered, and bytes of their payloads.
+    partition_delivered: Counter[int] = field(default_factory=Counter)
+    partition_bytes: Counter[int] = field(default_factory=Counter)
     #: Messages left out by the policy of a feed.
     dropped: int = 0
     #: Messages that waited for another before they were delivered, and how long altogether.
@@ -46,6 +50,14 @@ class HubCounts:
     foreign: int = 0
     #: Requests of clients that were refused, by kind.
     refused: Counter[str] = field(default_factory=Counter)
+
+    def count_delivered(self, streams: list[int], messages: list[Message], *, partitions: int) -> None:
+        self.delivered += len(messages)
+        if partitions > 1:
+            for stream, message in zip(streams, messages, strict=True):
+                partition = split_stream(stream)[0]
+                self.partition_delivered[partition] += 1
+                self.partition_bytes[partition] += len(message.payload)
 
 
 class Hub:
@@ -121,7 +133,7 @@ class Hub:
                 feed.offer_later(batch.first)
             else:
                 feed.offer(batch.first)
-        self.counts.delivered += len(messages)
+        self.counts.count_delivered(streams, messages, partitions=self.partitions.count)
         if batch.held_us:
             self.counts.held += len(batch.held_us)
             self.counts.held_us += sum(batch.held_us.values())

@@ -1,7 +1,7 @@
 """A node's figures as Prometheus text, written by prometheus_client. The figures are those of `status`."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -85,6 +85,7 @@ class _NodeCollector(Collector):
         for member, lag in sorted(status["lagging"].items()):
             lagging.add_metric((str(self._node.slot), str(member)), lag)
         yield lagging
+        yield from self._partitions(status["partitions"])
         expires_s = status["certificate_expires_s"]
         if expires_s is not None:
             text = "When the certificate of this node or its authority ends, in seconds since 1970."
@@ -95,6 +96,24 @@ class _NodeCollector(Collector):
         for reason, count in sorted(status["refused"].items()):
             refused.add_metric((str(self._node.slot), reason), count)
         yield refused
+
+    def _partitions(self, taken: list[dict[str, Any]]) -> Iterable[Metric]:
+        """Where a cluster has several: those that this node takes."""
+        homes = sum(["home" in one["why"] for one in taken])
+        yield self._gauge("partitions_taken", "Partitions that this node takes, of several.", len(taken))
+        yield self._gauge("partitions_home", "Partitions of which this node is a home, of several.", homes)
+        delivered, size = [
+            CounterMetricFamily(f"antecede_partition_{name}", text, labels=("node", "partition"))
+            for name, text in (
+                ("delivered", "Messages delivered of a partition."),
+                ("delivered_bytes", "Bytes of payload delivered of a partition."),
+            )
+        ]
+        for one in taken:
+            labels = (str(self._node.slot), str(one["partition"]))
+            delivered.add_metric(labels, one["delivered"])
+            size.add_metric(labels, one["bytes"])
+        yield from (delivered, size) if taken else ()
 
     def _counter(self, name: str, text: str, value: float) -> Metric:
         family = CounterMetricFamily(f"antecede_{name}", text, labels=("node",))

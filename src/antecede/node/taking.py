@@ -244,14 +244,16 @@ class Taking:
         return {stream(name, source): seq for source, seq in self._node.process.delivered(name).items()}
 
     def status(self) -> list[dict[str, Any]]:
-        """For each partition that this node takes: its name, why, its homes, and its members."""
-        names, process = self._node.partitions.names, self._node.process
+        """For each partition that this node takes: why, its homes and members, and what was delivered of it."""
+        names, process, counts = self._node.partitions.names, self._node.process, self._node.hub.counts
         return [
             {
                 "partition": number,
                 "why": self.why(number),
                 "homes": list(self.homes_of(number)),
                 "members": sorted(process.members(name)),
+                "delivered": counts.partition_delivered[number],
+                "bytes": counts.partition_bytes[number],
             }
             for number, name in enumerate(names)
             if len(names) > 1 and process.takes(name)
