@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import antecede
 from antecede.node.local_cluster import LocalCluster
 from antecede.wire.security import new_token
-from hostile_attacks import ATTACKS, attack
+from hostile_attacks import ATTACKS, attack, prepare
 
 HONEST_PER_S = 1000
 #: How long the pair waits for the acknowledgements of its last messages.
@@ -83,6 +83,8 @@ async def honest(url: str, token: str, seconds: float) -> dict[str, float]:
 
 async def hostile(url: str, seconds: float, attacks: list[str]) -> None:
     """Run these attacks, each given as its name and the token it shows."""
+    for one in attacks:
+        prepare(one.split()[0])
     await told_to_begin()
     address = url.removeprefix("antecede://")
     await asyncio.gather(*[attack(name, address, token, seconds) for name, token in map(str.split, attacks)])

@@ -7,6 +7,8 @@ the node does not read for some seconds, or closes a connection, the client hang
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import cycle, islice, repeat
 
 from antecede.wire import bulk, requests
 from antecede.wire.codec import HANDSHAKE, Hello
@@ -18,6 +20,8 @@ NEVER = tuple((1, (1 << 40) + number) for number in range(4096))
 #: Connections of each attack, and how long they stand when the node does not read.
 CONNECTIONS = 2
 STALL_S = 5.0
+#: Bytes that each attack has ready; then it says the same again.
+ENCODED_BYTES = 4_000_000
 BODY = seal("mine/1", bytes(16), time_us=1)
 LARGE = seal("mine/1", bytes(60_000), time_us=1)
 
@@ -95,12 +99,17 @@ def feeds() -> Iterator[FromClient]:
 
 def pages() -> Iterator[bytes]:
     """Questions of a bulk client, each for a large page."""
-    while True:
-        yield bulk.TO_NODE.frame(bulk.Read(0, 1 << 40, ("#",)))
+    return repeat(bulk.TO_NODE.frame(bulk.Read(0, 1 << 40, ("#",))))
 
 
 def client(records: Callable[[], Iterator[FromClient]], frame_bytes: int) -> Callable[[], Iterator[bytes]]:
-    return lambda: frames(records(), frame_bytes)
+    """The frames of an attack. They are encoded before it begins: it should cost the node more than its client."""
+
+    @cache
+    def encoded() -> tuple[bytes, ...]:
+        return tuple(islice(frames(records(), frame_bytes), ENCODED_BYTES // frame_bytes))
+
+    return lambda: cycle(encoded())
 
 
 #: By name: the role of the client, and what it writes.
@@ -119,6 +128,11 @@ ATTACKS: dict[str, tuple[str, Callable[[], Iterator[bytes]]]] = {
     "copies": (requests.ROLE, client(copies, 60_000)),
     "feeds": (requests.ROLE, client(feeds, 60_000)),
 }
+
+
+def prepare(name: str) -> None:
+    """Encode what an attack says."""
+    next(ATTACKS[name][1]())
 
 
 async def attack(name: str, address: str, token: str, seconds: float) -> None:
@@ -145,6 +159,7 @@ async def _once(host: str, port: int, hello: bytes, words: Iterator[bytes]) -> N
         writer.write(hello)
         await reader.readexactly(4)
         for word in words:
+            await asyncio.sleep(0)  # other attacks have their turn
             writer.write(word)
             try:
                 async with asyncio.timeout(STALL_S):

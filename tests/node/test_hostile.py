@@ -14,6 +14,7 @@ from antecede.core.limits import (
     FEEDS_BYTES_MAX,
     PUBLICATIONS_MAX,
     RECORDS_COST_MAX,
+    STEP_COST_MAX,
     TURN_COST_MAX,
     WAITING_BYTES_MAX,
     WAITING_MAX,
@@ -332,7 +333,7 @@ async def test_a_frame_full_of_records_leaves_turns_to_others(kind: str, monkeyp
         await until(lambda: work.records == len(records))
         reading.cancel()
         watching.cancel()
-        assert max(work.turns) <= 2 * RECORDS_COST_MAX
+        assert max(work.turns) <= RECORDS_COST_MAX + 2 * STEP_COST_MAX
 
 
 @awaited

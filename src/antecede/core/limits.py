@@ -80,9 +80,12 @@ UNNUMBERED_TOTAL_MAX: Final = 16_384
 POOL_BYTES_MAX: Final = 256 * 1024 * 1024
 SHARE_BYTES_KEPT: Final = 64 * 1024
 
-#: Work for one client, and for all that have a backlog, in one turn of the event loop. The unit is about 10 µs, what a
-#: small record takes, so others wait for a millisecond or two.
+#: Work in one turn of the event loop. The unit is about 10 µs, what a small record takes. At once: for one client, and
+#: for all. Then, for clients with a backlog: in one step of one client, and in all steps. So others wait for some
+#: milliseconds at the most.
 RECORDS_COST_MAX: Final = 192
+AT_ONCE_COST_MAX: Final = 768
+STEP_COST_MAX: Final = 48
 TURN_COST_MAX: Final = 192
 
 # -- the memory of a node ----------------------------------------------------------------------------------------------

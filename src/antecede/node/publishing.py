@@ -29,7 +29,7 @@ from antecede.core.limits import (
     PAIR_BYTES,
     PROMISE_BYTES,
     PUBLICATION_BYTES,
-    RECORDS_COST_MAX,
+    STEP_COST_MAX,
     UNSETTLED_BYTES_MAX,
     WAITING_BYTES_MAX,
     WAITING_MAX,
@@ -314,7 +314,7 @@ class Publications:
         """Publish those that need not wait any more, as many as fit a turn."""
         cost = 0
         while self._waiting and self._withdraw is None and not self._over:
-            if cost >= RECORDS_COST_MAX:
+            if cost >= STEP_COST_MAX:
                 self._hub.turns.add(self._session, self._go_on_some)
                 break
             one = self._waiting[0]

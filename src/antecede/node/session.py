@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antecede.core import ProtocolError, UsageError
-from antecede.core.limits import FEEDS_BYTES_MAX, FEEDS_MAX, RECORDS_COST_MAX, WINDOW_BYTES_MAX
+from antecede.core.limits import FEEDS_BYTES_MAX, FEEDS_MAX, RECORDS_COST_MAX, STEP_COST_MAX, WINDOW_BYTES_MAX
 from antecede.node.feed import Feed, feed_bytes
 from antecede.node.predecessors import check_after
 from antecede.node.publishing import Publications
@@ -66,9 +66,10 @@ class Session:
         #: What its feeds cost, and the messages that wait in them.
         self.feeds_share = Share(node.pool, FEEDS_BYTES_MAX)
         self.window_share = Share(node.pool, WINDOW_BYTES_MAX)
-        #: Records of the last frame that are yet to be handled, and what those of this turn have cost.
+        #: Records of the last frame that are yet to be handled, and what those of the last turn with any have cost.
         self._records: Iterator[FromClient] = iter(())
         self._cost = 0
+        self._turn = 0
         self._turn_due = False
         self._over = False
         self._bodies: list[bytes] = []
@@ -106,7 +107,6 @@ class Session:
     def flush(self) -> None:
         """Write the records that have gathered."""
         self._due = False
-        self._cost = 0
         self._bodies += map(TO_CLIENT.encode, self._publications.acknowledgements())
         if self._bodies:
             stopped = self._bodies_bytes >= WRITE_BYTES_HIGH
@@ -123,7 +123,8 @@ class Session:
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         self.node.counts_edge.bytes_received += len(body) + 4
         self._records = iter(TO_NODE.decode(body))
-        self.touch()  # the turn's end, where its cost is forgotten
+        if self._turn != self.hub.turns.number:
+            self._turn, self._cost = self.hub.turns.number, 0
         self._handle_some()
 
     def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
@@ -151,9 +152,12 @@ class Session:
 
     def _handle_some(self) -> None:
         """Handle the records in hand, until they have cost enough for a turn or the client reads no answers."""
+        turns = self.hub.turns
         for record in self._records:
-            self._cost += self._handle(record)
-            if self._cost >= RECORDS_COST_MAX or not self.can_write:
+            cost = self._handle(record)
+            self._cost += cost
+            turns.spend(cost)
+            if self._cost >= RECORDS_COST_MAX or turns.crowded or not self.can_write:
                 self._stop_reading()
                 return
 
@@ -172,13 +176,18 @@ class Session:
         self._turn_due = False
         if self._over or not self.can_write:
             return 0
-        self._cost = 0
-        try:
-            self.connection.resume()
-            self._handle_some()
-        except ProtocolError as error:
-            self.connection.fail(error)
-        return self._cost
+        self._turn, self._cost = self.hub.turns.number + 1, RECORDS_COST_MAX - STEP_COST_MAX
+        for record in self._records:
+            try:
+                self._cost += self._handle(record)
+            except ProtocolError as error:
+                self.connection.fail(error)
+                return STEP_COST_MAX
+            if self._cost >= RECORDS_COST_MAX or not self.can_write:
+                self._stop_reading()
+                return self._cost - RECORDS_COST_MAX + STEP_COST_MAX
+        self.connection.resume()  # and the next frame costs at most a step, too
+        return STEP_COST_MAX
 
     def _handle(self, record: FromClient) -> int:
         """Do what a record asks; what that cost (`turns`)."""

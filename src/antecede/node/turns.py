@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from antecede.core.limits import TURN_COST_MAX
+from antecede.core.limits import AT_ONCE_COST_MAX, TURN_COST_MAX
 
 #: Does one step, adds itself again if more is left, and returns what the step cost.
 Step: TypeAlias = Callable[[], int]
@@ -26,10 +26,31 @@ class Turns:
         self._steps: dict[object, deque[Step]] = {}
         self._clients: deque[object] = deque()
         self._due = False
+        #: Counts the turns of the event loop in which there was work, and what was done at once in this one.
+        self.number = 0
+        self._spent = 0
+        self._ending = False
 
     def __len__(self) -> int:
         """How many clients have steps that wait."""
         return len(self._clients)
+
+    @property
+    def crowded(self) -> bool:
+        """Was so much done at once in this turn of the event loop that the rest should wait?"""
+        return self._spent >= AT_ONCE_COST_MAX
+
+    def spend(self, cost: int) -> None:
+        """Work was done at once."""
+        self._spent += cost
+        if not self._ending:
+            self._ending = True
+            asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._ending = False
+        self._spent = 0
+        self.number += 1
 
     def add(self, client: object, step: Step) -> None:
         """Do `step` in a later turn of the event loop, when `client` has its turn and behind its earlier steps."""
@@ -44,6 +65,7 @@ class Turns:
 
     def _run(self) -> None:
         """Do a step of each client in turn, until they have cost enough."""
+        self.spend(0)  # counts the turn
         spent = 0
         clients = self._clients
         while clients and spent < TURN_COST_MAX:
