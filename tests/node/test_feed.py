@@ -36,6 +36,7 @@ class Reader:
         self.pieces: list[bytes] = []
         self.dropped = 0
         self.sent: list[FromNode] = []
+        self.client = self
         self.feeds_share = Share(Pool(), 1 << 30)
         self.feeds_share.add(1 << 20)
         self.window_share = Share(Pool(), 1 << 30)

@@ -46,6 +46,8 @@ _STEPS_AT_ONCE: Final = 2
 #: What a step costs (`turns`), and what offering deliveries does.
 _STEP_COST: Final = 16
 _OFFER_COST: Final = 2
+#: Deliveries that a feed whose reader lags takes in one step.
+_OFFERS_MAX: Final = 48
 #: Bytes of messages put into one record.
 _ITEMS_BYTES_FULL: Final = 64 * 1024
 #: What a queued message costs beside its payload.
@@ -102,6 +104,8 @@ class Feed:
         self._told = 0
         #: Deliveries from this position on are offered in a later turn; None: all were offered.
         self._offers_from: int | None = None
+        #: How many of these match.
+        self._matched = 0
         self._queue: deque[Entry] = deque()
         self._outgoing: list[Entry] = []
         self._outgoing_bytes = 0
@@ -192,25 +196,60 @@ class Feed:
             if entry.topic is not None and self.takes(entry.topic) and not self.closed and self.live:
                 self._offer_one(entry)
 
-    def offer_later(self, first: int) -> None:
-        """`offer` in a later turn: this client has many feeds, and others should not wait for all of them."""
-        if self._offers_from is None and not self.closed:
+    @property
+    def lagging(self) -> bool:
+        """Do messages wait here: for a reader that has no room, or to be offered in a later turn?"""
+        return bool(self._queue) or self._offers_from is not None
+
+    def offer_later(self, first: int, counts: Mapping[str | None, int]) -> None:
+        """`offer` in a later turn: the reader lags, or this client has many feeds. Others should not wait for that.
+
+        `counts`: by topic, how many deliveries there are.
+        """
+        if self.closed:
+            return
+        if self.policy == "block":
+            self.position = max(self.position, first - 1)
+            self._fall_behind()
+            self._catch_up_later()
+            return
+        self._matched += sum([count for topic, count in counts.items() if topic is not None and self.takes(topic)])
+        if self._offers_from is None:
             self._offers_from = first
-            self.hub.turns.add(self.session, self.take_offers)
+            self.hub.turns.add(self.session.client, self.take_offers)
 
     def take_offers(self) -> int:
-        """Take the deliveries that were to be offered later; what that cost."""
-        first, self._offers_from = self._offers_from, None
-        if first is None or self.closed or not self.live:
+        """Take some of the deliveries that were to be offered later; what that cost."""
+        if self._offers_from is None or self.closed:
             return 0
-        count = self.hub.position + 1 - first
-        if max(self.position + 1, first) < self.hub.history.first:
-            self._fall_behind()  # memory has forgotten some meanwhile
-            self.catch_up()
-        else:
-            self.offer(first)
-            self.flush()
-        return _OFFER_COST + count // 4
+        first = max(self._offers_from, self.position + 1)
+        history = self.hub.history
+        if first < history.first:
+            first = self._skip_forgotten()
+        last = min(self.hub.position, first + _OFFERS_MAX - 1)
+        for entry in history.recent(first - 1, last + 1 - first) or ():
+            if entry.topic is not None and self.takes(entry.topic) and not self.closed:
+                self._matched -= 1
+                self._offer_one(entry)
+        self.position = max(self.position, last)
+        self.flush()
+        self._offers_from = None
+        if last < self.hub.position and not self.closed:
+            self._offers_from = last + 1
+            self.hub.turns.add(self.session.client, self.take_offers)
+        return _OFFER_COST + (last + 1 - first)
+
+    def _skip_forgotten(self) -> int:
+        """Memory has forgotten deliveries that were not offered yet: count them as dropped; the first there is."""
+        first = self.hub.history.first
+        there = [topic for topic in self.hub.history.topics(first - 1, self.hub.position) or () if topic is not None]
+        forgotten = self._matched - len([topic for topic in there if self.takes(topic)])
+        self._matched -= forgotten
+        if forgotten and self.policy == "disconnect":
+            self.end("slow", f"the reader is more than {len(self._queue)} messages behind")
+        self.dropped += forgotten
+        self.hub.counts.dropped += forgotten
+        return first
 
     def _offer_one(self, entry: Entry) -> None:
         if self._was_given(entry):
@@ -278,10 +317,14 @@ class Feed:
             if not self._catch_up_some():
                 break
         else:
-            if self._has_room() and not self._stepping:
-                self._stepping = True
-                self.hub.turns.add(self.session, self._take_turn)
+            if self._has_room():
+                self._catch_up_later()
         self.flush()
+
+    def _catch_up_later(self) -> None:
+        if not self._stepping:
+            self._stepping = True
+            self.hub.turns.add(self.session.client, self._take_turn)
 
     def _take_turn(self) -> int:
         self._stepping = False

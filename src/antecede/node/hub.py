@@ -29,7 +29,7 @@ from antecede.wire.waiters import Waiters
 _PROGRESS_S: Final = 10.0
 
 #: A client with more feeds than this is given deliveries in turns (`turns`): others should not wait for all its feeds.
-_FEEDS_AT_ONCE: Final = 32
+_FEEDS_AT_ONCE: Final = 8
 
 
 @dataclass(slots=True)
@@ -128,11 +128,13 @@ class Hub:
                 self.counts.foreign += topics.count(None)
             else:
                 touched.update([feed for feed in self._by_filter.matching(topic) if feed.live])
-        for feed in list(touched):
-            if len(feed.session.feeds) > _FEEDS_AT_ONCE:
-                feed.offer_later(batch.first)
-            else:
-                feed.offer(batch.first)
+        late = [feed for feed in touched if feed.lagging or len(feed.session.feeds) > _FEEDS_AT_ONCE]
+        for feed in touched.difference(late) if late else list(touched):
+            feed.offer(batch.first)
+        if late:
+            counts = Counter(topics)
+            for feed in late:
+                feed.offer_later(batch.first, counts)
         self.counts.count_delivered(streams, messages, partitions=self.partitions.count)
         if batch.held_us:
             self.counts.held += len(batch.held_us)
@@ -202,7 +204,8 @@ class Hub:
         self.history.gaps.append(gap)
         _raise(self.delivered, reached)
         for feed in list(self.feeds):
-            feed.take_offers()
+            while feed.lagging and feed.take_offers():
+                pass
             if feed.live and feed.minds(gap):  # others come to it as they read
                 feed.end_at(gap)
         self._predecessors.wake(list(reached))

@@ -142,7 +142,7 @@ class Publications:
         payloads = unmarked(record.payloads)  # or a client could pretend that rows of a release were published
         sizes = list(map(len, payloads))
         size = sum(sizes)
-        cost = _cost(len(payloads), size) + len(record.after) // 64
+        cost = _cost(len(payloads), size) + len(record.after) // 32
         try:
             envelopes = list(map(unseal, payloads))
             if max(sizes) > HEADER_BYTES_MAX:  # or none has a header of that size
@@ -308,14 +308,14 @@ class Publications:
         """The first one may not have to wait any more."""
         self._withdraw = None
         self._crowded = False
-        self._hub.turns.add(self._session, self._go_on_some)
+        self._hub.turns.add(self._session.client, self._go_on_some)
 
     def _go_on_some(self) -> int:
         """Publish those that need not wait any more, as many as fit a turn."""
         cost = 0
         while self._waiting and self._withdraw is None and not self._over:
             if cost >= STEP_COST_MAX:
-                self._hub.turns.add(self._session, self._go_on_some)
+                self._hub.turns.add(self._session.client, self._go_on_some)
                 break
             one = self._waiting[0]
             left = self._publish(one)

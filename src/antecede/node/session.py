@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antecede.core import ProtocolError, UsageError
-from antecede.core.limits import FEEDS_BYTES_MAX, FEEDS_MAX, RECORDS_COST_MAX, STEP_COST_MAX, WINDOW_BYTES_MAX
+from antecede.core.limits import FEEDS_BYTES_MAX, FEEDS_MAX, STEP_COST_MAX, WINDOW_BYTES_MAX
 from antecede.node.feed import Feed, feed_bytes
 from antecede.node.predecessors import check_after
 from antecede.node.publishing import Publications
@@ -36,7 +36,7 @@ from antecede.wire.requests import (
     Subscribe,
     Unsubscribe,
 )
-from antecede.wire.security.tokens import Grants
+from antecede.wire.security.tokens import ANYBODY, Grants
 from antecede.wire.topics import check_filter
 from antecede.wire.transport import Reason
 
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 _SUBSCRIBE_COST: Final = 8
 _REPLAY_COST: Final = 32
 _ASK_COST: Final = 16
+#: Bytes of a frame whose decoding costs as much as a small record.
+_BODY_BYTES_PER_COST: Final = 2048
 
 _encode = msgspec.msgpack.Encoder().encode
 #: An array of nine that begins with the tag of `Items`.
@@ -66,10 +68,12 @@ class Session:
         #: What its feeds cost, and the messages that wait in them.
         self.feeds_share = Share(node.pool, FEEDS_BYTES_MAX)
         self.window_share = Share(node.pool, WINDOW_BYTES_MAX)
-        #: Records of the last frame that are yet to be handled, and what those of the last turn with any have cost.
+        #: With whom it shares its turns: connections with the same token.
+        self.client: object = self if grant is ANYBODY else grant.name
+        #: Records of the last frame that are yet to be handled.
         self._records: Iterator[FromClient] = iter(())
-        self._cost = 0
-        self._turn = 0
+        #: A frame that is not decoded yet.
+        self._body = b""
         self._turn_due = False
         self._over = False
         self._bodies: list[bytes] = []
@@ -122,9 +126,11 @@ class Session:
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         self.node.counts_edge.bytes_received += len(body) + 4
+        if self.hub.turns.waits(self.client):  # its backlog comes first
+            self._body = bytes(body)
+            self._stop_reading()
+            return
         self._records = iter(TO_NODE.decode(body))
-        if self._turn != self.hub.turns.number:
-            self._turn, self._cost = self.hub.turns.number, 0
         self._handle_some()
 
     def malformed(self, connection: FrameConnection, error: ProtocolError) -> None:
@@ -137,7 +143,7 @@ class Session:
 
     def closed(self, connection: FrameConnection) -> None:
         self._over = True
-        self._records = iter(())
+        self._records, self._body = iter(()), b""
         for feed in list(self.feeds.values()):
             feed.close()
         self._publications.close()
@@ -152,12 +158,9 @@ class Session:
 
     def _handle_some(self) -> None:
         """Handle the records in hand, until they have cost enough for a turn or the client reads no answers."""
-        turns = self.hub.turns
+        spend, client = self.hub.turns.spend, self.client
         for record in self._records:
-            cost = self._handle(record)
-            self._cost += cost
-            turns.spend(cost)
-            if self._cost >= RECORDS_COST_MAX or turns.crowded or not self.can_write:
+            if spend(client, self._handle(record)) or not self.can_write:
                 self._stop_reading()
                 return
 
@@ -169,25 +172,28 @@ class Session:
         """Read on in one of the next turns if there is room for answers. Without room `writable` calls again."""
         if self.connection.paused and self.can_write and not self._turn_due:
             self._turn_due = True
-            self.hub.turns.add(self, self._take_turn)
+            self.hub.turns.add(self.client, self._take_turn)
 
     def _take_turn(self) -> int:
         """Handle more records, then read on."""
         self._turn_due = False
         if self._over or not self.can_write:
             return 0
-        self._turn, self._cost = self.hub.turns.number + 1, RECORDS_COST_MAX - STEP_COST_MAX
-        for record in self._records:
-            try:
-                self._cost += self._handle(record)
-            except ProtocolError as error:
-                self.connection.fail(error)
-                return STEP_COST_MAX
-            if self._cost >= RECORDS_COST_MAX or not self.can_write:
-                self._stop_reading()
-                return self._cost - RECORDS_COST_MAX + STEP_COST_MAX
-        self.connection.resume()  # and the next frame costs at most a step, too
-        return STEP_COST_MAX
+        cost = len(self._body) // _BODY_BYTES_PER_COST
+        try:
+            if self._body:
+                body, self._body = self._body, b""
+                self._records = iter(TO_NODE.decode(body))
+            for record in self._records:
+                cost += self._handle(record)
+                if cost >= STEP_COST_MAX or not self.can_write:
+                    self._stop_reading()
+                    return cost
+        except ProtocolError as error:
+            self.connection.fail(error)
+            return cost
+        self.connection.resume()
+        return cost + 1
 
     def _handle(self, record: FromClient) -> int:
         """Do what a record asks; what that cost (`turns`)."""
@@ -219,13 +225,13 @@ class Session:
         refusal = self._refusal(record)
         if refusal is not None:
             self.send(Ended(record.feed, *refusal))
-            return 1 + len(record.filters) // 16
+            return 2 + len(record.filters) // 4
         feed = Feed(self, self.hub, record)
         self.feeds[record.feed] = feed
         taking = self.node.taking
         feed.on_close = partial(taking.release, feed.partitions)
         taking.need(feed.partitions, feed.open)
-        return _SUBSCRIBE_COST + len(record.filters) if record.since < 0 else _REPLAY_COST + len(record.filters)
+        return (_SUBSCRIBE_COST if record.since < 0 else _REPLAY_COST) + 4 * len(record.filters)
 
     def _refusal(self, record: Subscribe) -> tuple[str, str] | None:
         """Why this feed cannot be opened: the kind and the text of the answer. None: it can, and its bytes are taken.
@@ -236,18 +242,21 @@ class Session:
         if denied is not None:
             self.hub.counts.refused["subscribe"] += 1
             return "denied", f"may not subscribe to {denied[:200]!r}"
-        try:
-            for pattern in record.filters:
-                check_filter(pattern)
-        except UsageError as error:
-            return "filter", str(error)[:2000]
         if record.order == "total" and not self.hub.total:
             return "order", f"node {self.node.slot} gives every reader an order of its own"
-        try:
-            check_after(record.seen, self.node.config.slots, self.node.partitions.count)
-        except UsageError as error:
-            return "usage", str(error)[:2000]
-        return self._take_share(feed_bytes(record))
+        size = feed_bytes(record)
+        refusal = self._take_share(size)
+        if refusal is None:
+            kind = "filter"
+            try:
+                for pattern in record.filters:
+                    check_filter(pattern)
+                kind = "usage"
+                check_after(record.seen, self.node.config.slots, self.node.partitions.count)
+            except UsageError as error:
+                self.feeds_share.give_back(size)
+                return kind, str(error)[:2000]
+        return refusal
 
     def _take_share(self, size: int) -> tuple[str, str] | None:
         share = self.feeds_share

@@ -13,44 +13,46 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
-from antecede.core.limits import AT_ONCE_COST_MAX, TURN_COST_MAX
+from antecede.core.limits import AT_ONCE_COST_MAX, RECORDS_COST_MAX, STEP_COST_MAX, TURN_COST_MAX
 
 #: Does one step, adds itself again if more is left, and returns what the step cost.
 Step: TypeAlias = Callable[[], int]
 
 
 class Turns:
-    """The steps that wait, by client, and the clients in the order of their turns."""
+    """The steps that wait, by client, and the clients in the order of their turns.
+
+    All connections of one token are one client here. Without tokens each connection is.
+    """
 
     def __init__(self) -> None:
         self._steps: dict[object, deque[Step]] = {}
         self._clients: deque[object] = deque()
         self._due = False
-        #: Counts the turns of the event loop in which there was work, and what was done at once in this one.
-        self.number = 0
-        self._spent = 0
-        self._ending = False
+        #: What was done at once in this turn of the event loop: for each client, and for all.
+        self._spent: dict[object, int] = {}
+        self._spent_all = 0
 
     def __len__(self) -> int:
         """How many clients have steps that wait."""
         return len(self._clients)
 
-    @property
-    def crowded(self) -> bool:
-        """Was so much done at once in this turn of the event loop that the rest should wait?"""
-        return self._spent >= AT_ONCE_COST_MAX
+    def waits(self, client: object) -> bool:
+        """Has this client steps that wait?"""
+        return client in self._steps
 
-    def spend(self, cost: int) -> None:
-        """Work was done at once."""
-        self._spent += cost
-        if not self._ending:
-            self._ending = True
+    def spend(self, client: object, cost: int) -> bool:
+        """Work was done at once. True: that is enough for this client in this turn of the event loop."""
+        if not self._spent:
             asyncio.get_running_loop().call_soon(self._end_turn)
+        spent = self._spent[client] = self._spent.get(client, 0) + cost
+        self._spent_all += cost
+        modest = client in self._steps or self._spent_all >= AT_ONCE_COST_MAX
+        return spent >= (STEP_COST_MAX if modest else RECORDS_COST_MAX)
 
     def _end_turn(self) -> None:
-        self._ending = False
-        self._spent = 0
-        self.number += 1
+        self._spent.clear()
+        self._spent_all = 0
 
     def add(self, client: object, step: Step) -> None:
         """Do `step` in a later turn of the event loop, when `client` has its turn and behind its earlier steps."""
@@ -65,7 +67,6 @@ class Turns:
 
     def _run(self) -> None:
         """Do a step of each client in turn, until they have cost enough."""
-        self.spend(0)  # counts the turn
         spent = 0
         clients = self._clients
         while clients and spent < TURN_COST_MAX:
