@@ -85,8 +85,8 @@ SHARE_BYTES_KEPT: Final = 64 * 1024
 #: milliseconds at the most.
 RECORDS_COST_MAX: Final = 192
 AT_ONCE_COST_MAX: Final = 768
-STEP_COST_MAX: Final = 48
-TURN_COST_MAX: Final = 192
+STEP_COST_MAX: Final = 32
+TURN_COST_MAX: Final = 96
 
 # -- the memory of a node ----------------------------------------------------------------------------------------------
 

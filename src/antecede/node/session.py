@@ -225,7 +225,7 @@ class Session:
         refusal = self._refusal(record)
         if refusal is not None:
             self.send(Ended(record.feed, *refusal))
-            return 2 + len(record.filters) // 4
+            return 2 + 2 * len(record.filters)
         feed = Feed(self, self.hub, record)
         self.feeds[record.feed] = feed
         taking = self.node.taking
@@ -244,19 +244,15 @@ class Session:
             return "denied", f"may not subscribe to {denied[:200]!r}"
         if record.order == "total" and not self.hub.total:
             return "order", f"node {self.node.slot} gives every reader an order of its own"
-        size = feed_bytes(record)
-        refusal = self._take_share(size)
-        if refusal is None:
-            kind = "filter"
-            try:
-                for pattern in record.filters:
-                    check_filter(pattern)
-                kind = "usage"
-                check_after(record.seen, self.node.config.slots, self.node.partitions.count)
-            except UsageError as error:
-                self.feeds_share.give_back(size)
-                return kind, str(error)[:2000]
-        return refusal
+        kind = "filter"
+        try:
+            for pattern in record.filters:
+                check_filter(pattern)
+            kind = "usage"
+            check_after(record.seen, self.node.config.slots, self.node.partitions.count)
+        except UsageError as error:
+            return kind, str(error)[:2000]
+        return self._take_share(feed_bytes(record))
 
     def _take_share(self, size: int) -> tuple[str, str] | None:
         share = self.feeds_share
