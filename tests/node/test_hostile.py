@@ -408,7 +408,7 @@ async def test_publications_that_wait_for_ever_cost_the_others_nothing(monkeypat
 
 @awaited
 async def test_copies_that_are_waited_for_cost_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas = Replicas()
+    replicas = Replicas(lambda name, peer: True)
     looked = 0
     copied = replicas._of("main")._copied
 
