@@ -191,13 +191,18 @@ class DomainFrontier:
         return sum(map(len, self._ahead.values()))
 
     def ahead(self, topic: str) -> tuple[Dependency, ...]:
-        """The maximal elements on `topic` of this node's causal past, whether it takes the topic or not.
+        """The maximal elements on `topic` of this node's causal past, whether it takes the topic or not."""
+        return tuple((self._settled.get(topic, {}) | self._ahead.get(topic, {})).items())
 
-        The last stable message of a source counts, too: it may have been left out of a message delivered here.
+    def behind(self, topic: str) -> tuple[Dependency, ...]:
+        """What a reader that begins with `topic` must have behind it: the maximal elements, and what is stable.
+
+        A stable message may have been left out of a message delivered here. It need not be in this node's past.
         """
-        if topic not in self._stable:
-            return tuple(self._ahead.get(topic, {}).items())
-        return tuple((self._stable[topic] | self._settled.get(topic, {}) | self._ahead.get(topic, {})).items())
+        known = dict(self._stable.get(topic, {}))
+        for source, seq in self.ahead(topic):
+            known[source] = max(seq, known.get(source, 0))
+        return tuple(known.items())
 
     def across(self, topic: str) -> tuple[Dependency, ...]:
         """The entries of `topic` that messages on other topics carry."""

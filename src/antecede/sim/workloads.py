@@ -15,6 +15,7 @@ from antecede.sim.churn import Churn
 from antecede.sim.detectors import Detectors
 from antecede.sim.engine import Simulation
 from antecede.sim.overlapping import Overlapping
+from antecede.sim.partitioned import Partitioned
 from antecede.sim.saturation import Saturating
 from antecede.sim.units import ticks
 from antecede.sim.workload import TOPIC, Count, Members, NotNegative, Positive, Share, WorkloadChoice, ignore
@@ -192,6 +193,7 @@ WORKLOADS: dict[str, type[WorkloadChoice]] = {
     "discussion": Discussion,
     "zipf": Zipf,
     "overlapping": Overlapping,
+    "partitioned": Partitioned,
     "detectors": Detectors,
     "brokered": Brokered,
     "churn": Churn,

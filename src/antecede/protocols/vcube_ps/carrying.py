@@ -12,7 +12,7 @@ stable.
   argument. So one answer suffices, of a node that takes the topic, or else those of all nodes that ever took it: the
   last of them to leave has delivered the entry. A joiner waits for that (`join_replies`), beside the nodes that are up.
 * R joins the topic after it has heard that the entry is stable: then its floor is at least the entry
-  (`DomainFrontier.ahead`).
+  (`DomainFrontier.behind`).
 
 A member of the topic hears what is stable with messages and when a stream comes to rest. A node that carries entries of
 a topic it does not take asks a member of it after a pause, or the source if no member is up. It asks again as long as

@@ -251,7 +251,7 @@ class Domain(DomainOrder[Message]):
         return self._missing()
 
     def known(self, topic: str) -> tuple[Dependency, ...]:
-        return self._frontier.ahead(topic)
+        return self._frontier.behind(topic)
 
     def replay(self, message: Message) -> None:
         self._replay(message, own=message.source == self._node)
