@@ -41,9 +41,11 @@ from antecede.protocols.vcube_ps.records import Stable
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Position, Stream
 
-#: Timers: look after a stream; acknowledge; ask for what is missing; see what a tree that lost a node left undone.
+#: Timers: look after a stream; acknowledge; announce what is stable; ask for what is missing; see what a tree that lost
+#: a node left undone.
 RESEND = "resend"
 ACK = "ack"
+ANNOUNCE = "announce"
 REQUEST = "request"
 REPAIR = "repair"
 
@@ -77,6 +79,8 @@ class Custody:
         self._progress = progress
         self._overdue = overdue
         self._dirty: set[tuple[str, int]] = set()
+        # Streams of which more has become stable, where entries of other topics are left out (`carrying`).
+        self._unannounced: set[tuple[str, int]] = set()
         # By topic whose tree lost a node, by source: up to where messages were under way then.
         self._under_way: dict[str, dict[int, int]] = {}
         self._seeking = False
@@ -304,7 +308,21 @@ class Custody:
                 outside.secured(state, group, stream.stable)
             stream.forget(stream.stable)
             group.order.stable(group.name, stream.source, stream.stable)
+            if group.order.drops:  # messages on other topics carry it until their publishers know
+                self._announce_soon(group, stream)
             state.out.keep(Stable(group.name, stream.source, stream.stable))
+
+    def _announce_soon(self, group: Group, stream: Stream) -> None:
+        if not self._unannounced:
+            self._state.out.wake_after(self._state.timing.ack_us, (ANNOUNCE,))
+        self._unannounced.add((group.name, stream.source))
+
+    def announce(self) -> None:
+        """The timer went off: tell all members what has become stable."""
+        unannounced, self._unannounced = self._unannounced, set()
+        for topic, source in sorted(unannounced):
+            group = self._state.group(topic)
+            self._announce(group, group.stream(source))
 
     def _announce(self, group: Group, stream: Stream) -> None:
         """The stream is at rest: tell all members up to where it is stable, so that they forget it."""

@@ -183,6 +183,8 @@ class VCubePs(Questions):
         match timer:
             case ("ack",):
                 self._custody.acknowledge()
+            case ("announce",):
+                self._custody.announce()
             case ("carry",):
                 self._carrying.tick()
             case ("request",):
