@@ -25,6 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import antecede
+from antecede.client.bus import PENDING_MAX
 from antecede.node.local_cluster import LocalCluster
 from antecede.wire.security import new_token
 from hostile_attacks import ATTACKS, attack, prepare
@@ -59,7 +60,7 @@ async def honest(url: str, token: str, seconds: float) -> dict[str, float]:
         sent = 0
         futures = []
         while (now := time.perf_counter()) < begin + seconds:
-            while sent < (now - begin) * HONEST_PER_S:
+            while sent < (now - begin) * HONEST_PER_S and len(one._pending) < PENDING_MAX:
                 futures.append(one.publish_nowait("honest/1", repr(time.perf_counter()).encode(), timeout_s=60))
                 sent += 1
             await asyncio.sleep(0.0005)
