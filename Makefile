@@ -13,7 +13,7 @@ help:
 	@echo "make demo       a live cluster with an accident, audited and drawn; a published table redone"
 	@echo "make test       make check, then every test but the slow ones (what CI runs)"
 	@echo "make test-slow  the long searches and the kill tests"
-	@echo "make fuzz       a minute of coverage-guided fuzzing of what reads a wire"
+	@echo "make fuzz       a minute of coverage-guided fuzzing of each parser"
 	@echo "make check      ruff, its format check and strict mypy"
 	@echo "make bench      speed and memory beside the aims and beside peers (a quarter of an hour and more)"
 	@echo "make docs       regenerate the reference pages under docs/"
@@ -42,7 +42,7 @@ test-slow: $(READY)
 
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
-	@$(BIN)/python -m tests.wire.fuzz_frames -max_total_time=60
+	@for parser in wire blocks roster config http parquet; do echo "== $$parser"; $(BIN)/python -m tests.fuzz.run $$parser -max_total_time=60; done
 
 check: $(READY)
 	@$(BIN)/ruff check .

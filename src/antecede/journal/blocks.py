@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -126,6 +126,13 @@ class UnknownRecordError(DamagedError):
     """A block is sound, but holds a record whose tag is not known here: of another protocol or a later version."""
 
 
+#: Changes of one batch: many times what a node takes from clients in one turn of its event loop.
+_CHANGES_MAX: Final = 1 << 20
+
+#: What decoding raises for bytes that are no block: of another type, no UTF-8, nested too deep.
+_UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
 def seal_block(data: bytes) -> bytes:
     return data + zlib.crc32(data).to_bytes(4, "big")
 
@@ -171,7 +178,14 @@ def skim(block: bytes) -> SkimmedBlock:
 
 
 def unpack_deps(messages: Sequence[LeanMessage]) -> tuple[list[int], list[int]]:
-    """How many dependencies each has, and all of them: stream, seq, stream, seq, …"""
+    """How many dependencies each has, and all of them: stream, seq, stream, seq, … Raises `DamagedError`."""
+    try:
+        return _unpack(messages)
+    except _UNDECODABLE as error:
+        raise DamagedError(f"the dependencies of a message do not decode ({error})") from None
+
+
+def _unpack(messages: Sequence[LeanMessage]) -> tuple[list[int], list[int]]:
     if any(stream_base(message.topic) or len(message.across) > 1 for message in messages):
         return _unpack_streams(messages)
     counts = [0] * len(messages)
@@ -206,6 +220,8 @@ def decode_changes(block: bytes) -> list[StoredChange]:
     stored = _decode(_changes, block)
     if all(change.count == 1 for change in stored):
         return stored
+    if sum([change.count for change in stored]) > _CHANGES_MAX:
+        raise DamagedError(f"it claims more than {_CHANGES_MAX:,} changes")
     return [
         change if change.count == 1 else StoredChange(change.after + index, change.what, change.topic, change.message)
         for change in stored
@@ -247,7 +263,7 @@ class KeptCodec:
         try:
             if self._types:
                 return self._decoder.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except _UNDECODABLE as error:
             self._check_tags(body)
             raise DamagedError(f"a record does not decode ({error})") from None
         self._check_tags(body)
@@ -257,7 +273,7 @@ class KeptCodec:
         """Raise `UnknownRecordError` when it is an unknown tag that keeps `body` from decoding."""
         try:
             tags = [record.tag for record in _tagged.decode(body)]
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except _UNDECODABLE:
             return
         unknown = next((tag for tag in tags if tag not in self._tags), None)
         if unknown is not None:
@@ -267,5 +283,5 @@ class KeptCodec:
 def _decode(decoder: msgspec.msgpack.Decoder[T], block: bytes) -> T:
     try:
         return decoder.decode(open_block(block))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNDECODABLE as error:
         raise DamagedError(f"it does not decode ({error})") from None

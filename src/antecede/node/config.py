@@ -200,7 +200,7 @@ def load_config(path: Path, **overrides: Any) -> NodeConfig:
         found = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise UsageError("config", str(path), f"cannot be read ({error.strerror})", "check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError("config", str(path), f"is not TOML ({error})", "correct it") from None
     known = {one.name for one in fields(NodeConfig)}
     for name in found:

@@ -97,7 +97,7 @@ def _read(path: Path, identity: Identity) -> RosterFile | None:
         return None
     try:
         return msgspec.json.decode(path.read_bytes(), type=RosterFile)
-    except (OSError, msgspec.DecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if identity.key < 0:
             problem = f"cannot be read ({error})"
             raise JournalError(str(path), problem, "put it back; in a new directory, remove it") from None

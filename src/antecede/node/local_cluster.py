@@ -190,7 +190,7 @@ class LocalCluster:
         except OSError as error:
             problem = f"cannot be written ({error.strerror})"
             raise UsageError("directory", str(self.directory), problem, "choose another directory") from None
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             problem = f"is not a list of ports ({error})"
             raise UsageError("file", str(remembered), problem, "restore it, or remove it") from None
         return ports

@@ -111,7 +111,7 @@ def _audit(out: Path) -> list[AuditRow] | None:
     try:
         table = pq.read_table(path, partitioning=None)
         return [_verdict(row) for row in table.to_pylist()]
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({str(error).splitlines()[0]})"
     except (KeyError, ValueError) as error:
         problem = f"is not a table of verdicts ({error!r})"

@@ -95,7 +95,7 @@ def load_runs(out: Path) -> list[RunRow]:
 def _read_runs(path: Path, experiment: str) -> Iterable[RunRow]:
     try:
         table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({str(error).splitlines()[0]})"
         raise UsageError("runs", str(path), problem, "remove it to run these again") from None
     if not table.schema.equals(RUNS_SCHEMA, check_metadata=True):

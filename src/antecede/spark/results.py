@@ -65,7 +65,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         return []
     try:
         rows: list[dict[str, Any]] = pq.read_table(path, partitioning=None).to_pylist()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({str(error).splitlines()[0]})"
         raise UsageError("table", str(path), problem, "remove it; the next `experiments run` writes it") from None
     return rows

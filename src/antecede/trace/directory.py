@@ -200,7 +200,7 @@ def read_part(file: Path, columns: list[str] | None = None) -> pa.Table:
         # Three times as fast as `read_table`, which makes a data set of it first.
         with pq.ParquetFile(file, page_checksum_verification=True, pre_buffer=True) as opened:
             return opened.read(columns=columns, use_threads=False)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({str(error).splitlines()[0]})"
         raise UsageError("trace", str(file), problem, "the file is damaged; run it again") from None
 

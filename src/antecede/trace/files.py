@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from antecede.core import UsageError
@@ -44,7 +45,7 @@ def check_trace(path: Path, columns: pa.Schema = SCHEMA) -> None:
         schema = pq.read_schema(path)
     except FileNotFoundError:
         raise UsageError("trace", str(path), "there is no such file", "check the path") from None
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = f"is not a readable Parquet file ({_reason(error)})"
         raise UsageError("trace", str(path), problem, "write it again") from None
     version = (schema.metadata or {}).get(b"antecede.trace")
@@ -72,10 +73,23 @@ def read_trace(path: Path) -> pa.Table:
     """Return the trace at `path` as a table in `SCHEMA`. Raises `UsageError` if the file is damaged or no trace."""
     check_trace(path)
     try:
-        return pq.read_table(path, schema=SCHEMA, page_checksum_verification=True)
-    except (pa.ArrowException, OSError) as error:
+        table = pq.read_table(path, schema=SCHEMA, page_checksum_verification=True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({_reason(error)})"
         raise UsageError("trace", str(path), problem, "the file is damaged; write it again") from None
+    problem = _wrong_values(table)
+    if problem:
+        raise UsageError("trace", str(path), problem, "name a file antecede wrote")
+    return table
+
+
+def _wrong_values(table: pa.Table) -> str:
+    """What keeps the values of a table in `SCHEMA` from being rows; empty: nothing."""
+    deps = pc.list_flatten(table["deps"])
+    if deps.null_count or any(column.null_count for column in deps.combine_chunks().flatten()):
+        return "has dependencies without a topic, source or sequence number"
+    unknown = sorted({*pc.unique(table["event"]).to_pylist()} - {event.name.lower() for event in Event})
+    return f"has events that are not known ({', '.join(unknown[:5])})" if unknown else ""
 
 
 def table_rows(table: pa.Table) -> Iterator[Row]:

@@ -57,7 +57,7 @@ def test_views_are_bounded_by_group_and_never_name_oneself_or_the_down(told: lis
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=60))
 def test_a_store_forgets_the_oldest_and_what_is_stale(waits: list[int]) -> None:
-    store = Store(young=2, retain=5, capacity=8)
+    store = Store(young=2, retain=5, capacity=8, bytes_max=1000)
     now, came = 0, []
     for seq, wait in enumerate(waits, 1):
         now += wait
@@ -67,6 +67,15 @@ def test_a_store_forgets_the_oldest_and_what_is_stale(waits: list[int]) -> None:
         there = [rumour.message.seq for rumour in store.stream("g1", 1)]
         assert there == [seq for time, seq in came if now - time < 5][-8:]
         assert [rumour.message.seq for rumour in store.young] == [seq for time, seq in came if now - time < 2]
+
+
+def test_a_store_is_bounded_in_bytes() -> None:
+    store = Store(young=2, retain=0, capacity=1000, bytes_max=100)
+    for seq in range(1, 10):
+        store.add(Rumour(Message("g1", 1, seq, (), b"x" * 30), seq), 0)
+    assert [rumour.message.seq for rumour in store.stream("g1", 1)] == [7, 8, 9]
+    store.add(Rumour(Message("g1", 1, 10, (), b"x" * 200), 10), 0)
+    assert [rumour.message.seq for rumour in store.stream("g1", 1)] == [10], "at least one"
 
 
 @settings(max_examples=60, deadline=None)

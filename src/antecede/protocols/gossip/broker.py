@@ -88,7 +88,9 @@ class Broker(Process):
         self.group_join = GroupJoin(self)
         self.views = Views(node, config.view, rng)
         self.views.learn(peers, self.relays)
-        self.store = Store(young=config.young, retain=config.retain, capacity=config.store_max)
+        self.store = Store(
+            young=config.young, retain=config.retain, capacity=config.store_max, bytes_max=config.store_bytes_max
+        )
         self.clock = clock
         self.order = Order(self.relays_topic, held_max=config.held_max, clock=clock)
         #: The Lamport clock; and by stream, the clock of the last message delivered.

@@ -22,8 +22,9 @@ class GossipConfig(msgspec.Struct, frozen=True, kw_only=True):
     compare: int = 3
     #: Are missing messages pulled?
     pull: bool = True
-    #: How many messages a broker stores, and how many a node may hold.
+    #: How many messages a broker stores, and their bytes of payload; and how many a node may hold.
     store_max: int = 65_536
+    store_bytes_max: int = 64 * 1024 * 1024
     held_max: int = 65_536
     #: How many messages are sent in answer to one request.
     burst: int = 256

@@ -1,7 +1,8 @@
 """The messages that a broker stores: young ones to push, older ones to give to those that ask.
 
 A message is pushed in every round while it is younger than `young` rounds. It can be pulled until it is `retain` rounds
-old (the paper's stale-message removal). When there are more than `capacity` messages, the oldest is dropped.
+old (the paper's stale-message removal). When there are more than `capacity` messages, or
+`bytes_max` bytes of payload, the oldest are dropped.
 """
 
 from collections import deque
@@ -13,11 +14,13 @@ from antecede.protocols.gossip.packets import Rumour
 class Store:
     """Messages by stream (topic, source), with the round in which each came."""
 
-    def __init__(self, *, young: int, retain: int, capacity: int) -> None:
+    def __init__(self, *, young: int, retain: int, capacity: int, bytes_max: int) -> None:
         """`retain` 0: messages are kept as long as there is room."""
         self._young = young
         self._retain = retain
         self._capacity = capacity
+        self._bytes_max = bytes_max
+        self._bytes = 0
         self._streams: dict[tuple[str, int], dict[int, Rumour]] = {}
         # In order of arrival: (round, message).
         self._all: deque[tuple[int, Rumour]] = deque()
@@ -36,7 +39,8 @@ class Store:
         self._all.append((now, rumour))
         if push:
             self._pushed.append((now, rumour))
-        if len(self._all) > self._capacity:
+        self._bytes += len(message.payload)
+        while len(self._all) > self._capacity or (self._bytes > self._bytes_max and len(self._all) > 1):
             self._drop()
 
     def expire(self, now: int) -> None:
@@ -77,6 +81,7 @@ class Store:
     def _drop(self) -> None:
         _, rumour = self._all.popleft()
         message = rumour.message
+        self._bytes -= len(message.payload)
         stream = self._streams[message.topic, message.source]
         stream.pop(message.seq, None)
         if not stream:

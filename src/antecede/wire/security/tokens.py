@@ -162,7 +162,7 @@ def _read(path: Path) -> tuple[Client, ...]:
         return msgspec.json.decode(path.read_bytes(), type=_File).clients
     except OSError as error:
         raise UsageError("token file", str(path), f"cannot be read ({error.strerror})", "check the path") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError("token file", str(path), f"is not one ({error})", "make it with `antecede token`") from None
 
 
