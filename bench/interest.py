@@ -1,6 +1,7 @@
 """What a message costs all nodes of a cluster together, where few of them want it.
 
     python bench/interest.py [--nodes 2,4,8] [--replicas 1,2,3] [--partitions 64] [--topics 64] [--messages 200]
+        [--pause 0]
 
 Nodes are processes with journals. Each topic is subscribed at two nodes and published at a third. Payloads are 128
 bytes. The figures: processor time of all node processes for one message (user and system, from /proc); bytes in their
@@ -52,9 +53,14 @@ async def read(bus: Bus, topics: list[str], count: int, ready: "asyncio.Future[N
     return across / max(1, count)
 
 
-async def publish(bus: Bus, topics: list[str], count: int) -> None:
+async def publish(bus: Bus, topics: list[str], count: int, pause_s: float) -> None:
+    """`count` rounds: in each a message on every topic, all under way together; with a pause, one after the other."""
     for _ in range(count):
-        await asyncio.gather(*[bus.publish(topic, PAYLOAD) for topic in topics])
+        if not pause_s:
+            await asyncio.gather(*[bus.publish(topic, PAYLOAD) for topic in topics])
+        for topic in topics if pause_s else ():
+            await bus.publish(topic, PAYLOAD)
+            await asyncio.sleep(pause_s)
 
 
 async def settle(buses: list[Bus], *, within_s: float = 60.0) -> None:
@@ -69,7 +75,9 @@ async def settle(buses: list[Bus], *, within_s: float = 60.0) -> None:
             await asyncio.sleep(3)
 
 
-async def measure(nodes: int, replicas: int, partitions: int, topics: int, messages: int) -> dict[str, Any]:
+async def measure(
+    nodes: int, replicas: int, partitions: int, topics: int, messages: int, pause_s: float
+) -> dict[str, Any]:
     names = [f"t/{number}" for number in range(topics)]
     settings = {"partitions": partitions, "replicas": replicas, "linger_s": 3600.0}
     with tempfile.TemporaryDirectory() as base:
@@ -87,11 +95,11 @@ async def measure(nodes: int, replicas: int, partitions: int, topics: int, messa
                     work = read(bus, taken or ["nothing"], len(taken) * messages, ready[-1])
                     readers.append(asyncio.ensure_future(work))
             await asyncio.gather(*ready)
-            await asyncio.gather(*[publish(bus, mine, 1) for bus, mine in zip(buses, at["writer"], strict=True)])
+            await asyncio.gather(*[publish(bus, mine, 1, 0) for bus, mine in zip(buses, at["writer"], strict=True)])
             await settle(buses)
             disk, cpu, begin = stored(cluster), cpu_s(cluster), time.monotonic()
             await asyncio.gather(
-                *[publish(bus, mine, messages - 1) for bus, mine in zip(buses, at["writer"], strict=True)]
+                *[publish(bus, mine, messages - 1, pause_s) for bus, mine in zip(buses, at["writer"], strict=True)]
             )
             across = await asyncio.gather(*readers)
             took_s = time.monotonic() - begin
@@ -151,10 +159,13 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=64)
     parser.add_argument("--topics", type=int, default=64)
     parser.add_argument("--messages", type=int, default=200, help="on each topic")
+    parser.add_argument("--pause", type=float, default=0, help="milliseconds after each message")
     asked = parser.parse_args()
     for replicas in map(int, asked.replicas.split(",")):
         for nodes in map(int, asked.nodes.split(",")):
-            row = asyncio.run(measure(nodes, replicas, asked.partitions, asked.topics, asked.messages))
+            row = asyncio.run(
+                measure(nodes, replicas, asked.partitions, asked.topics, asked.messages, asked.pause / 1000)
+            )
             sys.stdout.write(f"{row}\n")
             sys.stdout.flush()
 
