@@ -14,10 +14,10 @@ from tests.protocols.vcube_ps.test_missing import tick
 LAST, CHUNK = 100, 8
 
 
-def make(**timing: int) -> VCubePs:
-    """Node 0 of four members of the topic t, which lacks all messages of source 1."""
+def make(members: int = 0b1111, **timing: int) -> VCubePs:
+    """Node 0 of the topic t, which lacks all messages of source 1."""
     times = Timing(ack_us=100, ack_every=1000, retry_us=1000, slow_us=50_000, attempts_max=4, chunk=CHUNK, **timing)
-    process = VCubePs(0, 4, lambda: TopicOrder(0), {"t": 0b1111}, times, window=8, logged=True)
+    process = VCubePs(0, 4, lambda: TopicOrder(0), {"t": members}, times, window=8, logged=True)
     process.start()
     return process
 
@@ -48,11 +48,11 @@ def serve(
 
 @pytest.mark.parametrize("arrive", [True, False])
 def test_later_messages_say_nothing_about_the_next_one(arrive: bool) -> None:
-    """No node has the first range, all have the second: each is asked once for the first, then it is given up."""
+    """No node has the first range, all have the second: each is asked twice for the first, then it is given up."""
     process = make()
     process.receive(1, Ahead("t", 1, LAST))
     answered = serve(process, dict.fromkeys((1, 2, 3), range(CHUNK + 1, LAST + 1)), had=True, arrive=arrive)
-    assert [to for to, first in answered if first == 1] == [1, 2, 3]
+    assert [to for to, first in answered if first == 1] == [1, 2, 3, 1, 2, 3]
     assert process.given_up == 1
 
 
@@ -71,6 +71,18 @@ def test_a_message_that_only_an_absent_member_may_have_is_waited_for_in_sight_an
     tick(process, FETCH)
     serve(process, {})
     assert process.given_up == 1
+
+
+def test_a_message_that_only_an_absent_publisher_outside_has_is_waited_for() -> None:
+    process = make(members=0b1101)
+    process.peer_down(1)
+    process.receive(2, Ahead("t", 1, LAST))
+    serve(process, {})
+    assert process.given_up == 0
+    process.peer_up(1)
+    tick(process, FETCH)
+    serve(process, {1: range(1, LAST + 1)})
+    assert process.delivered("t") == {1: LAST}
 
 
 def test_an_absent_member_comes_back_with_the_message() -> None:

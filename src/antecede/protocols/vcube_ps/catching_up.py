@@ -180,7 +180,8 @@ class CatchingUp:
         state, fetching = self._state, stream.fetching
         assert fetching is not None
         further, had = (any(flags) for flags in zip(*lacking.values(), strict=True))
-        if further and any(node in state.down for node in state.others(group)):
+        # The source may have it though it is no member: it keeps what no member has delivered (`outside`).
+        if further and any(node in state.down for node in (stream.source, *state.others(group))):
             timing = state.timing
             further = fetching.attempts > (timing.attempts_max // 2 if had else timing.absent_attempts_max)
         if further and not fetching.asked_twice:

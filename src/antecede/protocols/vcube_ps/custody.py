@@ -154,9 +154,8 @@ class Custody:
         stream = group.stream(source)
         stream.heard.clear()
         if self._state.looks_after(group, source):
-            for node in range(self._state.nodes):
-                if node != self._state.node and node not in self._state.down:
-                    self._state.out.send(node, Probe(group.name, source))
+            for node in sorted(self._state.up()):
+                self._state.out.send(node, Probe(group.name, source))
             self._arm(stream, group)
 
     def repair_later(self, group: Group) -> None:
@@ -242,7 +241,7 @@ class Custody:
         target = stream.got
         found = set()
         if stream.source in state.down:  # what any node has of it counts, member or not
-            found = set(range(state.nodes)) - state.down - stream.heard - {state.node}
+            found = state.up() - stream.heard
         if target:
             for node in state.others(group):
                 position = stream.positions.get(node)

@@ -206,9 +206,7 @@ class State:
     def group(self, topic: str, founders: int = 0) -> Group:
         group = self.groups.get(topic)
         if group is None:
-            view = View(self.node, self.dimension, founders)
-            for node in self.down:
-                view.hide(node)
+            view = View(self.node, self.dimension, founders, self.everyone.absent)
             group = self.groups[topic] = Group(topic, view, self.make_order(), self.node in view)
             if group.takes:
                 group.order.enter(topic)
@@ -232,7 +230,7 @@ class State:
 
     def up(self) -> set[int]:
         """The other nodes that are not suspected."""
-        return set(range(self.nodes)) - self.down - {self.node}
+        return set(nodes_of(self.everyone.present & ~(1 << self.node)))
 
     def others(self, group: Group) -> list[int]:
         """Members but this node, those that are down included."""

@@ -27,14 +27,15 @@ def _mixed(node: int, register: int) -> int:
 class View:
     """What `node` knows of the membership of one topic."""
 
-    __slots__ = ("_absent", "_first", "_founders", "_heights", "_node", "_registers", "digest", "members", "near")
+    __slots__ = ("_first", "_founders", "_heights", "_node", "_registers", "absent", "digest", "members", "near")
 
-    def __init__(self, node: int, dimension: int, founders: int = 0) -> None:
-        """`founders` are members from the beginning, as bits; their registers stand at 1."""
+    def __init__(self, node: int, dimension: int, founders: int = 0, absent: int = 0) -> None:
+        """`founders` are members from the beginning, as bits; their registers stand at 1. `absent`: see `hide`."""
         self._node = node
         self._founders = founders
         self._registers: dict[int, int] = {}
-        self._absent = 0
+        #: Nodes left out of trees, as bits.
+        self.absent = absent
         #: The nodes that take the topic, as bits.
         self.members = founders
         #: The registers that moved, folded into one number: nodes that know the same have the same.
@@ -53,7 +54,7 @@ class View:
     @property
     def present(self) -> int:
         """Members that are not absent, as bits."""
-        return self.members & ~self._absent
+        return self.members & ~self.absent
 
     def register(self, node: int) -> int:
         """How often `node` has come or gone, as far as is known here."""
@@ -85,13 +86,13 @@ class View:
 
     def hide(self, node: int) -> None:
         """Leave `node` out of trees, whether it is a member or not: it is suspected to be down."""
-        if not self._absent >> node & 1:
-            self._absent |= 1 << node
+        if not self.absent >> node & 1:
+            self.absent |= 1 << node
             self._changed(node)
 
     def show(self, node: int) -> None:
-        if self._absent >> node & 1:
-            self._absent ^= 1 << node
+        if self.absent >> node & 1:
+            self.absent ^= 1 << node
             self._changed(node)
 
     def _height(self, root: int) -> int:
@@ -118,7 +119,7 @@ class View:
 
     def _refresh(self, clusters: range) -> None:
         """Look for the first member of these clusters again."""
-        first, near, present = self._first, self.near, self.members & ~self._absent
+        first, near, present = self._first, self.near, self.members & ~self.absent
         for cluster in clusters:
             first[cluster - 1] = nearest(present, self._node ^ (1 << (cluster - 1)), cluster - 1)
         for height in range(clusters.start, len(near)):
