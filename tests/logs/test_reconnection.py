@@ -1,12 +1,14 @@
 """A server that is killed and started again: nothing is lost, and nothing comes twice."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 
 from antecede import ConnectionLostError, PublishError
-from antecede.logs import Bounds, connect
+from antecede.logs import Batch, Bounds, connect
 from tests.logs.systems import LASTING, System, running
 
 
@@ -77,6 +79,34 @@ def test_a_cluster_that_elects_a_leader_is_waited_for(system: System, logs: tupl
 
                 bus._adapter.bounds = at_last  # type: ignore[method-assign]
                 async with bus.subscribe("#", since="0") as feed:
+                    assert (await anext(feed)).payload == b"hello"
+
+    asyncio.run(story())
+
+
+def test_connections_that_break_now_and_then_are_not_one_long_outage(lasting: System, logs: tuple[str, str]) -> None:
+    """A quiet log, whose connection breaks and comes back, for longer than the feed's patience."""
+
+    async def story() -> None:
+        async with asyncio.timeout(60):
+            await lasting.create(*logs)
+            async with connect(lasting.url(*logs), patience_s=2.5) as bus:
+                read, breaks = bus._adapter.read, dict[int, int]()
+
+                async def breaking(log: int, after: int, most: int) -> AsyncGenerator[Batch, None]:
+                    async with aclosing(read(log, after, most)) as reading:
+                        async for batch in reading:
+                            yield batch
+                            breaks[log] = breaks.get(log, 0) + 1
+                            if breaks[log] <= 3:
+                                raise ConnectionLostError("it broke")
+
+                bus._adapter.read = breaking  # type: ignore[method-assign]
+                async with bus.subscribe("#") as feed:
+                    while len(breaks) < 2 or min(breaks.values()) <= 3:
+                        assert feed._error is None
+                        await asyncio.sleep(0.05)
+                    await bus.publish(f"{logs[0]}/1", b"hello")
                     assert (await anext(feed)).payload == b"hello"
 
     asyncio.run(story())

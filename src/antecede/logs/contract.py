@@ -95,7 +95,8 @@ class LogAdapter(Protocol):
     def read(self, log: int, after: int, most: int) -> AsyncGenerator[Batch, None]:
         """Batches of at most `most` records with offsets above `after`; waits for more at the end of the log.
 
-        The next batch may be fetched while the caller handles one, but no more than that.
+        The next batch may be fetched while the caller handles one, but no more than that. A log that is quiet gives an
+        empty batch every few seconds: the caller then knows that the connection is alive.
         """
 
     async def progress(self, log: int, after: int, upto: int) -> int:

@@ -55,6 +55,8 @@ async def _named(adapter: LogAdapter, log: int, after: int, upto: int) -> list[t
                             except ProtocolError:
                                 continue  # as if it had none
                     after = batch.upto
+                    if not batch.records:
+                        after = max(after, await adapter.progress(log, after, upto))
             except TimeoutError:
                 quiet_s *= 2  # the log may be slow to begin
                 after = await adapter.progress(log, after, upto)

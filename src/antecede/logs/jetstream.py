@@ -209,7 +209,9 @@ class JetStreamAdapter:
                     if seen != count:
                         raise ConnectionLostError(f"{self.where}: stream {name}: record {count} of a consumer was lost")
                     records.append(_record(message, offset, time_us))
-                if records:
+                if not records:
+                    yield Batch([], after)
+                else:
                     first = 0
                     if records[-1].offset - after != len(records):  # offsets jump: deleted, or removed by retention?
                         kept = (await self.bounds(log)).first

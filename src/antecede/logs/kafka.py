@@ -200,9 +200,8 @@ class KafkaAdapter:
                 if records and records[-1].offset - after != len(records):
                     kept = (await self.bounds(log)).first
                     first = kept if after + 1 < kept <= records[0].offset else 0
-                if upto > after:
-                    after = upto
-                    yield Batch(records, upto, first)
+                after = upto
+                yield Batch(records, upto, first)
         finally:
             # Closing waits for a call that is under way; no other work should wait for it.
             closing = self._call(consumer.close)

@@ -149,6 +149,7 @@ class RedisAdapter:
                 entries = _entries(found)
                 if not entries:
                     await self._client.xread({stream: _id(after)}, count=1, block=_BLOCK_MS)
+                    yield Batch([], after)
                     continue
                 records = [_record(stream, entry) for entry in entries]
                 first = 0
