@@ -31,9 +31,13 @@ STALE_ANSWERS = (1018,)
 LEFT = (1838,)
 #: A node that recovered took what it had heard to be stable for its own past.
 HEARSAY = (5044,)
+#: A joiner began without a message that only a node that was down had, and so without what that message depends on.
+ABSENT = (22057,)
 
 
-@pytest.mark.parametrize("seed", [*range(20), *DROPPED, *ENDLESS_JOIN, *COMPACTED, *STALE_ANSWERS, *LEFT, *HEARSAY])
+@pytest.mark.parametrize(
+    "seed", [*range(20), *DROPPED, *ENDLESS_JOIN, *COMPACTED, *STALE_ANSWERS, *LEFT, *HEARSAY, *ABSENT]
+)
 def test_drawn_partitions(seed: int) -> None:
     verdict = search(seed, partitions_of(seed))
     assert verdict.ok, (partitions_of(seed), verdict.words)

@@ -89,7 +89,7 @@ class RollCall:
             return
         without = roll.without.setdefault((packet.source, packet.first), {})
         without[sender] = packet.gone
-        if self._state.up() <= without.keys():  # a node that is down may have it; a join does not wait for that
+        if self._state.up() <= without.keys() and (any(without.values()) or not self._only_absent(group, packet)):
             self.gone(group, packet.source, max(packet.first, min(filter(None, without.values()), default=0)))
 
     def gone(self, group: Group, source: int, upto: int) -> None:
@@ -110,6 +110,8 @@ class RollCall:
             return
         roll.asked += 1
         roll.counts.clear()
+        roll.stable.clear()  # else what is below the floors would not be looked for
+        roll.without.clear()
         roll.taken = False
         roll.lacking.clear()
         roll.waits_for = self._state.up()
@@ -139,6 +141,15 @@ class RollCall:
                 return
         group.roll = None
         self._over(group, roll)
+
+    def _only_absent(self, group: Group, packet: Fetched) -> bool:
+        """May only nodes that are down have the message, though this node has delivered what depends on it?
+
+        What the message depends on must be below the floors, too, and no node that is up can tell. So the join waits. A
+        message on which nothing delivered here depends is not waited for.
+        """
+        known = dict(group.order.known(group.name)).get(packet.source, 0)
+        return packet.first <= known and (packet.source in self._state.down or self._takers_are_down(group))
 
     def _takers_are_down(self, group: Group) -> bool:
         """Is a node down that takes the topic or took it once? What it delivered may be in no other node's answer."""
