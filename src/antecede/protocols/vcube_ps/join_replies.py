@@ -97,6 +97,7 @@ class RollCall:
         roll = group.roll
         if roll is not None:
             raise_to(roll.gone, ((source, upto),))
+            roll.attempts = 0  # the next range is another question
             roll.lacking = {(other, seq) for other, seq in roll.lacking if other != source or seq > upto}
             self.look(group)
 
