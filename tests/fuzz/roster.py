@@ -3,7 +3,6 @@
 The first byte of an input says whether the journal knows the node's slot and key, and the number of slots.
 """
 
-import logging
 import tempfile
 from pathlib import Path
 
@@ -15,8 +14,6 @@ from antecede.journal.lives import Identity
 from antecede.node.directory import open_roster
 from antecede.node.roster import Member, Roster, RosterFile
 from tests.fuzz.parsers import kind_of
-
-logging.getLogger("antecede.node").setLevel(logging.CRITICAL)
 
 
 def read(data: bytes) -> set[str]:
