@@ -178,7 +178,7 @@ class RedisAdapter:
             raise ConnectionLostError(f"{self.where}: {str(error) or type(error).__name__}") from None
         last = _offset(found["last-generated-id"])
         entry = found["first-entry"]
-        # Redis 7 counts what was added; an older server does not say whether something was removed.
+        # Redis 7 counts the entries ever added. An older server cannot tell whether entries were removed.
         whole = found.get("entries-added") == found["length"]
         return Bounds(_offset(entry[0]) if entry else last + 1, last, whole)
 

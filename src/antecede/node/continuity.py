@@ -7,8 +7,8 @@ Or two processes run from copies of one directory. The node's peers know better,
     at the start        every peer it can reach, before it publishes anything
     while it runs       every peer that it is linked with for the first time, and one after the other now and then
 
-It must not start, or must stop, in these cases. The error says what was found; nothing is mended silently. The journal
-is given up then: it is refused from there on, for a second attempt would only hide what the first one found.
+The node refuses to start, or stops, in these cases, with an error that names the case. It repairs nothing by itself.
+From then on its journal is refused: a second attempt would only hide what the first one found.
 
     an older copy       the cluster knows a later start of this node, or the same start of another process
     numbers are behind  a peer has received a message of this node that its journal lacks

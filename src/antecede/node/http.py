@@ -177,7 +177,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._securing: asyncio.Task[None] | None = None
-        #: What came before TLS was known to be up.
+        #: Bytes that arrived before the TLS handshake was complete.
         self._early = bytearray()
         self.host = "?"
 
@@ -192,7 +192,7 @@ class _Connection(asyncio.Protocol):
         self._deadline = loop.call_later(_CONNECTION_S, self.abort)
         context = self._server.tls
         if context is not None:
-            transport.pause_reading()  # what comes is for TLS
+            transport.pause_reading()  # the next bytes belong to the TLS handshake
             self._securing = loop.create_task(self._secure(transport, context))
 
     async def _secure(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
