@@ -2,15 +2,16 @@
 
 from antecede.core import Message
 from antecede.protocols.vcube_ps import Timing, TopicOrder, VCubePs
-from antecede.protocols.vcube_ps.packets import DIRECT, ONCE, Fetch, Pub, Pull
+from antecede.protocols.vcube_ps.packets import DIRECT, ONCE, Fetch, Pub, Pull, Sub, SubAck
+from antecede.search.vcube_ps import search
 
 RETRY_US, SLOW_US = 1000, 50_000
 
 
-def make(**timing: int) -> VCubePs:
-    """Node 0 of four members of the topic t."""
+def make(members: int = 0b1111, *, logged: bool = True, **timing: int) -> VCubePs:
+    """Node 0 of four, by default all members of the topic t."""
     times = Timing(ack_us=100, ack_every=1000, retry_us=RETRY_US, slow_us=SLOW_US, attempts_max=3, **timing)
-    process = VCubePs(0, 4, lambda: TopicOrder(0), {"t": 0b1111}, times, window=8, logged=True)
+    process = VCubePs(0, 4, lambda: TopicOrder(0), {"t": members}, times, window=8, logged=logged)
     process.start()
     return process
 
@@ -43,6 +44,45 @@ def test_what_is_missing_is_asked_for_without_end_and_in_sight() -> None:
     process.receive(3, Pub((message(1),), DIRECT))
     assert process.missing() == []
     assert process.held == 0
+
+
+def pulled_from(process: VCubePs) -> list[int]:
+    return [to for to, packet in process.out.sends if isinstance(packet, Pull)]
+
+
+def test_a_node_that_is_no_member_is_asked_too_after_the_members() -> None:
+    """Node 2 may have delivered the message and left. Perhaps no other node has it (seed 9792)."""
+    process = make(members=0b1011)
+    process.receive(1, Pub((message(2),), ONCE))
+    process.peer_down(1)
+    asked = []
+    for _ in range(6):
+        tick(process, "request")
+        asked += pulled_from(process)
+    assert asked[0] == 3
+    assert set(asked) == {2, 3}
+
+
+def test_a_joiner_pulls_from_every_node_after_a_few_tries_in_vain() -> None:
+    """Node 2 alone has the message. Asked in turn, with other nodes, all six pulls to it were lost (seed 9792)."""
+    process = make(members=0b1010, logged=False)
+    process.subscribe("t")
+    (register,) = {packet.register for _, packet in process.out.sends if isinstance(packet, Sub)}
+    process.receive(1, SubAck("t", 0, register, counts=((1, 1),)))
+    process.receive(2, SubAck("t", 0, register))
+    asked = [pulled_from(process)]
+    for _ in range(6):
+        tick(process, "roll")
+        asked.append(pulled_from(process))
+    assert asked[0] == [1]
+    assert asked[-1] == [1, 2, 3]
+    process.receive(2, Pub((message(1),), DIRECT))
+    assert process.takes("t")
+
+
+def test_a_message_that_only_a_node_that_left_has_reaches_all_over_links_that_lose_two_packets_in_five() -> None:
+    verdict = search(9792)
+    assert verdict.ok, verdict.words
 
 
 def test_a_node_that_knows_nobody_to_ask_says_so() -> None:

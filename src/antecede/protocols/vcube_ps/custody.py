@@ -460,12 +460,17 @@ class Custody:
         ]
 
     def _ask(self, group: Group, source: int, numbers: list[int]) -> None:
-        """Ask the custodian; if that does not help, one member after the other. Fetch in bulk what is much."""
+        """Ask the custodian; if that does not help, one node after the other. Fetch in bulk what is much.
+
+        Members come first. A node that left may be the only one that has it: it delivered it while it was a member.
+        """
         state = self._state
         asked = self._asked.setdefault((group.name, source), set())
         to = state.custodian(group, source)
         if self._sought % 2 or to in (-1, state.node):
-            others = [node for node in state.others(group) if node not in state.down]
+            up = state.up()
+            members = [node for node in state.others(group) if node in up]
+            others = members + sorted(up.difference(members))
             if not others:
                 return
             to = others[self._sought // 2 % len(others)]

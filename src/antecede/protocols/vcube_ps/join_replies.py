@@ -23,6 +23,9 @@ from antecede.protocols.vcube_ps.state import Group, JoinReplies, State
 #: Timer: ask the nodes again that have not answered.
 ROLL: Final = "roll"
 
+#: A joiner pulls messages from one node at a time so often, then from all of them.
+_PULLS_ONE_BY_ONE: Final = 4
+
 
 class RollCall:
     """`ask(group, roll, node)` puts the question to one node; `over(group, roll)` is called when all is heard."""
@@ -199,7 +202,11 @@ class RollCall:
         return found
 
     def _fetch(self, group: Group, roll: JoinReplies, only: int | None = None, to: int | None = None) -> None:
-        """Ask for what is lacking, of all sources or `only` one: the custodian, later one node after the other."""
+        """Ask for what is lacking, of all sources or `only` one: the custodian, later one node after the other.
+
+        Perhaps one node alone has it, which has left the topic. A node that lacks it does not answer a `Pull`. So after
+        some tries every node is asked each time: in turn, that one would be asked too seldom where packets get lost.
+        """
         state = self._state
         up = sorted(state.up())
         wanted: dict[int, list[int]] = {}
@@ -216,4 +223,5 @@ class RollCall:
                 last = min(numbers[-1], numbers[0] + state.timing.chunk - 1)
                 state.out.send(server, Fetch(group.name, source, numbers[0], last))
             else:
-                state.out.send(server, Pull(group.name, source, tuple(numbers)))
+                for node in up if roll.attempts >= _PULLS_ONE_BY_ONE else [server]:
+                    state.out.send(node, Pull(group.name, source, tuple(numbers)))
