@@ -171,7 +171,12 @@ TABLES: dict[str, tuple[Limit, ...]] = {
         Limit("seconds of an HTTP connection", http._CONNECTION_S, "is answered", "the connection is closed"),
     ),
     "A node and its cluster": (
-        Limit("nodes, ever", f"`slots` (default {_CONFIG.slots}, at most {1 << 16})", "have joined", "cannot join"),
+        Limit(
+            "nodes at a time",
+            f"`slots` (default {_CONFIG.live_settings().slots}, at most {limits.SLOTS_MAX:,})",
+            "have joined",
+            "cannot join",
+        ),
         Limit(
             "publications without a sequence number",
             f"{limits.UNNUMBERED_MAX:,}; with the protocol total {limits.UNNUMBERED_TOTAL_MAX:,}",

@@ -1,5 +1,6 @@
 """Nodes that disagree refuse each other, and a node refuses a directory of other settings: by name, with a remedy."""
 
+import json
 import random
 import sqlite3
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from antecede import Node
 from antecede.core import Process, Record, UsageError
 from antecede.core.errors import JournalError, RefusedError
 from antecede.journal.blocks import KeptCodec
@@ -122,6 +124,26 @@ async def test_more_slots_than_before_are_taken(tmp_path: Path) -> None:
     await node.start()
     await until_all_have([node], 1)
     await node.stop()
+
+
+@awaited
+async def test_a_directory_keeps_the_number_of_slots_it_was_founded_with(tmp_path: Path) -> None:
+    """So a cluster of a version with another default goes on as it was, one node after the other."""
+
+    def unset() -> Node:
+        return make(0, (), tmp_path, slots=0)
+
+    assert unset().config.slots == 256
+    await publish_something(tmp_path)
+    assert unset().config.slots == 4
+    roster = tmp_path / "n0" / "roster.json"
+    written = json.loads(roster.read_bytes())
+    del written["slots"]  # as before the number was written down
+    roster.write_text(json.dumps(written))
+    async with unset() as node:
+        assert node.config.slots == 16
+        assert node.status()["slots"] == 16
+    assert unset().config.slots == 16
 
 
 @awaited

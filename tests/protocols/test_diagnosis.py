@@ -51,6 +51,22 @@ def test_a_node_is_tested_by_the_first_live_node_of_each_of_its_clusters(data: s
     assert len(tested) == len(expected)
 
 
+@given(st.data())
+def test_a_round_costs_the_same_however_many_numbers_are_vacant(data: st.DataObject) -> None:
+    nodes = data.draw(st.integers(2, 12))
+    node = data.draw(st.integers(0, nodes - 1))
+    plain = Diagnosis(node, nodes, interval_us=10, timeout_us=5)
+    roomy = Diagnosis(node, 1024, interval_us=10, timeout_us=5)
+    for number in range(nodes, 1024):
+        roomy.vacate(number)
+    assert roomy.tested() == plain.tested()
+    roomy.occupy(nodes)
+    assert set(roomy.tested()) == set(Diagnosis(node, nodes + 1, interval_us=10, timeout_us=5).tested())
+    roomy.vacate(nodes)
+    roomy.hear(nodes)  # a sign of its node is enough
+    assert set(roomy.tested()) == set(Diagnosis(node, nodes + 1, interval_us=10, timeout_us=5).tested())
+
+
 @pytest.mark.parametrize("nodes", [8, 64])
 def test_a_round_costs_n_log_n_tests_and_everyone_is_tested_log_n_times(nodes: int) -> None:
     world = World(nodes, rounds=1)

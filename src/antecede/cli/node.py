@@ -29,7 +29,7 @@ def node_command(
         list[str] | None, typer.Option(help="host:port of a node to join the cluster through; may be repeated.")
     ] = None,
     slots: Annotated[
-        int | None, typer.Option(help="The most nodes the cluster will ever have had, equal at all nodes. Default 16.")
+        int | None, typer.Option(help="The most nodes the cluster has at a time, equal at all nodes. Default 256.")
     ] = None,
     protocol: Annotated[
         str | None,

@@ -45,9 +45,10 @@ class NodeConfig:
     advertise: str = ""
     #: host:port of nodes through which to join. Without any, or as the first of them, a node founds a cluster.
     seeds: tuple[str, ...] = ()
-    #: Slots of the cube: the most nodes that the cluster will ever have had. All nodes must agree. An empty slot costs
-    #: one failed test now and then.
-    slots: int = 16
+    #: Slots of the cube: the most nodes that the cluster has at a time. All nodes must agree. An empty slot costs
+    #: nothing. 0: as many as the directory was founded with, and 256 in a new one (16 with "locamu", whose graph they
+    #: are).
+    slots: int = 0
     #: Partitions of the topics: how many, and how many levels of a topic decide which is its own (`core.partitions`).
     #: All nodes must agree. Chosen when the cluster is founded. Only "vcube" takes more than one.
     partitions: int = 1
@@ -128,12 +129,12 @@ class NodeConfig:
             if port is not None and not 0 <= port < 1 << 16:
                 raise UsageError(name, port, "is out of range", "use 0 (any that is free) … 65535")
         for name, low, high in (
-            ("slots", 1, SLOTS_MAX),
+            ("slots", 0, SLOTS_MAX),
             ("partitions", 1, PARTITIONS_MAX),
             ("partition_levels", 1, 16),
             ("replicas", 1, SLOTS_MAX),
             ("linger_s", 0.1, 86_400),
-            ("managers", 1, min(self.slots, 15)),
+            ("managers", 1, min(self.slots or SLOTS_MAX, 15)),
             ("patience_s", 0.1, 86_400),
             ("gossip_round_s", 0.001, 60),
             ("fanout", 1, 64),
@@ -175,7 +176,7 @@ class NodeConfig:
     def live_settings(self) -> LiveSettings:
         """The settings that the protocol reads."""
         return LiveSettings(
-            slots=self.slots,
+            slots=self.slots or live_protocol(self.protocol).slots,
             domain=DOMAIN,
             partitions=self.partitions,
             rng=random.Random(),

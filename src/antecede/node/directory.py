@@ -5,8 +5,10 @@ key, by which the cluster knows the slot for its own. `roster.json` holds where 
 nothing but the way to them: seeds lead there as well.
 """
 
+import contextlib
 import logging
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +16,7 @@ import msgspec
 
 from antecede.core import UsageError
 from antecede.core.errors import JournalError
+from antecede.core.limits import SLOTS_MAX
 from antecede.journal import Identity, Journal
 from antecede.journal.schema import REPLACE_NODE
 from antecede.node.config import NodeConfig
@@ -25,6 +28,9 @@ log = logging.getLogger("antecede.node")
 
 JOURNAL: Final = "journal.db"
 ROSTER: Final = "roster.json"
+
+#: The default of versions that did not write the number of slots down.
+_SLOTS_BEFORE: Final = 16
 
 
 def new_key() -> int:
@@ -53,6 +59,18 @@ async def open_directory(directory: Path, config: NodeConfig, protocol: NodeProt
         await journal.close()
         raise
     return journal, roster
+
+
+def with_slots(config: NodeConfig) -> NodeConfig:
+    """The settings with the number of slots: the one set, the one the directory was founded with, or the default."""
+    if config.slots:
+        return config
+    slots = config.live_settings().slots
+    if config.directory is not None:
+        with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            file = msgspec.json.decode((config.directory / ROSTER).read_bytes(), type=RosterFile)
+            slots = file.slots if 0 < file.slots <= SLOTS_MAX else _SLOTS_BEFORE
+    return replace(config, slots=slots)
 
 
 def open_roster(directory: Path, identity: Identity, slots: int) -> Roster:

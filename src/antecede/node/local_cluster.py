@@ -61,8 +61,9 @@ class LocalCluster:
         self.processes: dict[int, asyncio.subprocess.Process] = {}
         ports = self._ports(nodes, first_port)
         self.ports = ports[:nodes]
-        #: Slots for all nodes there ever were in this directory: they must not become fewer.
-        self._slots = 1 << max(1, (len(ports) - 1).bit_length())
+        #: The slots of LoCaMu are the nodes of its graph: as many as there ever were in this directory.
+        graph = settings.get("protocol") == "locamu"
+        self._slots = 1 << max(1, (len(ports) - 1).bit_length()) if graph else NODES_MAX
         self._settings = settings
         self._http_port = free_ports([0])[0] if http else None
         self._memory = memory

@@ -30,7 +30,7 @@ from antecede.node.bulk.service import BulkService
 from antecede.node.config import DOMAIN, NodeConfig, make_config
 from antecede.node.continuity import Continuity, Evidence
 from antecede.node.credentials import Credentials
-from antecede.node.directory import new_key, open_directory
+from antecede.node.directory import new_key, open_directory, with_slots
 from antecede.node.driving import NodeDriver, Replicas
 from antecede.node.history import Gap, History
 from antecede.node.hub import Hub
@@ -77,7 +77,7 @@ class Node:
         """`transport_kind`: what carries packets to other nodes, in place of the setting `transport`."""
         if config is not None and settings:
             raise UsageError("settings", ", ".join(settings), "come beside a config", "put them into it")
-        self.config = config or make_config(settings)
+        self.config = with_slots(config or make_config(settings))
         self.partitions = Partitions(self.config.partitions, self.config.partition_levels, DOMAIN)
         self.protocol = NodeProtocol(self.config)
         self.slot = -1

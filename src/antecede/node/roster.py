@@ -66,6 +66,8 @@ class RosterFile(msgspec.Struct, kw_only=True):
 
     key: int
     members: list[Member]
+    #: How many slots the cluster has; 0: the file is of a version that did not write it.
+    slots: int = 0
 
 
 class Roster:
@@ -102,7 +104,7 @@ class Roster:
         if self._path is None:
             return
         beside = self._path.with_suffix(".new")
-        data = msgspec.json.encode(RosterFile(key=self.key, members=list(self.members.values())))
+        data = msgspec.json.encode(RosterFile(key=self.key, members=list(self.members.values()), slots=self.slots))
         try:
             write_private(beside, data, sync=True)
             beside.replace(self._path)

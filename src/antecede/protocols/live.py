@@ -60,3 +60,5 @@ class LiveProtocol(NamedTuple):
     total_order: bool = False
     #: Can it order messages across several partitions, of which a node takes some?
     partitioned: bool = False
+    #: How many slots a cluster has that does not say.
+    slots: int = 256

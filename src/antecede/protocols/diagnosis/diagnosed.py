@@ -66,10 +66,13 @@ class Diagnosed(Layered):
             self.inner.restore(others)
 
     def peer_down(self, node: int) -> None:
-        """Report a suspicion from outside, beside those of the diagnosis."""
+        """No node has this number, as far as the caller knows: the diagnosis does not test it until a node appears."""
+        self.diagnosis.vacate(node)
         self.inner.peer_down(node)
 
     def peer_up(self, node: int) -> None:
+        """A node has this number."""
+        self.diagnosis.occupy(node)
         self.inner.peer_up(node)
 
     def compact(self, records: Sequence[object]) -> list[object]:

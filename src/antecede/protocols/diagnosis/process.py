@@ -17,6 +17,9 @@ Links that lose packets make a single test unreliable: with 5 % loss one in ten 
 `tries` times before it suspects. The thesis, whose links lose nothing, has one.
 
 Answers carry only what changed since the tester last asked, usually nothing. The state is one number for each node.
+
+A number that no node has (an empty slot of a live cluster) is *vacant*: it is not tested, and tests nobody. So a round
+costs the same however many numbers are vacant. The first sign of its node ends that state.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -87,7 +90,8 @@ class Diagnosis(Process):
         self._tell = tell
         #: By node: even while it is up.
         self._counter = [0] * nodes
-        #: The nodes taken for up, as bits.
+        #: The numbers that no node has, and the nodes taken for up, as bits.
+        self._vacant = 0
         self._up = (1 << nodes) - 1
         #: How many changes there were; and by node: the number of its last change.
         self._version = 0
@@ -106,7 +110,19 @@ class Diagnosis(Process):
     @property
     def down(self) -> frozenset[int]:
         """The suspected nodes."""
-        return frozenset(node for node in range(self._nodes) if not self.is_up(node))
+        return frozenset(node for node in self._changed if not self.is_up(node))
+
+    def vacate(self, node: int) -> None:
+        """No node has this number, as far as is known: do not test it."""
+        self._vacant |= 1 << node
+        self._open.pop(node, None)
+        self._refresh(node)
+
+    def occupy(self, node: int) -> None:
+        """A node has this number."""
+        if self._vacant >> node & 1:
+            self._vacant ^= 1 << node
+            self._refresh(node)
 
     def hear(self, node: int) -> None:
         """A packet of another protocol came from `node`: it is up, and need not answer the test under way."""
@@ -121,7 +137,7 @@ class Diagnosis(Process):
                     node
                     for s in range(1, self._dimension + 1)
                     for target in self._nearest_to(s - 1)
-                    if (node := target ^ (1 << (s - 1))) < self._nodes
+                    if (node := target ^ (1 << (s - 1))) < self._nodes and not self._vacant >> node & 1
                 ]
             )
         return self._plan
@@ -193,6 +209,8 @@ class Diagnosis(Process):
 
     def _trust(self, node: int) -> None:
         """A packet came from `node`: end a suspicion."""
+        if self._vacant:
+            self.occupy(node)
         if self._counter[node] % 2:
             self._set(node, self._counter[node] + 1)
 
@@ -214,14 +232,23 @@ class Diagnosis(Process):
         self._counter[node] = counter
         self._version += 1
         self._changed[node] = self._version
-        if was_up != is_up:
-            self._plan = None
-            self._up ^= 1 << node
+        if is_up:
+            self.occupy(node)
+        self._refresh(node)
         if self._tell is not None and node != self.node:
             if was_up:
                 self._tell(node, False)
             if is_up:
                 self._tell(node, True)
+
+    def _refresh(self, node: int) -> None:
+        """See again whether `node` is up."""
+        up = self.is_up(node) and not self._vacant >> node & 1
+        if up != bool(self._up >> node & 1):
+            self._up ^= 1 << node
+            self._plan = None
+        elif self._vacant:
+            self._plan = None  # a number that was vacant may be tested now, or no more
 
     def _nearest_to(self, width: int) -> Iterator[int]:
         """The numbers that agree with this node above the lowest `width` bits and have it as nearest live node.

@@ -107,4 +107,4 @@ def _agreed(settings: LiveSettings) -> Mapping[str, object]:
     return {"graph": ",".join(f"{a}-{b}" for a, b in edges), "f": settings.f}
 
 
-LOCAMU: Final = LiveProtocol("locamu", PACKETS, (*get_args(Kept), Reached), LiveLocamu, _agreed)
+LOCAMU: Final = LiveProtocol("locamu", PACKETS, (*get_args(Kept), Reached), LiveLocamu, _agreed, slots=16)

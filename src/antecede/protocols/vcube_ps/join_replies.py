@@ -15,7 +15,6 @@ goes down, a joiner that has not begun asks every node again.
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from antecede.overlay.members import nodes_of
 from antecede.protocols.vcube_ps.outside import raise_to
 from antecede.protocols.vcube_ps.packets import NUMBERS_MAX, Fetch, Fetched, Pull
 from antecede.protocols.vcube_ps.state import Group, JoinReplies, State
@@ -157,8 +156,7 @@ class RollCall:
 
     def _takers_are_down(self, group: Group) -> bool:
         """Is a node down that takes the topic or took it once? What it delivered may be in no other node's answer."""
-        took = [node for node, _ in group.view.moved()] + nodes_of(group.view.members)
-        return any(node in self._state.down for node in took)
+        return not group.view.took().isdisjoint(self._state.down)
 
     def _again(self, group: Group, roll: JoinReplies) -> None:
         roll.attempts = 0

@@ -246,7 +246,8 @@ class VCubePs(Questions):
 
     def _looked_after_by(self, group: Group, node: int) -> set[int]:
         """`node`, and the sources that are down and whose custodian is `node` while it is up."""
-        return {node, *[down for down in self._state.down if self._state.custodian(group, down) == node]}
+        state = self._state
+        return {node, *[one for one in state.sources(group) & state.down if state.custodian(group, one) == node]}
 
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet)
@@ -467,9 +468,8 @@ class VCubePs(Questions):
 
     def _take_over(self, group: Group, sources: Set[int]) -> None:
         """Streams of sources that are down may fall to this node."""
-        for source in sorted(sources & self._state.down):
-            if group.view.register(source) or source in group.streams:
-                self._custody.take_over(group, source)
+        for source in sorted(self._state.sources(group) & sources & self._state.down):
+            self._custody.take_over(group, source)
 
     # -- after a crash ------------------------------------------------------------------------------------------
 

@@ -228,6 +228,10 @@ class State:
             return source == self.node
         return group.takes and self.custodian(group, source) == self.node
 
+    def sources(self, group: Group) -> set[int]:
+        """The nodes that have published on the topic, or taken it, as far as this node knows."""
+        return {*group.streams, *group.view.took()}
+
     def up(self) -> set[int]:
         """The other nodes that are not suspected."""
         return set(nodes_of(self.everyone.present & ~(1 << self.node)))

@@ -11,7 +11,7 @@ keeps ready only the first member of each of the node's own clusters, `near[h]`.
 cluster. Members are the bits of one integer: a thousand views of a thousand members are small.
 """
 
-from antecede.overlay.members import nearest
+from antecede.overlay.members import nearest, nodes_of
 
 
 def _mixed(node: int, register: int) -> int:
@@ -64,6 +64,10 @@ class View:
     def moved(self) -> tuple[tuple[int, int], ...]:
         """Every register that is not where it was in the beginning."""
         return tuple(self._registers.items())
+
+    def took(self) -> set[int]:
+        """The nodes that take the topic, or took it once."""
+        return {*self._registers, *nodes_of(self._founders)}
 
     def passes(self, root: int, child: int) -> bool:
         """Would this node pass a message of `root` on to `child`, if all knew what is known here?"""
