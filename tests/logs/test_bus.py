@@ -2,50 +2,15 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 import pytest
 
 import antecede
-from antecede import GapError, PublishError, StoppedError, UsageError
-from antecede.logs import AppendError, Batch, LogBus, LogFeed, LogMessage, connect
+from antecede import PublishError, StoppedError, UsageError
+from antecede.logs import AppendError, LogBus, LogMessage, connect
+from tests.logs.stories import Logs, delay, play, publish_last, take
 from tests.logs.systems import System
-
-Logs = tuple[str, str]
-
-
-def play(story: Callable[[], Coroutine[Any, Any, None]], seconds: float = 30) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(seconds):
-            await story()
-
-    asyncio.run(limited())
-
-
-def delay(bus: LogBus, log: str, until: asyncio.Event) -> None:
-    """Records of a log reach this bus only after the event: the log is slow."""
-    numbers = {number for number, name in bus.names().items() if name.partition("[")[0] == log}
-    assert numbers
-    read = bus._adapter.read
-
-    async def slowly(which: int, after: int, most: int) -> AsyncGenerator[Batch, None]:
-        if which in numbers:
-            await until.wait()
-        async for batch in read(which, after, most):
-            yield batch
-
-    bus._adapter.read = slowly  # type: ignore[method-assign]
-
-
-async def publish_last(bus: LogBus, topic: str) -> antecede.MessageId:
-    """A message behind everything that the logs have."""
-    bus._depends_on({log: (await bus._adapter.bounds(log)).last for log in bus.names()})
-    return await bus.publish(topic, b"last")
-
-
-async def take(feed: LogFeed, count: int) -> list[LogMessage]:
-    return [await anext(feed) for _ in range(count)]
 
 
 def test_an_answer_waits_for_its_question_on_a_slower_log(system: System, logs: Logs) -> None:
@@ -176,66 +141,6 @@ def test_a_feed_from_now_on_and_filters(system: System, logs: Logs) -> None:
                 for topic in (f"{logs[0]}/1/deep", f"{logs[1]}/b", f"{logs[0]}/2", f"{logs[1]}/a/b/c"):
                     await bus.publish(topic, b"")
                 assert [one.topic for one in await take(feed, 2)] == [f"{logs[0]}/2", f"{logs[1]}/a/b/c"]
-
-    play(story)
-
-
-def test_what_retention_removed_is_told(lasting: System, logs: Logs) -> None:
-    async def story() -> None:
-        await lasting.create(*logs)
-        url = lasting.url(*logs)
-        async with connect(url) as bus:
-            async with bus.subscribe("#", since="0") as feed:
-                await bus.publish(f"{logs[0]}/1", b"0")
-                cursor = (await anext(feed)).cursor
-            ids = [await bus.publish(f"{logs[0]}/1", str(index).encode()) for index in range(1, 10)]
-            await bus.publish(f"{logs[1]}/1", b"names removed ones")
-            await lasting.remove_until(logs[0], 3)
-            async with bus.subscribe("#", since=cursor) as feed:
-                with pytest.raises(GapError, match=f"{logs[0]}: retention removed offsets"):
-                    await take(feed, 100)
-            async with bus.subscribe("#", since=cursor, over_gaps=True) as feed:
-                read = await take(feed, 4)
-                in_log = [message.payload for message in read if message.topic.startswith(logs[0])]
-                assert in_log == [b"7", b"8", b"9"]
-                (gap,) = feed.gaps
-                assert gap.first <= ids[0].seq
-                assert gap.last == ids[6].seq - 1
-
-    play(story)
-
-
-def test_a_record_that_names_what_retention_removed_is_tagged(lasting: System, logs: Logs) -> None:
-    async def story() -> None:
-        await lasting.create(*logs)
-        async with connect(lasting.url(*logs)) as bus:
-            async with bus.subscribe("#", since="0") as feed:
-                start = feed.cursor
-            await bus.publish(f"{logs[0]}/1", b"question")
-            await bus.publish(f"{logs[1]}/1", b"answer")
-            await bus.publish(f"{logs[0]}/1", b"kept", after=[])
-            await lasting.remove_until(logs[0], 1)
-            async with bus.subscribe("#", since=start, over_gaps=True) as feed:
-                tagged = {message.payload: message.incomplete for message in await take(feed, 2)}
-                assert tagged == {b"answer": True, b"kept": False}
-
-    play(story)
-
-
-def test_a_record_that_was_deleted_holds_up_nobody(lasting: System, logs: Logs) -> None:
-    """The last record of a log, named by another log: reading alone never passes it."""
-
-    async def story() -> None:
-        await lasting.create(*logs)
-        async with connect(lasting.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
-            await bus.publish(f"{logs[0]}/1", b"kept")
-            assert (await anext(feed)).payload == b"kept"
-            start = feed.cursor
-            named = await bus.publish(f"{logs[0]}/1", b"deleted")
-            await bus.publish(f"{logs[1]}/1", b"answer")
-            await lasting.remove(logs[0], named.seq)
-            async with bus.subscribe("#", since=start, over_gaps=True) as again:
-                assert (await anext(again)).payload == b"answer"
 
     play(story)
 
@@ -375,6 +280,32 @@ def test_a_refused_retry_does_not_free_the_number_of_a_record_that_is_stored(sys
                 return stored
 
             bus._adapter.append = spoiled  # type: ignore[method-assign]
+            with pytest.raises(PublishError, match="it may still be delivered"):
+                await bus.publish(f"{logs[0]}/1", b"first")
+            await bus.publish(f"{logs[0]}/1", b"second")
+            assert [message.payload for message in await take(feed, 2)] == [b"first", b"second"]
+
+    play(story)
+
+
+def test_a_refusal_that_comes_after_the_retry_does_not_free_the_number(system: System, logs: Logs) -> None:
+    """The first copy is refused late, when the second is stored: the next record must not look like a copy."""
+
+    async def story() -> None:
+        await system.create(*logs)
+        async with connect(system.url(*logs)) as bus, bus.subscribe("#", since="0") as feed:
+            append, copies = bus._adapter.append, list[asyncio.Future[int]]()
+
+            async def refused_late(log: int, record: Any) -> Any:
+                if len(copies) == 2:
+                    return await append(log, record)
+                copies.append(asyncio.get_running_loop().create_future())
+                if len(copies) == 2:
+                    await (await append(log, record))
+                    copies[0].set_exception(AppendError("no", may_arrive=False, final=True))
+                return copies[-1]
+
+            bus._adapter.append = refused_late  # type: ignore[method-assign]
             with pytest.raises(PublishError, match="it may still be delivered"):
                 await bus.publish(f"{logs[0]}/1", b"first")
             await bus.publish(f"{logs[0]}/1", b"second")

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 
+import nats
 import pytest
 
 from antecede import ConnectionLostError, PublishError
@@ -110,3 +111,24 @@ def test_connections_that_break_now_and_then_are_not_one_long_outage(lasting: Sy
                     assert (await anext(feed)).payload == b"hello"
 
     asyncio.run(story())
+
+
+def test_a_consumer_that_jetstream_deleted_is_made_anew(tmp_path: Path) -> None:
+    """A server deletes the consumer of a reader that paused for long. The reader asks, and nobody answers."""
+
+    async def story() -> None:
+        async with asyncio.timeout(60):
+            await system.create("orders")
+            client = await nats.connect(system.url("orders").partition("?")[0])
+            js = client.jetstream()
+            async with connect(system.url("orders")) as bus, bus.subscribe("#", since="0") as feed:
+                await bus.publish("orders/1", b"before")
+                assert (await anext(feed)).payload == b"before"
+                (consumer,) = await js.consumers_info("orders")
+                await js.delete_consumer("orders", consumer.name)
+                await bus.publish("orders/1", b"after")
+                assert (await anext(feed)).payload == b"after"
+            await client.close()
+
+    with running("nats", tmp_path) as system:
+        asyncio.run(story())

@@ -15,7 +15,6 @@ bus.py            `LogBus`: publish, subscribe, cut
 publishing.py     appends records, retries them, and fills the numbers of those given up
 feed.py           `LogFeed`: reads logs and yields messages in causal order
 message.py        a message as it was read
-trail.py          cursors of messages, made when they are asked for
 cursors.py        cursors and cuts as text
 cutting.py        a consistent cut over all logs
 """

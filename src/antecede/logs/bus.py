@@ -13,12 +13,12 @@ from antecede.client.message import MessageId
 from antecede.client.options import PUBLISH_TIMEOUT_S, check_subscription, checked_timeout, parse_durability
 from antecede.core.errors import ConnectionLostError, LimitError, StoppedError, UsageError
 from antecede.logs.contract import LogAdapter
-from antecede.logs.cursors import LogsCursor, write_cursor
+from antecede.logs.cursors import write_cursor
 from antecede.logs.cutting import consistent_cut
 from antecede.logs.feed import LogFeed
 from antecede.logs.message import LogMessage
 from antecede.logs.publishing import PENDING_MAX, Past, Publisher
-from antecede.protocols.logs import LogCursor
+from antecede.protocols.logs import LogCursor, LogsCursor
 from antecede.wire.envelope import BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX
 from antecede.wire.requests import Order, Policy
 from antecede.wire.topics import check_topic

@@ -10,21 +10,11 @@ from typing import Final
 import msgspec
 
 from antecede.core.errors import UsageError
-from antecede.protocols.logs import ChannelCursor, LogCursor
+from antecede.protocols.logs import LogsCursor
 
 _PREFIX: Final = "logs1."
 #: Sixty-four writers of a log take about 1.5 kB, and a bus has up to 1,024 logs.
 CURSOR_CHARACTERS_MAX: Final = 4 << 20
-
-
-class LogsCursor(msgspec.Struct, frozen=True, array_like=True):
-    """Where a feed goes on."""
-
-    logs: dict[int, LogCursor]
-    #: Logs that were read from their first record.
-    whole: frozenset[int] = frozenset()
-    #: By log: the highest offset that the client had read, also transitively. What it publishes depends on that.
-    frontier: dict[int, int] = {}
 
 
 _decoder = msgspec.msgpack.Decoder(LogsCursor)
@@ -46,18 +36,3 @@ def read_cursor(text: str) -> LogsCursor:
         shown = text[:40] if isinstance(text, str) else text
         remedy = 'use message.cursor, bus.cut(), or "0" for everything the logs still have'
         raise UsageError("since", shown, "is not a cursor of logs", remedy) from None
-
-
-def behind(cursor: LogCursor, taken: list[tuple[int, int, int, bool]], *, whole: bool) -> LogCursor:
-    """The cursor after more records of its log were taken: (offset, writer, number, late?); number 0: a plain one."""
-    channels = {(one.writer, one.key): one for one in cursor.channels}
-    for _, writer, number, late in taken:
-        if number:
-            channel = channels.pop((writer, ""), ChannelCursor(writer, "", 0, 1 if whole else number))
-            if late:
-                channel = channel._replace(late=(*channel.late, number))
-            else:
-                channel = channel._replace(taken=max(channel.taken, number))
-            channels[writer, ""] = channel  # the last heard is the last
-    beyond = sorted({*cursor.beyond, *(offset for offset, *_ in taken)})
-    return cursor._replace(beyond=tuple(beyond), channels=tuple(channels.values()))

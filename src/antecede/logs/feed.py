@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Final
 from antecede.core.errors import AntecedeError, ConnectionLostError, GapError, ProtocolError, StoppedError, UsageError
 from antecede.core.limits import HELD_MESSAGES_MAX
 from antecede.logs.contract import Batch, LogAdapter, LogRecord
-from antecede.logs.cursors import LogsCursor, read_cursor, write_cursor
+from antecede.logs.cursors import read_cursor, write_cursor
 from antecede.logs.message import LogMessage
-from antecede.logs.trail import TRAIL_RECORDS, Trail
-from antecede.protocols.logs import Gap, Header, Hole, LogCursor, Reader, Release, decode_header
+from antecede.protocols.logs import Gap, Header, Hole, LogCursor, Reader, Release, Trails, decode_header
 from antecede.wire.topics import TopicFilter
 from antecede.wire.waiters import cancel_all
 
@@ -61,9 +60,8 @@ class LogFeed:
         self._over_gaps = over_gaps
         self._matches = _matcher(filters)
         self._reader: Reader[_Held]
-        self._trail: Trail
+        self._trails: Trails
         self._positions: dict[int, int] = {}
-        self._whole: frozenset[int] = frozenset()
         self._tasks: list[asyncio.Task[None]] = []
         self._news = asyncio.Event()
         self._room = asyncio.Event()
@@ -78,10 +76,10 @@ class LogFeed:
         logs = frozenset[int]().union(*[adapter.logs_for(pattern) for pattern in self._filters])
         if not logs:
             raise UsageError("filters", list(self._filters), "match no log", f"the bus has {self._bus.names()}")
-        starts, self._whole = await self._begin(logs)
-        self._reader = Reader(starts, whole=self._whole)
+        starts, whole = await self._begin(logs)
+        self._reader = Reader(starts, whole=whole)
         self._positions = {log: start.low for log, start in starts.items()}
-        self._trail = Trail(self._cursor(), self._cursor_at)
+        self._trails = Trails(self._reader, lambda: self._bus._publisher.writer.frontier)
         self._state = "open"
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._read(log)) for log in sorted(logs)]
@@ -134,26 +132,22 @@ class LogFeed:
     @property
     def cursor(self) -> str:
         """The cursor behind the last message that was yielded, or where the feed began."""
-        return write_cursor(self._cursor())
+        return write_cursor(self._trails.current())
 
     # -- inside: what the application takes ----------------------------------------------------------------------------
 
     def _message(self, release: Release[_Held]) -> LogMessage:
-        log, offset, (record, header, came), past, late, incomplete = release
+        log, offset, (record, header, came), past, *_ = release
         self._bus._read(log, offset, past)
         if self._reader.ready < self._window:
             self._room.set()
-        writer, number = (0, 0) if header is None else (header.writer, header.number)
-        if len(self._trail) >= TRAIL_RECORDS:
-            self._trail = Trail(self._cursor(), self._cursor_at)
-            index = -1
-        else:
-            index = self._trail.add(log, offset, writer, number, late, past)
+        trail, index = self._trails.add(release, header)
         held_ms = (time.monotonic() - came) * 1000
-        return LogMessage(log, offset, record, past, held_ms, late, incomplete, self._trail, index)
+        return LogMessage(log, offset, record, past, held_ms, release.out_of_order, release.incomplete, trail, index)
 
     def _gap(self, gap: Gap) -> None:
         self.gaps.append(gap)
+        self._trails.begin()
         if not self._over_gaps:
             name = self._bus.names().get(gap.log, str(gap.log))
             text = (
@@ -161,12 +155,6 @@ class LogFeed:
                 "read on with since=feed.cursor and over_gaps=True"
             )
             self._fail(GapError(gap.first - 1, gap.last + 1, text=text))
-
-    def _cursor(self) -> LogsCursor:
-        return LogsCursor(self._reader.cursor(), self._whole, self._bus._publisher.writer.frontier)
-
-    def _cursor_at(self, trail: Trail, index: int) -> LogsCursor | None:
-        return self._cursor() if trail is self._trail and index == len(trail) - 1 else None
 
     # -- inside: what the logs bring -----------------------------------------------------------------------------------
 
@@ -251,7 +239,7 @@ class LogFeed:
             for log, upto in awaited.items():
                 if before.get(log) == upto:
                     with contextlib.suppress(ConnectionLostError):
-                        reader.progress(log, await self._adapter.progress(log, self._positions[log], upto))
+                        await self._look_for(log, upto)
             before = awaited
             now = time.monotonic()
             seen = {(hole.log, hole.writer, hole.key, hole.first): hole for hole in reader.holes()}
@@ -261,6 +249,13 @@ class LogFeed:
                     reader.give_up(hole)
             if reader.ready:
                 self._news.set()
+
+    async def _look_for(self, log: int, upto: int) -> None:
+        """Records wait for `upto`, and reading does not bring it. Was it removed or deleted?"""
+        bounds = await self._adapter.bounds(log)
+        if not bounds.whole and bounds.first > self._positions[log] + 1:
+            self._reader.removed(log, bounds.first)
+        self._reader.progress(log, await self._adapter.progress(log, self._positions[log], upto))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """No one awaits these tasks: without this, the reader would wait for ever after an error in one."""

@@ -1,13 +1,14 @@
 """NATS JetStream: a log is a stream, an offset is a stream sequence number. Needs `pip install antecede[nats]`.
 
 *Reading* uses an ephemeral pull consumer without acknowledgements. It is made anew, behind the last record read, when
-its server falls silent (no idle heartbeat) or when its own count shows that a record was lost on the way.
+its server falls silent (no idle heartbeat), when it is gone (a server deletes one that asks for nothing for long), or
+when its own count shows that a record was lost on the way.
 
 *Appending* is a publication with a reply subject. `Nats-Msg-Id` is the record's name, so a stream drops copies within
 its duplicate window, and drops a tombstone whose record it has.
 
 *Proof of progress* asks the stream's leader for the next record that it has. A consumer's own count is no proof: it may
-run on a replica that lags.
+run on a replica that lags. Nor is the answer of a leader that was elected while it was asked: it may lag as well.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from antecede.client.options import parse_durability
 from antecede.core.errors import ConnectionLostError, UnreachableError, UsageError
 from antecede.loading import need_extra
 from antecede.logs.address import Address
-from antecede.logs.contract import HEADER_NAME, AppendError, Batch, Bounds, LogRecord, Outgoing
+from antecede.logs.contract import HEADER_NAME, AppendError, Batch, Bounds, LogRecord, Outgoing, split_at_gaps
 from antecede.logs.subjects import may_meet, takes, to_subject, to_topic
 
 _log = logging.getLogger(__name__)
@@ -39,6 +40,9 @@ _TOPICS_REMEMBERED_MAX: Final = 4096
 #: The code of JetStream for a sequence number without a message.
 _NO_MESSAGE: Final = 10037
 _BAD_REQUEST: Final = 400
+_HEARTBEAT: Final = "100"
+#: A pull request is over: there was nothing for it (404), or its time was (408).
+_REQUEST_OVER: Final = ("404", "408")
 #: Headers that JetStream puts into messages, or we do.
 _HIDDEN: Final = frozenset([HEADER_NAME, "Nats-Msg-Id", "Nats-Expected-Stream"])
 
@@ -212,37 +216,41 @@ class JetStreamAdapter:
                 if not records:
                     yield Batch([], after)
                 else:
-                    first = 0
-                    if records[-1].offset - after != len(records):  # offsets jump: deleted, or removed by retention?
-                        kept = (await self.bounds(log)).first
-                        first = kept if after + 1 < kept <= records[0].offset else 0
                     for at in range(0, len(records), most):  # answers of two requests may have gathered
-                        part = records[at : at + most]
-                        after = part[-1].offset
-                        yield Batch(part, after, first)
-                        first = 0
+                        part, kept = records[at : at + most], 0
+                        upto = part[-1].offset
+                        if upto - after != len(part):  # offsets jump: deleted, or removed by retention?
+                            kept = (await self.bounds(log)).first
+                        for batch in split_at_gaps(part, after, upto, kept):
+                            yield batch
+                        after = upto
         finally:
             with contextlib.suppress(Exception):  # a connection that is gone has no subscription either
                 await subscription.unsubscribe()
                 await self._client.publish(f"$JS.API.CONSUMER.DELETE.{name}.{made['name']}", b"")
 
     async def progress(self, log: int, after: int, upto: int) -> int:
-        name = self._streams[log]
-        if (await self.bounds(log)).last < upto:
+        before = await self._info(log)
+        if int(before["state"]["last_seq"]) < upto:
             return after
-        found = await self._ask(f"STREAM.MSG.GET.{name}", {"seq": after + 1, "next_by_subj": ">"})
-        if "error" in found:
-            return upto if found["error"].get("err_code") == _NO_MESSAGE else after
-        return max(after, min(upto, int(found["message"]["seq"]) - 1))
+        found = await self._ask(f"STREAM.MSG.GET.{self._streams[log]}", {"seq": after + 1, "next_by_subj": ">"})
+        if "error" not in found:
+            return max(after, min(upto, int(found["message"]["seq"]) - 1))
+        if found["error"].get("err_code") != _NO_MESSAGE:
+            return after
+        return upto if _reign(before) == _reign(await self._info(log)) else after
 
     async def bounds(self, log: int) -> Bounds:
-        found = await self._ask(f"STREAM.INFO.{self._streams[log]}", {})
-        if "error" in found:
-            raise ConnectionLostError(f"{self.where}: {found['error'].get('description', 'no answer')}")
-        state = found["state"]
+        state = (await self._info(log))["state"]
         first, last = int(state["first_seq"]), int(state["last_seq"])
         first = first or 1  # a stream that never had a message
         return Bounds(first, last, first == 1 and int(state["messages"]) == last)
+
+    async def _info(self, log: int) -> dict[str, Any]:
+        found = await self._ask(f"STREAM.INFO.{self._streams[log]}", {})
+        if "error" in found:
+            raise ConnectionLostError(f"{self.where}: {found['error'].get('description', 'no answer')}")
+        return found
 
     async def close(self) -> None:
         if self._client is not None and not self._client.is_closed:
@@ -277,13 +285,17 @@ class _Inbox:
     def __init__(self) -> None:
         self._messages: list[Any] = []
         self._ended = False
+        self._lost = ""
         self._news = asyncio.Event()
 
     async def take(self, message: Any) -> None:
         if message.reply:
             self._messages.append(message)
-        elif (message.headers or {}).get("Status") != "100":  # 100: a heartbeat; else the request is over
+        elif (status := (message.headers or {}).get("Status")) in _REQUEST_OVER:
             self._ended = True
+        elif status != _HEARTBEAT:
+            # Deleted, by its server after a long pause or by an operator; or its server is gone (503, no responders).
+            self._lost = f"{status} {(message.headers or {}).get('Description', '')}".strip()
         self._news.set()
 
     async def drain(self, patience_s: float) -> tuple[list[Any], bool]:
@@ -294,10 +306,18 @@ class _Inbox:
                     await self._news.wait()
             except TimeoutError:
                 raise ConnectionLostError("a consumer of JetStream sent no heartbeat") from None
+        if self._lost:
+            raise ConnectionLostError(f"a consumer of JetStream is gone ({self._lost})")
         self._news.clear()
         messages, self._messages = self._messages, []
         ended, self._ended = self._ended, False
         return messages, ended
+
+
+def _reign(info: dict[str, Any]) -> tuple[str, str]:
+    """The leader of a stream, and since when it is."""
+    cluster = info.get("cluster") or {}
+    return cluster.get("leader", ""), cluster.get("leader_since", "")
 
 
 def _placed(reply: str) -> tuple[int, int, int]:

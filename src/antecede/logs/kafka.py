@@ -25,7 +25,7 @@ from antecede.client.options import parse_durability
 from antecede.core.errors import ConnectionLostError, UnreachableError, UsageError
 from antecede.loading import need_extra
 from antecede.logs.address import LOGS_MAX, Address
-from antecede.logs.contract import HEADER_NAME, AppendError, Batch, Bounds, LogRecord, Outgoing
+from antecede.logs.contract import HEADER_NAME, AppendError, Batch, Bounds, LogRecord, Outgoing, split_at_gaps
 from antecede.logs.levels import join_topic, may_name, split_topic
 
 _API_S: Final = 10.0
@@ -196,12 +196,12 @@ class KafkaAdapter:
                         upto = max(upto, message.offset() - 1)
                     elif not error.retriable() and error.fatal():
                         raise ConnectionLostError(f"{self.where}: {error.str()}")
-                first = 0
-                if records and records[-1].offset - after != len(records):
+                kept = 0
+                if upto - after != len(records):  # offsets jump: markers, compaction, or removed by retention?
                     kept = (await self.bounds(log)).first
-                    first = kept if after + 1 < kept <= records[0].offset else 0
+                for batch in split_at_gaps(records, after, upto, kept):
+                    yield batch
                 after = upto
-                yield Batch(records, upto, first)
         finally:
             # Closing waits for a call that is under way; no other work should wait for it.
             closing = self._call(consumer.close)

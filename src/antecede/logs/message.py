@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 from antecede.client.message import MessageId, ReadMessage
 from antecede.logs.contract import LogRecord
+from antecede.logs.cursors import write_cursor
 
 if TYPE_CHECKING:
-    from antecede.logs.trail import Trail
+    from antecede.protocols.logs import Trail
 
 
 class LogMessage(ReadMessage, frozen=True, gc=False, eq=False):
@@ -60,4 +61,4 @@ class LogMessage(ReadMessage, frozen=True, gc=False, eq=False):
     @property
     def cursor(self) -> str:
         """The cursor right behind it: `subscribe(…, since=cursor)` goes on there."""
-        return self._trail.cursor(self._index)
+        return write_cursor(self._trail.cursor(self._index))

@@ -47,6 +47,8 @@ class _Publication:
     header: Header | None = None
     retry_s: float = _RETRY_S[0]
     retry_at: float = 0.0
+    #: How many copies were sent.
+    sent: int = 0
 
 
 class Publisher:
@@ -156,6 +158,7 @@ class Publisher:
 
     async def _send(self, one: _Publication, header: Header) -> None:
         one.retry_at = time.monotonic() + one.retry_s
+        one.sent += 1
         name = f"{header.writer:016x}-{one.log}-{header.number}"
         payload = b"" if header.tombstone else one.payload
         headers = None if header.tombstone else one.headers
@@ -191,8 +194,8 @@ class Publisher:
         """The log did not take it. A refusal that is not final is tried again by `_tick`."""
         if not error.final:
             return
-        # A refusal is about one attempt. The log may have the record from an earlier one; then its number is taken.
-        may_arrive = error.may_arrive or header.retry
+        # A refusal is about one copy. The log may have another, earlier or later; then the number is taken.
+        may_arrive = error.may_arrive or one.sent > 1
         _fail(one, PublishError(f"{self._adapter.where}: {error}", may_arrive=may_arrive))
         if not may_arrive and self.writer.withdraw(one.log, "", header.number):
             del self._pending[one.log, header.number]

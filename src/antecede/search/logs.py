@@ -3,7 +3,8 @@
 The model. An append travels to its log for a random time and may be lost. Its acknowledgement may be lost as well; then
 the client retries with the same header, and the log holds a copy. Each client sees each log in order, with a lag of its
 own. A client reads some of the logs, whole or filtered by key at the server, from the beginning or from the tail.
-Clients crash, also between two releases of one record, and go on from their cursor. Logs remove old records.
+Clients crash, also between two releases of one record, and go on from their cursor, or from the cursor of an earlier
+record. Logs remove old records.
 
 The audit judges what clients were given. Two things a trace does not show are checked here: every record that a client
 is owed was given to it, and nothing is held once all has arrived.
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 
 from antecede.audit import OUT_OF_ORDER, audit
-from antecede.protocols.logs import Gap, Header, Hole, LogCursor, Reader, Writer
+from antecede.protocols.logs import Gap, Header, Hole, LogCursor, Reader, Trail, Trails, Writer
 from antecede.search.harness import ORDER, Verdict
 from antecede.trace import Event, Recorder
 
@@ -45,6 +46,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     filtered: float = 0.0
     tail: float = 0.0
     crashes: int = 0
+    #: Probability that a client which crashed goes on from the cursor of an earlier record.
+    stale_cursors: float = 0.0
     #: Records that a log keeps; 0: all.
     keeps: int = 0
 
@@ -101,10 +104,13 @@ class Client:
         self.given: dict[tuple[int, int], tuple[Name, str]] = {}
         self.twice: list[Name] = []
         self.gaps: list[Gap] = []
+        #: By record taken in this life: its cursor, and how many records and gaps there were with it.
+        self.marks: list[tuple[Trail, int, int, int]] = []
         self.seqs: dict[str, int] = {}
         self.wishes: list[tuple[int, str]] = []
         self.writer: Writer
         self.reader: Reader[Stored]
+        self.trails: Trails
 
     @property
     def node(self) -> int:
@@ -128,6 +134,8 @@ class Client:
             }
             self.started = {log: start.low for log, start in self.cursor.items()}
         self.reader = run.make_reader(self.cursor, whole)
+        self.trails = run.make_trails(self.reader, lambda: self.frontier)
+        self.marks.clear()
         if run.trial.crashes or run.trial.keeps:  # else a writer lives to fill its holes, and none is given up
             run.later(_PATIENCE, partial(self.watch_holes, self.life, []))
         for log in self.reads:
@@ -170,16 +178,19 @@ class Client:
         while (ready := self.reader.take()) is not None:
             if isinstance(ready, Gap):
                 self.gaps.append(ready)
+                self.trails.begin()
                 continue
             name = ready.record.name
             assert name is not None
             if (ready.log, ready.offset) in self.given:
                 self.twice.append(name)
-            tag = OUT_OF_ORDER if ready.late or ready.incomplete else ""
+            tag = OUT_OF_ORDER if ready.out_of_order or ready.incomplete else ""
             self.given[ready.log, ready.offset] = (name, tag)
             self.run.note(Event.DELIVER, self.node, name, tag)
             self.writer.observe(ready.log, ready.offset, ready.past)
             self.frontier = self.writer.frontier
+            mark = self.trails.add(ready, ready.record.header, ready.record.key)
+            self.marks.append((*mark, len(self.given), len(self.gaps)))
             if self.run.rng.random() < self.run.trial.answers and self.run.answers_left:
                 self.run.answers_left -= 1
                 self.wish()
@@ -240,9 +251,15 @@ class Client:
             self.publish()
 
     def crash(self) -> None:
-        """What was in flight may still arrive. The cursor and the frontier were saved with the last record taken."""
+        """What was in flight may still arrive. The cursor was stored with the last record taken, or an earlier one."""
         self.doomed = False
         self.cursor = self.reader.cursor()
+        if self.run.rng.random() < self.run.trial.stale_cursors:
+            trail, index, records, gaps = self.run.rng.choice(self.marks)
+            cursor = trail.cursor(index)
+            self.cursor, self.frontier = cursor.logs, cursor.frontier
+            self.given = dict(list(self.given.items())[:records])
+            del self.gaps[gaps:]
         self.start()
 
     def doom(self) -> None:
@@ -326,6 +343,9 @@ class Run:
     def make_reader(self, cursor: dict[int, LogCursor], whole: frozenset[int]) -> Reader[Stored]:
         return Reader(cursor, whole=whole)
 
+    def make_trails(self, reader: Reader[Stored], frontier: Callable[[], dict[int, int]]) -> Trails:
+        return Trails(reader, frontier)
+
     def stamp(self, writer: Writer, log: int, key: str) -> Header | None:
         return writer.publish(log, key)
 
@@ -351,6 +371,7 @@ def draw(seed: int) -> Trial:
         tail=rng.choice((0.0, 0.0, 0.4)),
         crashes=rng.choice((0, 0, 1, 4)),
         keeps=rng.choice((0, 0, 0, 20)),
+        stale_cursors=rng.choice((0.0, 0.7)),
     )
 
 

@@ -1,10 +1,10 @@
 """Each rule of causal order over logs, left out: the search must find every one of these."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from antecede.core.gate import Stream
-from antecede.protocols.logs import Cursor, Header, LogCursor, Reader, Writer
+from antecede.protocols.logs import Cursor, Header, LogCursor, Reader, Release, Trail, Trails, Writer
 from antecede.search.logs import Client, Run, Stored
 
 
@@ -102,3 +102,15 @@ class CursorBetweenReleases(Run):
 
     def make_reader(self, cursor: Mapping[int, LogCursor], whole: frozenset[int]) -> Reader[Stored]:
         return _CursorAhead(cursor, whole=whole)
+
+
+class _RetriesAreLate(Trails):
+    def add(self, release: Release[Any], header: Header | None, key: str = "") -> tuple[Trail, int]:
+        return super().add(release._replace(late=release.out_of_order), header, key)
+
+
+class CursorOfARetry(Run):
+    """The cursor of a record takes a retry, tagged because it may be a copy, for one that was overtaken."""
+
+    def make_trails(self, reader: Reader[Stored], frontier: Callable[[], dict[int, int]]) -> Trails:
+        return _RetriesAreLate(reader, frontier)

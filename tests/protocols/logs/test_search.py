@@ -24,6 +24,18 @@ def test_many_runs_keep_their_promises(first: int) -> None:
 
 _BUSY = Trial(logs=3, clients=5, actions=60, answers=0.7, loss=0.3, lost_acknowledgements=0.3)
 
+_RESTARTING = Trial(
+    logs=2,
+    clients=3,
+    actions=30,
+    answers=0.4,
+    loss=0.3,
+    lost_acknowledgements=0.1,
+    tail=0.8,
+    crashes=6,
+    stale_cursors=0.8,
+)
+
 
 @pytest.mark.parametrize(
     ("mutation", "trial", "seeds"),
@@ -35,6 +47,7 @@ _BUSY = Trial(logs=3, clients=5, actions=60, answers=0.7, loss=0.3, lost_acknowl
         (mutations.GivenUpWithoutTombstone, _BUSY, 20),
         (mutations.SettledWithoutProof, _BUSY, 20),
         (mutations.CursorBetweenReleases, Trial(logs=3, clients=4, actions=60, answers=0.7, crashes=6), 100),
+        (mutations.CursorOfARetry, _RESTARTING, 20),
     ],
 )
 def test_a_rule_left_out_is_found(mutation: type[Run], trial: Trial, seeds: int) -> None:

@@ -7,10 +7,12 @@ readers hold a record until its past is settled (`reader`, on `core.gate`). No s
 header.py  what a record carries, and its encoding
 writer.py  fills in headers: the frontier of a client
 reader.py  releases records in causal order; cursors, gaps, retention
+trail.py   cursors of records, made when they are asked for
 """
 
 from antecede.protocols.logs.header import Header, decode_header, encode_header, log_number
 from antecede.protocols.logs.reader import ChannelCursor, Cursor, Gap, Hole, LogCursor, Reader, Release
+from antecede.protocols.logs.trail import LogsCursor, Trail, Trails
 from antecede.protocols.logs.writer import Writer
 
 __all__ = [
@@ -20,8 +22,11 @@ __all__ = [
     "Header",
     "Hole",
     "LogCursor",
+    "LogsCursor",
     "Reader",
     "Release",
+    "Trail",
+    "Trails",
     "Writer",
     "decode_header",
     "encode_header",

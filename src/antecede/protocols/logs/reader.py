@@ -64,6 +64,15 @@ class Release(NamedTuple, Generic[R]):
     late: bool = False
     #: Retention removed something that it names.
     incomplete: bool = False
+    #: It is a retry in a log that is not read whole: its first copy may lie in the part that was not read.
+    may_be_copy: bool = False
+    #: Numbers of its writer right before it were given up, or removed.
+    behind_hole: bool = False
+
+    @property
+    def out_of_order(self) -> bool:
+        """Records that depend on it may have been released before it."""
+        return self.late or self.may_be_copy
 
 
 class Gap(NamedTuple):
@@ -275,10 +284,15 @@ class Reader(Generic[R]):
             if isinstance(ready, Release):
                 self._logs[ready.log].taken.finish(ready.offset)
                 return ready
-            self._done(ready)
+            behind_hole = self._done(ready)
             if ready.matches and not ready.header.tombstone:
-                return self._release(ready)
+                return self._release(ready, behind_hole=behind_hole)
         return None
+
+    @property
+    def whole(self) -> frozenset[int]:
+        """The logs that were read from their first record, without a gap."""
+        return frozenset(log for log, state in self._logs.items() if state.whole)
 
     @property
     def ready(self) -> int:
@@ -416,27 +430,29 @@ class Reader(Generic[R]):
                 marks.finish(held.offset)
                 self._gate.floor(_settled(held.log), marks.low + 1)
 
-    def _done(self, held: _Held[R]) -> None:
+    def _done(self, held: _Held[R]) -> bool:
+        """The application takes it. Returns whether numbers right before it were given up."""
         state = self._logs[held.log]
         state.taken.finish(held.offset)
         channel = state.channels.get((held.header.writer, held.key))
         if channel is None:
-            return
+            return False
+        number, before = held.header.number, channel.taken
         if held.late:
-            channel.late_taken.add(held.header.number)
-        else:
-            channel.taken = max(channel.taken, held.header.number)
+            channel.late_taken.add(number)
+            return False
+        channel.taken = max(before, number)
+        return number > before + 1
 
-    def _release(self, held: _Held[R]) -> Release[R]:
+    def _release(self, held: _Held[R], *, behind_hole: bool) -> Release[R]:
         incomplete = any(
             gap.first <= offset <= gap.last
             for log, offset in held.header.past
             if log in self._logs
             for gap in self._logs[log].gaps
         )
-        # In a log that is not read whole, the first copy of a retry may lie in what was not read.
-        late = held.late or (held.header.retry and not self._logs[held.log].whole)
-        return Release(held.log, held.offset, held.record, held.header.past, late, incomplete)
+        copy = held.header.retry and not self._logs[held.log].whole
+        return Release(held.log, held.offset, held.record, held.header.past, held.late, incomplete, copy, behind_hole)
 
 
 def _settled(log: int) -> Stream:
