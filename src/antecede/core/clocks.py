@@ -256,10 +256,15 @@ class DomainFrontier:
             for source, seq in message.deps:
                 if settled.get(source, 0) and settled[source] <= seq:
                     del settled[source]
+        frontier, stable = self._ahead, self._stable
         for topic, source, seq in message.across:
-            # An entry delivered here is in the frontier already, or a later one covers it.
-            if not known(topic, source, seq) and self._stable.get(topic, {}).get(source, 0) < seq:
-                self.merge([(topic, source, seq)])
+            # Mostly it is in the frontier already, or has become stable: these questions are cheaper than `known`.
+            there = frontier.get(topic)
+            if there is None or there.get(source, 0) < seq:
+                settled = stable.get(topic)
+                # An entry delivered here is in the frontier, or a later one covers it.
+                if (settled is None or settled.get(source, 0) < seq) and not known(topic, source, seq):
+                    self.merge([(topic, source, seq)])
             if self._groups_of is not None:
                 self._cover(message.topic, topic, source, seq)
 

@@ -62,7 +62,8 @@ class DomainOrder(ABC, Generic[T]):
         ready = self._gate.drain()
         for item in ready:
             message = self._message_of(item)
-            self._waiting.pop(message.id, None)
+            if self._waiting:
+                self._waiting.pop(message.id, None)
             if self._gaps:
                 self._gaps.discard(((message.topic, message.source), message.seq))
             if self._frontier is not None:
@@ -105,7 +106,8 @@ class DomainOrder(ABC, Generic[T]):
     def _needs(self, message: Message) -> list[Need]:
         topic, takes = message.topic, self._takes
         needs: list[Need] = [((topic, source), seq) for source, seq in message.deps]
-        needs += [((other, source), seq) for other, source, seq in message.across if takes(other)]
+        if message.across:
+            needs += [((other, source), seq) for other, source, seq in message.across if takes(other)]
         return needs
 
     def _delivered(self, topic: str, source: int, seq: int) -> bool:

@@ -437,10 +437,10 @@ class Custody:
 
     def _missing(self) -> dict[tuple[str, int], list[int]]:
         found: dict[tuple[str, int], list[int]] = {}
-        seen: set[int] = set()
-        for group in self._state.groups.values():
-            if group.takes and id(group.order) not in seen:
-                seen.add(id(group.order))
+        held = {key for key, order in self._state.orders.items() if order.held}
+        for group in self._state.groups.values() if held else ():
+            if group.takes and id(group.order) in held:
+                held.discard(id(group.order))
                 for (topic, source), awaited in group.order.missing(group.name).items():
                     other = self._state.group(topic)
                     if not other.takes:

@@ -236,6 +236,10 @@ class Domain(DomainOrder[Message]):
         return [self.stamp(topic, first + i, payload, clock + i) for i, payload in enumerate(payloads)]
 
     def offer(self, message: Message) -> Sequence[Message]:
+        # Mostly nothing is missing and nothing waits for it.
+        if not self._gaps and self._gate.admit((message.topic, message.source), message.seq, self._needs(message)):
+            self._frontier.observe(message, self._delivered)
+            return (message,)
         return self._drain() if self._put(message) else _NONE
 
     def offer_run(self, messages: Sequence[Message]) -> Sequence[Message]:

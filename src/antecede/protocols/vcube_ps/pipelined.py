@@ -263,16 +263,6 @@ class VCubePs(Questions):
     def missing(self) -> list[Missing]:
         return [*self._catching_up.missing(), *self._custody.missing()]
 
-    def unfinished(self) -> list[str]:
-        found = []
-        for group in self._state.groups.values():
-            if group.queue or group.joining or group.roll:
-                waits = sorted(group.roll.waits_for) if group.roll else []
-                found.append(f"has {len(group.queue)} things queued on {group.name}, waits for nodes {waits}")
-        if self._edges is not None and self._edges.kept:
-            found.append(f"keeps {self._edges.kept} messages back")
-        return found
-
     # -- messages -----------------------------------------------------------------------------------------------
 
     def _broadcast(self, group: Group, payload: bytes, *, late: bool) -> Message:
@@ -322,8 +312,10 @@ class VCubePs(Questions):
             if packet.spread == DIRECT:
                 self._custody.brought(sender, group, stream, fresh=fresh)
         elif group.joining:
+            held = len(group.early)
             for message in packet.messages:
                 group.early[message.source, message.seq] = message
+            self._state.early += len(group.early) - held
             for message in packet.messages:  # the last of them may be what a join waited for
                 self._membership.roll_call.came(group, message.source, message.seq)
         else:  # the sender takes this node for a member: it relays, and says that it is none
@@ -445,6 +437,7 @@ class VCubePs(Questions):
             for source, stable in roll.stable.items():
                 self._custody.stable(group, group.stream(source), stable)
             early, group.early = group.early, {}
+            self._state.early -= len(early)
             for message in early.values():
                 stream = group.stream(message.source)
                 if stream.take(message):

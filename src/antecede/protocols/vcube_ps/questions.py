@@ -4,6 +4,7 @@ from abc import ABC
 
 from antecede.core import Process, TopicMessageId
 from antecede.overlay.members import nodes_of
+from antecede.protocols.vcube_ps.edges import Edges
 from antecede.protocols.vcube_ps.state import State
 
 
@@ -11,12 +12,12 @@ class Questions(Process, ABC):
     """The part of `VCubePs` that changes nothing."""
 
     _state: State
+    _edges: Edges | None
 
     @property
     def held(self) -> int:
-        groups = self._state.groups.values()
-        orders = {id(group.order): group.order for group in groups}
-        return sum(order.held for order in orders.values()) + sum(len(group.early) for group in groups)
+        state = self._state
+        return sum([order.held for order in state.orders.values()]) + state.early
 
     def holding(self) -> list[TopicMessageId]:
         return [
@@ -65,4 +66,14 @@ class Questions(Process, ABC):
 
     @property
     def held_bytes(self) -> int:
-        return sum({id(group.order): group.order.held_bytes for group in self._state.groups.values()}.values())
+        return sum([order.held_bytes for order in self._state.orders.values()])
+
+    def unfinished(self) -> list[str]:
+        found = []
+        for group in self._state.groups.values():
+            if group.queue or group.joining or group.roll:
+                waits = sorted(group.roll.waits_for) if group.roll else []
+                found.append(f"has {len(group.queue)} things queued on {group.name}, waits for nodes {waits}")
+        if self._edges is not None and self._edges.kept:
+            found.append(f"keeps {self._edges.kept} messages back")
+        return found

@@ -202,19 +202,25 @@ class State:
         #: All nodes, whatever they take: the trees of SUB.
         self.everyone = View(node, self.dimension, (1 << nodes) - 1)
         self.groups: dict[str, Group] = {}
+        #: By identity, the orders of the groups: one for all topics of a causal domain, or one for each topic.
+        self.orders: dict[int, Order] = {}
+        #: How many messages joiners hold until they know their floors.
+        self.early = 0
 
     def group(self, topic: str, founders: int = 0) -> Group:
         group = self.groups.get(topic)
         if group is None:
             view = View(self.node, self.dimension, founders, self.everyone.absent)
-            group = self.groups[topic] = Group(topic, view, self.make_order(), self.node in view)
+            order = self.make_order()
+            self.orders[id(order)] = order
+            group = self.groups[topic] = Group(topic, view, order, self.node in view)
             if group.takes:
                 group.order.enter(topic)
         return group
 
     def named(self) -> list[Group]:
         """The topics known here, and those of which messages carry entries."""
-        for order in {id(group.order): group.order for group in self.groups.values()}.values():
+        for order in list(self.orders.values()):
             for topic in order.named():
                 self.group(topic)
         return list(self.groups.values())
