@@ -12,8 +12,9 @@ from antecede.core.domain_order import StreamName
 from antecede.protocols.gossip import rounds
 from antecede.protocols.gossip.broker import Broker
 from antecede.protocols.gossip.catching_up import CatchingUp
+from antecede.protocols.gossip.digests import Digests
 from antecede.protocols.gossip.order import Order
-from antecede.protocols.gossip.packets import Attach, Copy, Level, Rumour, Standing
+from antecede.protocols.gossip.packets import Attach, Copy, Digest, Level, Rumour, Standing
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader
 from antecede.protocols.gossip.rounds import RoundsBroker
@@ -324,6 +325,19 @@ def rests_while_it_fetches(process: Any) -> None:
         process.catching_up = Resting(process)
 
 
+def leaves_a_broker_that_is_behind_in_the_dark(process: Any) -> None:
+    """A broker whose log alone has what the sender of a digest lacks does not answer."""
+    if isinstance(process, Broker):
+
+        class Silent(Digests):
+            def compare(self, sender: int, packet: Digest) -> None:
+                first = len(process.out.sends)
+                super().compare(sender, packet)
+                process.out.sends[first:] = [sent for sent in process.out.sends[first:] if sent[1].kind != packet.kind]
+
+        process.digests = Silent(process)
+
+
 @dataclass(frozen=True)
 class Found:
     """An error, the trial in which it shows, a seed that shows it, and what is violated then."""
@@ -341,6 +355,8 @@ CRASHES = Trial(groups=3, brokers=6, crashes=3, patience=2, loss=0.2, answers=0.
 JOINS = Trial(groups=3, overlap=0.3, changes=30, moves=12, answers=0.3, loss=0.2, fanout=1, window_of_time=1500.0)
 ALONE = Trial(brokers=2, subscribers=2, groups=4, overlap=0.3, changes=12, moves=0, several=0.0, false_suspicions=4)
 LOSSY = Trial(groups=2, loss=0.2)
+
+LOSSY_ABSENCE = msgspec.structs.replace(absence_of(84), loss=0.5, fanout=1, store=1)
 
 SLOW = msgspec.structs.replace(FEW_COLOURS, loss=0.2)
 JOINS_ROUNDS = msgspec.structs.replace(JOINS, version="rounds", colours=4)
@@ -364,8 +380,9 @@ FOUND: list[Found] = [
     Found(never_asks, LOSSY, 0, "gave-up"),
     Found(forgets_where_it_was, JOINS, 0, "exactly-once"),
     Found(serves_from_memory_only, absence_of(4), 4, "skipped"),
-    Found(gives_up_after_a_while, absence_of(4), 4, "causal"),
+    Found(gives_up_after_a_while, absence_of(9), 9, "causal"),
     Found(skips_only_what_is_gone, absence_of(49), 49, "causal"),
     Found(goes_on_in_silence, absence_of(19), 19, "complete"),
-    Found(rests_while_it_fetches, absence_of(20), 20, "complete"),
+    Found(rests_while_it_fetches, LOSSY_ABSENCE, 0, "complete"),
+    Found(leaves_a_broker_that_is_behind_in_the_dark, absence_of(6954), 6954, "agreement"),
 ]

@@ -27,11 +27,17 @@ class Digests:
             broker.out.send(target, Digest(self.levels_for(broker.views.groups(target)), broker.piece()))
 
     def compare(self, sender: int, packet: Digest) -> None:
-        """Send the sender what it lacks; what this broker lacks is pulled in the next round."""
+        """Send the sender what it lacks; what this broker lacks is pulled in the next round.
+
+        Where only the log has what the sender lacks, answer with a digest: the sender will fetch it. A broker that is
+        behind in another stream does not answer so, since the sender would answer again.
+        """
         broker = self._broker
         theirs = {(topic, source): reached for topic, source, reached in packet.levels}
+        behind = False
         for stream, reached in theirs.items():
             if reached > broker.order.reached(stream) and broker.relays_topic(stream[0]):
+                behind = True
                 broker.pulling.hear(stream, reached)
                 broker.wake_up()
         groups = frozenset(next((peer.groups for peer in packet.peers if peer.node == sender), ()))
@@ -41,7 +47,10 @@ class Digests:
             if reached > theirs.get(stream, 0) and not groups.isdisjoint(groups_of(stream[0]))
         ]
         if lacks:
-            broker.send_rumours(sender, broker.pulling.wanted(lacks))
+            rumours = broker.pulling.wanted(lacks)
+            broker.send_rumours(sender, rumours)
+            if not rumours and not behind and broker.reads_log:
+                broker.out.send(sender, Digest(self.levels_for(groups), (broker.peer,)))
 
     def levels_for(self, groups: frozenset[str]) -> tuple[Level, ...]:
         """How far this broker is in the streams of `groups`."""
