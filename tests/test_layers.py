@@ -78,6 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "journal",
         "node",
         "gateway",
+        "logs",
     },
 }
 

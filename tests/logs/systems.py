@@ -30,7 +30,7 @@ class System(Protocol):
 
     async def create(self, *logs: str) -> None: ...
 
-    async def append_plain(self, topic: str, payload: bytes) -> None: ...
+    async def append_plain(self, topic: str, payload: bytes, headers: dict[str, str] | None = None) -> None: ...
 
     async def remove_until(self, log: str, keep: int) -> None:
         """Retention: leave the last `keep` records of a log."""
@@ -78,9 +78,9 @@ class Nats:
             for log in logs:
                 await js.add_stream(name=log, subjects=[log, f"{log}.>"])
 
-    async def append_plain(self, topic: str, payload: bytes) -> None:
+    async def append_plain(self, topic: str, payload: bytes, headers: dict[str, str] | None = None) -> None:
         async with self._jetstream() as js:
-            await js.publish(topic.replace("/", "."), payload)
+            await js.publish(topic.replace("/", "."), payload, headers=headers)
 
     async def remove_until(self, log: str, keep: int) -> None:
         async with self._jetstream() as js:
@@ -130,10 +130,10 @@ class RedisServer:
     async def create(self, *logs: str) -> None:
         """Redis makes a stream with its first entry."""
 
-    async def append_plain(self, topic: str, payload: bytes) -> None:
+    async def append_plain(self, topic: str, payload: bytes, headers: dict[str, str] | None = None) -> None:
         log, _, key = topic.partition("/")
         async with self._client() as client:
-            await client.xadd(log, {"payload": payload, "topic": key})
+            await client.xadd(log, {"payload": payload, "topic": key, **(headers or {})})
 
     async def remove_until(self, log: str, keep: int) -> None:
         async with self._client() as client:
@@ -169,9 +169,9 @@ class KafkaMock:
         for log in logs:
             await asyncio.to_thread(self._cluster.list_topics, log, 30)
 
-    async def append_plain(self, topic: str, payload: bytes) -> None:
+    async def append_plain(self, topic: str, payload: bytes, headers: dict[str, str] | None = None) -> None:
         log, _, key = topic.partition("/")
-        self._cluster.produce(log, payload, key)
+        self._cluster.produce(log, payload, key, headers=headers or {})
         await asyncio.to_thread(self._cluster.flush, 30)
 
     async def remove_until(self, log: str, keep: int) -> None:

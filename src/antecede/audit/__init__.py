@@ -8,7 +8,8 @@ Three judges apply one set of rules (`rules`) and say it in the same words (`wor
 
     reference/    plain Python on rows, for small traces: this `audit`, the definition of every rule
     vectorised/   NumPy on Arrow columns, for large traces, whole or in buckets; needs `antecede[lab]`
-    online.py     one node's deliveries as they happen, in bounded memory
+    online.py     one node's deliveries as they happen, in bounded memory; `answers.py`: by it, answers of a broker's
+                  records that were shown before their questions
 
 The audit shares no code with the protocols it judges. It imports the trace's columns (`antecede.trace`) and the errors
 (`antecede.core.errors`); a test holds it to that.

@@ -79,14 +79,29 @@ class OnlineState:
 class OnlineJudge:
     """Judges deliveries given in the order of their positions."""
 
-    def __init__(self, node: str, *, whole: bool, state: OnlineState | None = None) -> None:
+    def __init__(
+        self, node: str, *, whole: bool, state: OnlineState | None = None, awaited_max: int = REMEMBERED_MAX
+    ) -> None:
         self._node, self._whole = node, whole
+        self._awaited_max = awaited_max
         self.state = state or OnlineState()
         #: Blocks that were completed, for `ContentComparison`. The caller takes them out.
         self.blocks: list[Contents] = []
 
-    def take(self, position: int, source: int, seq: int, deps: Iterable[Name], digest: int = -1) -> Sequence[Finding]:
-        """Judge one more delivery. Returns its violations. `digest`: of its content; −1: unknown."""
+    def take(
+        self,
+        position: int,
+        source: int,
+        seq: int,
+        deps: Iterable[Name],
+        digest: int = -1,
+        *,
+        aliases: Iterable[Name] = (),
+    ) -> Sequence[Finding]:
+        """Judge one more delivery. Returns its violations.
+
+        `digest`: of its content; −1: unknown. `aliases`: further names by which earlier deliveries may have named it.
+        """
         state = self.state
         if self._whole:
             self._sum_contents(source, seq, digest)
@@ -108,13 +123,12 @@ class OnlineJudge:
         if not self._whole:
             self._remember(source, seq)
         if state.awaited:
-            named_by = state.awaited.pop((source, seq), None)
-            if named_by is not None:
-                found.append(self._overtaken(position, source, seq, named_by))
+            named_by = [state.awaited.pop(name, None) for name in ((source, seq), *aliases)]
+            found += [self._overtaken(position, source, seq, one) for one in named_by if one is not None]
         for name in deps:
             if not self._has(*name):
                 state.awaited.setdefault(name, (source, seq, position))
-                if len(state.awaited) > REMEMBERED_MAX:
+                if len(state.awaited) > self._awaited_max:
                     del state.awaited[next(iter(state.awaited))]
         return found
 

@@ -45,7 +45,7 @@ COMMANDS: Final = {
     "status": Command(_USE, "Show the state of a node and its cluster.", "client", "status_command"),
     "token": Command(_USE, "Make a token for a client.", "security", "token_command"),
     "cert": Command(_USE, "Make certificates for a cluster.", "security", "app"),
-    "watch": Command(_USE, "Audit running nodes. Needs the extra spark.", "watch", "watch_command", "spark"),
+    "watch": Command(_USE, "Audit running nodes, or judge a broker of others.", "watch", "watch_command"),
     "manager": Command(
         _USE, "Run a manager for total order over NATS. Needs the extra nats.", "gateway", "manager_command", "nats"
     ),

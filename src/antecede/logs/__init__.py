@@ -17,6 +17,9 @@ feed.py           `LogFeed`: reads logs and yields messages in causal order
 message.py        a message as it was read
 cursors.py        cursors and cuts as text
 cutting.py        a consistent cut over all logs
+reading.py        reads a log up to a given offset
+watching.py       reads logs as a plain reader does, for a judge
+dependencies.py   what records depend on, from our header or from headers of other producers
 """
 
 from antecede.logs.bus import LogBus

@@ -9,17 +9,16 @@ A record that was in flight meanwhile may have a follower of its own writer in t
 tags it `out_of_order`.
 """
 
-import asyncio
+import contextlib
 from contextlib import aclosing
 from typing import Final
 
 from antecede.core.errors import ProtocolError
 from antecede.logs.contract import LogAdapter
+from antecede.logs.reading import read_until
 from antecede.protocols.logs import decode_header
 
 _BATCH: Final = 512
-#: A log that brings nothing for so long may not have the rest any more: it is asked.
-_QUIET_S: Final = 1.0
 
 
 async def consistent_cut(adapter: LogAdapter, logs: list[int]) -> dict[int, int]:
@@ -41,23 +40,10 @@ async def consistent_cut(adapter: LogAdapter, logs: list[int]) -> dict[int, int]
 async def _named(adapter: LogAdapter, log: int, after: int, upto: int) -> list[tuple[int, int]]:
     """The pasts of all records between two offsets."""
     found: list[tuple[int, int]] = []
-    quiet_s = _QUIET_S
-    while after < upto:
-        async with aclosing(adapter.read(log, after, _BATCH)) as reading:
-            try:
-                while after < upto:
-                    async with asyncio.timeout(quiet_s):
-                        batch = await anext(reading)
-                    for record in batch.records:
-                        if record.offset <= upto and record.header is not None:
-                            try:
-                                found += decode_header(record.header).past
-                            except ProtocolError:
-                                continue  # as if it had none
-                    after = batch.upto
-                    if not batch.records:
-                        after = max(after, await adapter.progress(log, after, upto))
-            except TimeoutError:
-                quiet_s *= 2  # the log may be slow to begin
-                after = await adapter.progress(log, after, upto)
+    async with aclosing(read_until(adapter, log, after, upto, _BATCH)) as reading:
+        async for batch in reading:
+            for record in batch.records:
+                if record.header is not None:
+                    with contextlib.suppress(ProtocolError):  # as if it had none
+                        found += decode_header(record.header).past
     return found

@@ -338,5 +338,6 @@ def _record(message: Any, offset: int, time_us: int) -> LogRecord:
             header = base64.b64decode(text)
         except (binascii.Error, ValueError):
             header = b""  # not one of ours: told as malformed
-    rest = {} if headers.keys() <= _HIDDEN else {name: headers[name] for name in headers.keys() - _HIDDEN}
+    hidden = _HIDDEN if text is not None else ()  # a producer that knows nothing of us chose all of them itself
+    rest = {name: value for name, value in headers.items() if name not in hidden}
     return LogRecord(offset, header, to_topic(message.subject), message.data, rest, time_us)
