@@ -44,6 +44,8 @@ T = TypeVar("T")
 #: Deliveries of a batch that may be written on the event loop: a few milliseconds at the most.
 _SMALL_BATCH: Final = 1024
 
+_ALL_KEPT: Final = "SELECT number, block FROM kept ORDER BY number"
+
 
 class Page(NamedTuple):
     """A part of a replay. Read on after `position`; it lies beyond the last item where some did not match."""
@@ -133,27 +135,34 @@ class Journal:
     async def compact_kept(self, compact: Callable[[list[object]], list[object]]) -> tuple[int, int]:
         """Replace the kept records by those that `compact` makes of them; how many there were and are.
 
-        Runs in the writer's thread, between two batches: nothing is kept meanwhile, and nothing gets lost.
+        `compact` runs in a thread of its own, and batches are committed meanwhile. The records that they keep stay
+        behind the new ones. One call may be under way at a time.
         """
+        rows = await self._read(lambda connection: connection.execute(_ALL_KEPT).fetchall())
 
-        def write(connection: sqlite3.Connection) -> tuple[int, int]:
-            try:
-                records = self._all_kept(connection)
-            except DamagedError as error:
-                raise self._unreadable(error) from None
+        def make() -> tuple[int, int, bytes | None]:
+            records = self._decode_kept(rows)
             fewer = compact(records)
-            if len(fewer) < len(records):
-                # Numbers go on, so that lost rows are noticed (`schema`).
-                number = _one(connection, "SELECT kept FROM tail") + 1
-                connection.execute("DELETE FROM kept")
-                block = self._kept.encode(fewer)
-                connection.execute("INSERT INTO kept VALUES (?, ?)", (number, block))
-                self.kept_bytes = len(block)
-                connection.execute("UPDATE tail SET kept_first = ?, kept = ?", (number, number))
-            return len(records), len(fewer)
+            return len(records), len(fewer), self._kept.encode(fewer) if len(fewer) < len(records) else None
 
-        counts: tuple[int, int] = await self._do(write)
-        return counts
+        try:
+            before, after, block = await self._loop.run_in_executor(None, make)
+        except DamagedError as error:
+            raise self._unreadable(error) from None
+        if block is None:
+            return before, after
+        last = rows[-1][0]
+        saved = sum([len(row[1]) for row in rows]) - len(block)
+
+        def write(connection: sqlite3.Connection) -> None:
+            # The last number stays, so that lost rows are noticed (`schema`).
+            connection.execute("DELETE FROM kept WHERE number < ?", (last,))
+            connection.execute("UPDATE kept SET block = ? WHERE number = ?", (block, last))
+            connection.execute("UPDATE tail SET kept_first = ?", (last,))
+            self.kept_bytes -= saved
+
+        await self._do(write)
+        return before, after
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
@@ -364,8 +373,10 @@ class Journal:
             raise self._unreadable(error) from None
 
     def _all_kept(self, connection: sqlite3.Connection) -> list[object]:
-        rows = connection.execute("SELECT block FROM kept ORDER BY number").fetchall()
-        return [record for (block,) in rows for record in self._kept.decode(block)]
+        return self._decode_kept(connection.execute(_ALL_KEPT).fetchall())
+
+    def _decode_kept(self, rows: Sequence[tuple[int, bytes]]) -> list[object]:
+        return [record for _, block in rows for record in self._kept.decode(block)]
 
     def _unreadable(self, error: Exception) -> JournalError:
         remedy = REPLACE_NODE

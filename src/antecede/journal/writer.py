@@ -11,9 +11,9 @@ interpreter's lock. So a small job that is put while none is under way may run a
 
 SQLite's log (WAL) must be copied into the file from time to time, and both be synced to the disk: tens of milliseconds,
 during which a commit would wait. A second thread does it beside the commits (`_Checkpointer`). The log starts over only
-when all of it has been copied, and under load some is always left. So when it has grown long, the writer copies that
-rest itself, between two commits. SQLite's own bound holds should the second thread not keep up
-(`schema.open_for_writing`).
+when all of it has been copied, and under load some is always left. So when it has grown long, the thread copies again
+until little is left, and the writer copies that rest itself, between two commits. SQLite's own bound holds should the
+second thread not keep up (`schema.open_for_writing`).
 """
 
 import asyncio
@@ -30,7 +30,12 @@ _TOGETHER_MAX: Final = 64
 
 #: Between two checkpoints, and pages in the log from which it should start over.
 _CHECKPOINT_S: Final = 1.0
-_LOG_PAGES_LONG: Final = 16_000
+_LOG_PAGES_LONG: Final = 32_000
+
+#: Pages of a long log that the writer may copy, a few milliseconds' worth, and how often the second thread tries to
+#: leave no more than that.
+_REST_PAGES_MAX: Final = 250
+_ROUNDS_MAX: Final = 8
 
 
 class _Job(NamedTuple):
@@ -67,8 +72,19 @@ class _Checkpointer:
             if self._stop.wait(_CHECKPOINT_S):
                 return
             self._committed.clear()
-            pages = checkpoint(self._connection)
-            self.log_is_long = pages >= _LOG_PAGES_LONG
+            self.log_is_long = copy_log(self._connection)
+
+
+def copy_log(connection: sqlite3.Connection) -> bool:
+    """Copy the log beside the commits. True: it is long, and the writer should copy the rest so that it starts over."""
+    pages = checkpoint(connection)
+    for _ in range(_ROUNDS_MAX):
+        if pages < _LOG_PAGES_LONG:
+            return False
+        before, pages = pages, checkpoint(connection)
+        if pages - before <= _REST_PAGES_MAX:  # as many as this were committed meanwhile, about
+            break
+    return True
 
 
 def checkpoint(connection: sqlite3.Connection) -> int:
