@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 #: Deliveries of one page of the journal, about.
 _PAGE: Final = 256
+#: Positions of one block of memory.
+_BLOCK: Final = 512
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -123,6 +125,9 @@ class History:
         self._bytes_max = bytes_max
         # Pieces encoded since the last delivery: all readers that keep up are given the same ones.
         self._pieces: dict[tuple[int, int], bytes] = {}
+        # By number of a block of positions: what `_firsts` found in it. Feeds that begin in the past look through
+        # memory, and should not look at every message each time.
+        self._block_firsts: dict[int, dict[int, int]] = {}
 
     @property
     def first(self) -> int:
@@ -166,12 +171,12 @@ class History:
         if count <= 0:
             return
         self._forgotten = self._ends[count - 1]
+        first = self.first + count
         if self._held_us:
-            first = self.first + count
             self._held_us = {position: held for position, held in self._held_us.items() if position >= first}
         if self._tagged:
-            first = self.first + count
             self._tagged = {position for position in self._tagged if position >= first}
+        self._block_firsts = {at: found for at, found in self._block_firsts.items() if at * _BLOCK >= first}
         del self._messages[:count]
         del self._topics[:count]
         del self._ends[:count]
@@ -276,15 +281,30 @@ class History:
             return dict(delivered)
         at = position + 1 - self.first
         if at >= 0:
-            later: dict[int, int] = {}
-            after = self._messages[at:]
-            for stream, message in zip(self.partitions.streams(after), after, strict=True):
-                later.setdefault(stream, message.seq)
+            later = self._first_from(position + 1)
         elif self.journal is not None:
             later = self._by_stream(await self.journal.first_after(position, last))
         else:
             raise GapError(position, self.first)
         return {stream: min(seq, later.get(stream, seq + 1) - 1) for stream, seq in delivered.items()}
+
+    def _first_from(self, position: int) -> dict[int, int]:
+        """By stream: the number of its first message in memory at or behind `position`."""
+        block = -(-position // _BLOCK)
+        found = self._firsts(position, block * _BLOCK)
+        while (block + 1) * _BLOCK <= self.position + 1:
+            whole = self._block_firsts.get(block)
+            if whole is None:
+                whole = self._block_firsts[block] = self._firsts(block * _BLOCK, (block + 1) * _BLOCK)
+            found = whole | found
+            block += 1
+        return self._firsts(block * _BLOCK, self.position + 1) | found
+
+    def _firsts(self, begin: int, end: int) -> dict[int, int]:
+        """By stream: the number of its first message at positions from `begin` on and before `end`."""
+        messages = self._messages[begin - self.first : max(end - self.first, 0)]
+        messages.reverse()  # the first one is the last to be put
+        return dict(zip(self.partitions.streams(messages), [message.seq for message in messages], strict=True))
 
     async def locate(self, wanted: Mapping[int, int]) -> dict[int, tuple[int, int]]:
         """Of each stream, the first message with at least this number: its number, and a position before it.
