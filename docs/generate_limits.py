@@ -99,6 +99,12 @@ TABLES: dict[str, tuple[Limit, ...]] = {
             "are under way",
             "the next ones wait at the node",
         ),
+        Limit(
+            f"bytes that it adds to one batch, with {limits.BATCH_MESSAGE_BYTES} for each message",
+            limits.BATCH_BYTES_MAX,
+            "are committed together",
+            "the next ones wait for the next batch, those of others do not",
+        ),
         Limit("publications in one record", limits.PUBLICATIONS_MAX, "are taken", _CLOSED),
         Limit("bytes of a frame with several records", codec.FRAME_BYTES_FULL, "is read", _CLOSED),
         Limit(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import antecede
 from antecede import Node
 from antecede.core.limits import (
+    BATCH_BYTES_MAX,
     FEEDS_BYTES_MAX,
     PUBLICATIONS_MAX,
     RECORDS_COST_MAX,
@@ -20,6 +22,8 @@ from antecede.core.limits import (
     WAITING_MAX,
     WINDOW_BYTES_MAX,
 )
+from antecede.journal import Journal
+from antecede.journal.batch import Batch
 from antecede.node import publishing
 from antecede.node.driving import Replicas
 from antecede.node.session import Session
@@ -334,6 +338,42 @@ async def test_a_frame_full_of_records_leaves_turns_to_others(kind: str, monkeyp
         reading.cancel()
         watching.cancel()
         assert max(work.turns) <= RECORDS_COST_MAX + 2 * STEP_COST_MAX
+
+
+@awaited
+async def test_a_client_cannot_fill_the_batch_that_others_wait_for(tmp_path: Path) -> None:
+    """While a commit is under way, all that is published gathers in one batch."""
+    size = BATCH_BYTES_MAX // 8
+    body = seal("mine/1", bytes(size), time_us=1)
+    async with Node(port=0, directory=tmp_path) as node, node.connect() as bus, hostile(node) as client:
+        journal = node.journal
+        assert journal is not None
+        batches: list[Batch] = []
+        held: list[Callable[[], None]] = []
+
+        def slow(batch: Batch, done: Callable[[Exception | None], None], *, sync: bool = False) -> None:
+            batches.append(batch)
+            held.append(lambda: Journal.append(journal, batch, done, sync=sync))
+
+        journal.append = slow  # type: ignore[method-assign]
+        await client.say(*[Publish(number, (BODY,)) for number in range(10)])
+        await until(lambda: len(held) == 1)
+        for number in range(10, 50):
+            await client.say(Publish(number, (body,)))
+        publications = client.session._publications
+        await until(lambda: node.hub.counts.published + publications._count == 50)
+        honest = asyncio.create_task(bus.publish("well", b"yes"))
+        await until(lambda: node.hub.counts.published + publications._count == 51)
+        while node.hub.position < 51:
+            if held:
+                held.pop(0)()
+            await asyncio.sleep(0)
+        await honest
+        journal.append = partial(Journal.append, journal)  # type: ignore[method-assign]
+        sizes = [sum([len(one.payload) for one in batch.deliveries]) for batch in batches]
+        assert max(sizes) < BATCH_BYTES_MAX + 2 * size
+        (at,) = [at for at, batch in enumerate(batches) if any(b"well" in one.payload for one in batch.deliveries)]
+        assert at <= 2, "it waited for batches that another client filled"
 
 
 @awaited

@@ -70,6 +70,11 @@ PUBLICATIONS_MAX: Final = 4096
 #: Bytes of payloads that were published and are not in the journal yet, of all clients. Beyond it publishers wait.
 UNCOMMITTED_BYTES_MAX: Final = 4 * 1024 * 1024
 
+#: Bytes that one client may add to a batch (`node.batch_shares`), and what a message counts beside its payload: about
+#: two milliseconds' work for the journal, and as much for the event loop.
+BATCH_BYTES_MAX: Final = 256 * 1024
+BATCH_MESSAGE_BYTES: Final = 128
+
 #: Publications of all clients that the protocol has not numbered yet; beyond it publishers wait, and take turns. Where
 #: publishers wait for the window of their node only (not "total"), fewer do: a newcomer waits behind all of them.
 UNNUMBERED_MAX: Final = 512

@@ -26,6 +26,7 @@ session.py          one client
 publishing.py       the publications of one client
 predecessors.py     publications that wait for what they follow
 numbering.py        publications that wait for a number
+batch_shares.py     the part of a batch that each client may fill
 shares.py           the memory that each client may cost
 turns.py            the event loop, shared between clients
 bulk/               reading and publishing in bulk

@@ -6,7 +6,7 @@ publishers that asked for copies. Messages in this node's name that it never pub
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from antecede.core.partitions import Partitions
 from antecede.core.process import Acknowledgement
 from antecede.journal.batch import Batch
 from antecede.journal.restoring import restoring
+from antecede.node.batch_shares import BatchShares
 from antecede.node.driver import Driver
 from antecede.node.hub import Hub
 from antecede.node.predecessors import After, Predecessors
@@ -137,6 +138,11 @@ class NodeDriver(Driver):
     #: Where the journal is, for errors.
     journal_path: Path | None = None
 
+    @cached_property
+    def shares(self) -> BatchShares:
+        """What clients have added to the batch that gathers."""
+        return BatchShares()
+
     def _start_process(self, kept: Sequence[object]) -> None:
         with restoring(self.journal_path):
             super()._start_process(kept)
@@ -164,7 +170,9 @@ class NodeDriver(Driver):
     def _take(self) -> Batch:
         if self.signer is not None:
             self._sign(self.signer)
-        return super()._take()
+        batch = super()._take()
+        self.shares.begin()
+        return batch
 
     def _sign(self, signer: "MessageSigner") -> None:
         """Sign this node's messages in the packets that are about to be sent."""

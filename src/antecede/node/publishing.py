@@ -4,7 +4,8 @@ The grants of the client are checked first: a publication that it may not make i
 
 A publication follows everything the node has given to the client, and the messages its `after` names. If the node has
 not delivered all of those yet (the client has read them at another node), the publication waits, and the client's later
-ones behind it. They also wait while the node is busy, and while as many of the client's publications as may be are not
+ones behind it. They also wait while the node is busy, while the client has used up its share of the batch that gathers,
+and while as many of the client's publications as may be are not
 yet as safe as was asked. How many may wait is bounded, by count and by bytes. One that would wait beyond that is
 refused: a client of ours holds back before (`client.bus`).
 
@@ -111,6 +112,7 @@ class Publications:
         self._session = session
         self._node = session.node
         self._hub = session.node.hub
+        self._shares = session.node.driver.shares
         #: By stream: number of the request, sequence number, how many.
         self._acks: dict[int, list[tuple[int, int, int]]] = {}
         self._waiting: deque[_Waiting] = deque()
@@ -229,8 +231,7 @@ class Publications:
         if here and not self._hub.has(here):
             self._withdraw = self._hub.when_delivered(here, self._go_on)
             return one
-        if self._unsettled and self._unsettled_share.full:
-            self._crowded, self._withdraw = True, _nothing
+        if self._has_its_share():
             return one
         if one.past:
             self._owed = ()
@@ -242,11 +243,23 @@ class Publications:
             node.taking.follow(after)
         if self._unnumbered(None):
             return one
+        self._shares.add(self._session.client, len(one.payloads), one.bytes)
         for index in range(self._publish_run(one), len(one.payloads)):
             if self._unnumbered(one.topics[index]):
                 return one.behind(index)
             self._publish_one(one, index)
         return None
+
+    def _has_its_share(self) -> bool:
+        """Must the next publication wait: until others of this client are safe, or for the next batch?"""
+        if self._unsettled and self._unsettled_share.full:
+            self._crowded, self._withdraw = True, _nothing
+        elif self._shares.full(self._session.client):
+            self._withdraw = partial(self._shares.withdraw, self._go_on)
+            self._shares.wait(self._go_on)
+        else:
+            return False
+        return True
 
     def _unnumbered(self, topic: str | None) -> bool:
         """Must the next publication wait: for the number of the one before it, or for its own on `topic`?"""

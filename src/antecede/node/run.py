@@ -4,11 +4,16 @@ import asyncio
 import contextlib
 import gc
 import signal
+import sys
 from collections.abc import Callable
+from typing import Final
 
 from antecede.node.config import NodeConfig
 from antecede.node.node import Node
 from antecede.wire.accepting import raise_descriptor_limit
+
+#: How long a thread may keep the interpreter's lock while others wait for it.
+_SWITCH_S: Final = 0.0005
 
 
 async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: bool = False) -> None:
@@ -36,6 +41,9 @@ async def run_node(config: NodeConfig, ready: Callable[[Node], None], *, leave: 
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    # A thread that reads pages or compacts gives the interpreter's lock back soon: the event loop asks for it at every
+    # call of the system, and would wait for 5 ms each time.
+    sys.setswitchinterval(_SWITCH_S)
     ready(node)
     ending = asyncio.create_task(node.stopped())
     await asyncio.wait([ending, stopping], return_when=asyncio.FIRST_COMPLETED)
