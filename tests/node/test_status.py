@@ -46,11 +46,14 @@ async def test_fewer_slots_than_nodes_there_were_are_refused(tmp_path: Path) -> 
         await make(0, (), tmp_path, slots=2, port=nodes[0].listener.address[1]).start()
 
 
-def test_a_local_cluster_that_starts_smaller_keeps_its_slots_and_ports(tmp_path: Path) -> None:
-    whole = LocalCluster(tmp_path, nodes=4)
-    fewer = LocalCluster(tmp_path, nodes=2)
-    assert (fewer.ports, fewer._slots) == (whole.ports[:2], 4)
-    assert LocalCluster(tmp_path, nodes=4).ports == whole.ports
+@pytest.mark.parametrize(("protocol", "slots"), [("vcube", 256), ("locamu", 4)])
+def test_a_local_cluster_that_starts_smaller_keeps_its_slots_and_ports(
+    tmp_path: Path, protocol: str, slots: int
+) -> None:
+    whole = LocalCluster(tmp_path, nodes=4, protocol=protocol)
+    fewer = LocalCluster(tmp_path, nodes=2, protocol=protocol)
+    assert (fewer.ports, fewer._slots) == (whole.ports[:2], slots)
+    assert LocalCluster(tmp_path, nodes=4, protocol=protocol).ports == whole.ports
 
 
 @awaited
