@@ -1,7 +1,7 @@
 """Causal order over logs of another system: a plain reader beside antecede, judged by the audit.
 
     python bench/logs_order.py [--system nats|redis|kafka] [--records 100000] [--streams 2]
-                               [--faults 0] [--client-kills 0] [--keep 0]
+                               [--faults 0] [--client-kills 0] [--keep 0] [--stay 1]
 
 Five clients, each a process of its own, read all logs and answer what they read on a log chosen at random. A plain
 reader reads the same logs beside them. It counts the records that it is shown before one that they depend on (by their
@@ -11,7 +11,8 @@ With `--faults` the system is disturbed that many times while clients talk: the 
 -9 and started again, Redis closes all connections, a Kafka broker closes its own and refuses others for a second. With
 `--client-kills` clients are killed -9 and go on from a cursor that they stored, of one of their last messages. A client
 that was killed is another node for the audit, which had read the same up to that cursor. With `--keep` streams keep
-that many records; a client that was killed stays away until its streams have lost what it did not read.
+that many records; a client that was killed stays away until its streams have lost what it did not read. With `--stay` a
+client publishes that many messages on a log before it changes to another.
 
 Judged: order, nothing twice, nothing made up (`antecede.audit`); and each client was given every record that a log
 acknowledged or a plain reader was shown, or was told of a gap with its offset.
@@ -53,8 +54,8 @@ END = b"END"
 # -- one client, in a process of its own ------------------------------------------------------------------------------
 
 
-async def client(number: int, url: str, share: int, file: Path) -> None:
-    """Writes what it does: L a life begins, P published, A acknowledged, D delivered, G a gap, C a cursor."""
+def former_lives(file: Path) -> tuple[int, str, int]:
+    """Which life begins, from what cursor, and how much was published before."""
     lives, cursor, sent = 1, "0", 0
     if file.exists():
         for line in file.read_text().splitlines():
@@ -62,6 +63,12 @@ async def client(number: int, url: str, share: int, file: Path) -> None:
             lives += kind == "L"
             sent += kind == "P"
             cursor = words[1] if kind == "C" and len(words) == 3 else cursor
+    return lives, cursor, sent
+
+
+async def client(number: int, url: str, share: int, stay: int, file: Path) -> None:
+    """Writes what it does: L a life begins, P published, A acknowledged, D delivered, G a gap, C a cursor."""
+    lives, cursor, sent = former_lives(file)
     node, rng = number + CLIENTS * (lives - 1), random.Random(f"{number}.{lives}")
     with file.open("a") as out:
         out.write(f"\nL {time.time_ns() // 1000} {node}\n")
@@ -70,10 +77,11 @@ async def client(number: int, url: str, share: int, file: Path) -> None:
         lately = deque[tuple[int, LogMessage]](maxlen=CURSOR_BACK)
         async with connect(url, patience_s=60) as bus:
             topics = [f"{name.partition('[')[0]}/x" for name in bus.names().values()]
+            topic = topics[0]
 
             async def publish() -> None:
-                nonlocal sent
-                topic = rng.choice(topics)
+                nonlocal sent, topic
+                topic = topic if sent % stay else rng.choice(topics)
                 seq = seqs[topic] = seqs.get(topic, 0) + 1
                 sent += 1
                 name = f"{topic} {node} {seq}"
@@ -148,7 +156,10 @@ class Play:
             await self.wait_for(".end")
             await reading
         return {
-            **{name: getattr(self.options, name) for name in ("system", "streams", "faults", "client_kills", "keep")},
+            **{
+                name: getattr(self.options, name)
+                for name in ("system", "streams", "faults", "client_kills", "keep", "stay")
+            },
             "records": len(self.shown),
             "plain reader: answers before questions": self.early,
             "seconds until published": round(published_s, 1),
@@ -160,7 +171,7 @@ class Play:
     def start_client(self, number: int) -> None:
         share = self.options.records // CLIENTS
         words = [sys.executable, __file__, "--client", str(number), "--url", self.system.url(self.logs)]
-        words += ["--share", str(share), "--file", str(self.files[number])]
+        words += ["--share", str(share), "--stay", str(self.options.stay), "--file", str(self.files[number])]
         self.clients[number] = subprocess.Popen(words)
 
     async def wait_for(self, suffix: str) -> None:
@@ -283,13 +294,14 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=0)
     parser.add_argument("--client-kills", type=int, default=0)
     parser.add_argument("--keep", type=int, default=0)
+    parser.add_argument("--stay", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1800)
     parser.add_argument("--client", type=int, default=-1, help=argparse.SUPPRESS)
     for word in ("--url", "--share", "--file"):
         parser.add_argument(word, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.client >= 0:
-        asyncio.run(client(options.client, options.url, int(options.share), Path(options.file)))
+        asyncio.run(client(options.client, options.url, int(options.share), options.stay, Path(options.file)))
         return
     with tempfile.TemporaryDirectory(prefix="logs-order-") as directory:
         play = Play(options, Path(directory), SYSTEMS[options.system](Path(directory) / "servers"))

@@ -9,6 +9,7 @@ contract.py       what an adapter must do: append, read from an offset, prove pr
 jetstream.py      the adapter for NATS JetStream
 subjects.py       topics as subjects of NATS
 redis_streams.py  the adapter for Redis Streams
+resp.py           a lean connection to Redis, for the commands that carry every message
 kafka.py          the adapter for Kafka
 levels.py         topics whose first level names the log (Redis, Kafka)
 bus.py            `LogBus`: publish, subscribe, cut

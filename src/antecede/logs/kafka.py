@@ -19,6 +19,7 @@ import threading
 import zlib
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, Final
 
 from antecede.client.options import parse_durability
@@ -30,6 +31,7 @@ from antecede.logs.levels import join_topic, may_name, split_topic
 
 _API_S: Final = 10.0
 _POLL_S: Final = 0.1
+_TOPICS_REMEMBERED_MAX: Final = 4096
 
 
 class KafkaAdapter:
@@ -62,6 +64,7 @@ class KafkaAdapter:
         self._threads: ThreadPoolExecutor | None = None
         self._polling: threading.Thread | None = None
         self._stopped = False
+        self._place = lru_cache(maxsize=_TOPICS_REMEMBERED_MAX)(self._find)
         self._outcomes: list[tuple[asyncio.Future[int], Any, Any]] = []
 
     async def open(self) -> dict[int, str]:
@@ -119,9 +122,13 @@ class KafkaAdapter:
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def log_of(self, topic: str) -> int:
+        return self._place(topic)[0]
+
+    def _find(self, topic: str) -> tuple[int, str, int, bytes | None]:
+        """The log of a topic; its Kafka topic, partition and key."""
         name, key = split_topic(topic, self._partitions)
-        hashed = murmur2(key.encode()) if key else self._unkeyed
-        return self._address.numbers[name] + hashed % self._partitions[name]
+        partition = (murmur2(key.encode()) if key else self._unkeyed) % self._partitions[name]
+        return self._address.numbers[name] + partition, name, partition, key.encode() or None
 
     def logs_for(self, pattern: str) -> frozenset[int]:
         return frozenset(number for number, (name, _) in self._logs.items() if may_name(pattern, name))
@@ -135,17 +142,18 @@ class KafkaAdapter:
 
     async def append(self, log: int, record: Outgoing) -> "asyncio.Future[int]":
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        name, partition = self._logs[log]
-        key = split_topic(record.topic, self._partitions)[1]
-        headers: list[tuple[str, Any]] = [(HEADER_NAME, record.header), *(record.headers or {}).items()]
+        _, name, partition, key = self._place(record.topic)
+        headers: list[tuple[str, Any]] = [(HEADER_NAME, record.header)]
+        if record.headers:
+            headers += record.headers.items()
         try:
             self._producer.produce(
                 name,
                 record.payload,
-                key.encode() or None,
-                partition=partition,
+                key,
+                partition,
+                lambda error, message: self._outcomes.append((future, error, message)),
                 headers=headers,
-                on_delivery=lambda error, message: self._outcomes.append((future, error, message)),
             )
         except BufferError:
             raise AppendError("the producer's buffer is full", may_arrive=False) from None
@@ -185,7 +193,7 @@ class KafkaAdapter:
         try:
             consumer.assign([self._kafka.TopicPartition(name, partition, after + 1)])
             while True:
-                messages = await self._call(consumer.consume, most, _POLL_S)
+                messages = await self._call(_fetch, consumer, most)
                 records, upto = [], after
                 for message in messages:
                     error = message.error()
@@ -228,6 +236,12 @@ class KafkaAdapter:
             self._threads = None
 
 
+def _fetch(consumer: Any, most: int) -> list[Any]:
+    """Wait for a message, and take those that have come with it. The library would wait until there are `most`."""
+    first = consumer.consume(1, _POLL_S)
+    return first + consumer.consume(most - 1, 0) if first and most > 1 else first  # type: ignore[no-any-return]
+
+
 def _record(name: str, message: Any) -> LogRecord:
     header, headers = None, {}
     for word, value in message.headers() or ():
@@ -235,9 +249,13 @@ def _record(name: str, message: Any) -> LogRecord:
             header = value or b""
         else:
             headers[word] = (value or b"").decode(errors="replace")
-    key = (message.key() or b"").decode(errors="replace")
-    time_us = message.timestamp()[1] * 1000
-    return LogRecord(message.offset(), header, join_topic(name, key), message.value() or b"", headers, time_us)
+    topic, time_us = _topic(name, message.key() or b""), message.timestamp()[1] * 1000
+    return LogRecord(message.offset(), header, topic, message.value() or b"", headers, time_us)
+
+
+@lru_cache(maxsize=_TOPICS_REMEMBERED_MAX)
+def _topic(name: str, key: bytes) -> str:
+    return join_topic(name, key.decode(errors="replace"))
 
 
 def murmur2(data: bytes) -> int:

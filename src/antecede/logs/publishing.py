@@ -56,6 +56,7 @@ class Publisher:
 
     def __init__(self, adapter: LogAdapter) -> None:
         self.writer = Writer(secrets.randbits(64))
+        self._name = f"{self.writer.writer:016x}"
         self._adapter = adapter
         self._queue: deque[_Publication] = deque()
         self._pending: dict[tuple[int, int], _Publication] = {}
@@ -159,7 +160,7 @@ class Publisher:
     async def _send(self, one: _Publication, header: Header) -> None:
         one.retry_at = time.monotonic() + one.retry_s
         one.sent += 1
-        name = f"{header.writer:016x}-{one.log}-{header.number}"
+        name = f"{self._name}-{one.log}-{header.number}"
         payload = b"" if header.tombstone else one.payload
         headers = None if header.tombstone else one.headers
         record = Outgoing(one.topic, payload, headers, encode_header(header), name)
@@ -173,9 +174,9 @@ class Publisher:
             stored.add_done_callback(lambda done: self._done(one, header, done))
 
     def _done(self, one: _Publication, header: Header, stored: "asyncio.Future[int]") -> None:
+        error = None if stored.cancelled() else stored.exception()
         if (one.log, header.number) not in self._pending or stored.cancelled():
-            return
-        error = stored.exception()
+            return  # another copy was acknowledged
         if error is None:
             self._stored(one, header, stored.result())
         elif isinstance(error, AppendError):

@@ -4,7 +4,7 @@ An id `milliseconds-count` is one number: the milliseconds times 65,536, plus th
 `payload`, `topic` (the levels behind the stream's name) and `Antecede`; other fields are the message's headers.
 
 *Appending* sends what has gathered as one pipeline, and one pipeline at a time, so appends keep their order. A retry
-may add a copy; readers know it by its number.
+may add a copy; readers know it by its number. Appends and reads have connections of their own (`resp.py`).
 
 *Retention* (`MAXLEN`, `MINID`) leaves no trace of what it removed. A reader whose last entry is gone is told of a gap,
 also in the rare case that nothing behind that entry was removed.
@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncGenerator
+from functools import lru_cache
 from typing import Any, Final
 
 from antecede.client.options import parse_durability
@@ -22,12 +23,21 @@ from antecede.loading import need_extra
 from antecede.logs.address import Address
 from antecede.logs.contract import HEADER_NAME, AppendError, Batch, Bounds, LogRecord, Outgoing
 from antecede.logs.levels import join_topic, may_name, split_topic
+from antecede.logs.resp import Entry, ReplyError, RespConnection, command, words
 from antecede.wire.waiters import cancel_all
 
 _COUNT_BITS: Final = 16
 #: How long a read blocks at the end of a stream before it is repeated.
 _BLOCK_MS: Final = 2000
+_TOPICS_REMEMBERED_MAX: Final = 4096
+#: How long any other reply may take.
+_REPLY_S: Final = 10.0
 _PAYLOAD, _TOPIC, _HEADER = b"payload", b"topic", HEADER_NAME.encode()
+#: The fields of a record with a key and without headers, as `append` writes them.
+_OURS: Final = (_TOPIC, _PAYLOAD, _HEADER)
+_HEADER_PACKED: Final = words([_HEADER])
+#: Refusals that another try does not change. Others are for now: LOADING, OOM, READONLY …
+_FINAL: Final = ("ERR", "WRONGTYPE", "NOPERM", "NOAUTH")
 
 
 class RedisAdapter:
@@ -49,7 +59,8 @@ class RedisAdapter:
         self._settings: dict[str, str] = {}
         self._client: Any = None
         self._redis_error: type[Exception] = Exception
-        self._queue: list[tuple[int, Outgoing, asyncio.Future[int]]] = []
+        self._place = lru_cache(maxsize=_TOPICS_REMEMBERED_MAX)(self._find)
+        self._queue: list[tuple[bytes, asyncio.Future[int]]] = []
         self._news = asyncio.Event()
         self._sending: asyncio.Task[None] | None = None
 
@@ -88,7 +99,7 @@ class RedisAdapter:
     # -- topics --------------------------------------------------------------------------------------------------------
 
     def log_of(self, topic: str) -> int:
-        return self._address.numbers[split_topic(topic, self._address.numbers)[0]]
+        return self._place(topic)[0]
 
     def logs_for(self, pattern: str) -> frozenset[int]:
         return frozenset(number for number, name in self._names.items() if may_name(pattern, name))
@@ -106,59 +117,98 @@ class RedisAdapter:
 
     async def append(self, log: int, record: Outgoing) -> "asyncio.Future[int]":
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._queue.append((log, record, future))
+        headers = record.headers or {}
+        _, count, beginning = self._place(record.topic)
+        packed = b"*%d\r\n%b$%d\r\n%b\r\n%b$%d\r\n%b\r\n%b" % (
+            count + 2 * len(headers),
+            beginning,
+            len(record.payload),
+            record.payload,
+            _HEADER_PACKED,
+            len(record.header),
+            record.header,
+            words(word.encode() for header in headers.items() for word in header) if headers else b"",
+        )
+        self._queue.append((packed, future))
         self._news.set()
         return future
 
+    def _find(self, topic: str) -> tuple[int, int, bytes]:
+        """The log of a topic; of an XADD without headers, the count of words, and the words up to the payload."""
+        stream, key = split_topic(topic, self._address.numbers)
+        told = [b"XADD", stream.encode(), b"*", *((_TOPIC, key.encode()) if key else ()), _PAYLOAD]
+        return self._address.numbers[stream], len(told) + 3, words(told)
+
+    async def _dial(self) -> RespConnection:
+        host, _, port = self._address.servers[0].rpartition(":")
+        login = [self._address.user, self._password] if self._address.user else [self._password]
+        return await RespConnection.open(
+            host.strip("[]"),
+            int(port),
+            login=login if self._password else [],
+            database=int(self._address.path or 0),
+            name=self._name,
+            timeout_s=self._timeout_s,
+            patience_s=_REPLY_S,
+        )
+
     async def _send_all(self) -> None:
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            batch, self._queue = self._queue, []
-            pipeline = self._client.pipeline(transaction=False)
-            for log, record, _ in batch:
-                key = split_topic(record.topic, self._address.numbers)[1]
-                fields: dict[Any, Any] = {**(record.headers or {}), _PAYLOAD: record.payload, _HEADER: record.header}
-                if key:
-                    fields[_TOPIC] = key
-                pipeline.xadd(self._names[log], fields)
-            try:
-                answers = await pipeline.execute(raise_on_error=False)
-            except (self._redis_error, OSError) as error:
-                answers = [AppendError(str(error) or type(error).__name__, may_arrive=True)] * len(batch)
-            for (_, _, future), answer in zip(batch, answers, strict=True):
-                if future.done():
-                    continue
-                if isinstance(answer, AppendError):
-                    future.set_exception(answer)
-                elif isinstance(answer, Exception):
-                    future.set_exception(AppendError(str(answer), may_arrive=False, final=True))
-                else:
-                    future.set_result(_offset(answer))
+        connection: RespConnection | None = None
+        try:
+            while True:
+                await self._news.wait()
+                self._news.clear()
+                batch, self._queue = self._queue, []
+                sent = False
+                try:
+                    connection = connection or await self._dial()
+                    connection.send(b"".join([packed for packed, _ in batch]))
+                    sent = True
+                    done = 0
+                    while done < len(batch):
+                        for answer in connection.replies(len(batch) - done):
+                            _settle(batch[done][1], answer)
+                            done += 1
+                        if done < len(batch):
+                            await connection.more()
+                except (OSError, ReplyError) as error:  # a time limit is an OSError, too
+                    failed = AppendError(str(error) or type(error).__name__, may_arrive=sent)
+                    for _, future in batch:
+                        if not future.done():
+                            future.set_exception(failed)
+                    if connection is not None:
+                        connection.close()
+                        connection = None
+        finally:
+            if connection is not None:
+                connection.close()
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
     async def read(self, log: int, after: int, most: int) -> AsyncGenerator[Batch, None]:
         stream = self._names[log]
+        connection: RespConnection | None = None
         try:
+            connection = await self._dial()
+            connection.send(_asked(stream, after, most))
             while True:
-                pipeline = self._client.pipeline(transaction=False)
-                pipeline.xread({stream: _id(after)}, count=most)
-                pipeline.xrevrange(stream, _id(after), "-", count=1)
-                found, before = await pipeline.execute()
-                entries = _entries(found)
-                if not entries:
-                    await self._client.xread({stream: _id(after)}, count=1, block=_BLOCK_MS)
-                    yield Batch([], after)
-                    continue
+                entries, before = await connection.entries(), await connection.reply()
+                for answer in (entries, before):
+                    if isinstance(answer, ReplyError):
+                        raise answer
                 records = [_record(stream, entry) for entry in entries]
                 first = 0
-                if not before and records[0].offset > after + 1 and not (await self.bounds(log)).whole:
-                    first = records[0].offset
-                after = records[-1].offset
+                if records:
+                    if not before and records[0].offset > after + 1 and not (await self.bounds(log)).whole:
+                        first = records[0].offset
+                    after = records[-1].offset
+                connection.send(_asked(stream, after, most))
                 yield Batch(records, after, first)
-        except (self._redis_error, OSError) as error:
+        except (ReplyError, OSError) as error:
             raise ConnectionLostError(f"{self.where}: {str(error) or type(error).__name__}") from None
+        finally:
+            if connection is not None:
+                connection.close()
 
     async def progress(self, log: int, after: int, upto: int) -> int:
         try:
@@ -202,21 +252,35 @@ def _id(offset: int) -> str:
     return f"{offset >> _COUNT_BITS}-{offset & ((1 << _COUNT_BITS) - 1)}"
 
 
-def _entries(found: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    """The entries of the one stream that was asked for: a list (RESP2) or a dict (RESP3) of streams."""
-    if not found:
-        return []
-    if isinstance(found, dict):
-        (entries,) = found.values()
-        return entries[0] if entries and isinstance(entries[0], list) else entries
-    return found[0][1]  # type: ignore[no-any-return]
+def _asked(stream: str, after: int, most: int) -> bytes:
+    """Read on; and see then whether an entry up to `after` is left. If one is, nothing behind it was removed before."""
+    log, last = stream.encode(), _id(after).encode()
+    read = (b"XREAD", b"COUNT", b"%d" % most, b"BLOCK", b"%d" % _BLOCK_MS, b"STREAMS", log, last)
+    return command(read) + command((b"XREVRANGE", log, last, b"-", b"COUNT", b"1"))
 
 
-def _record(stream: str, entry: tuple[bytes, dict[bytes, bytes]]) -> LogRecord:
-    name, fields = entry
+def _settle(future: "asyncio.Future[int]", answer: Any) -> None:
+    if future.done():
+        return
+    if isinstance(answer, ReplyError):
+        future.set_exception(AppendError(str(answer), may_arrive=False, final=answer.code in _FINAL))
+    else:
+        future.set_result(_offset(answer))
+
+
+@lru_cache(maxsize=_TOPICS_REMEMBERED_MAX)
+def _topic(stream: str, key: bytes) -> str:
+    return join_topic(stream, key.decode(errors="replace"))
+
+
+def _record(stream: str, entry: Entry) -> LogRecord:
+    name, found = entry
     offset = _offset(name)
+    if len(found) == 2 * len(_OURS) and (found[0], found[2], found[4]) == _OURS:
+        return LogRecord(offset, found[5], _topic(stream, found[1]), found[3], {}, (offset >> _COUNT_BITS) * 1000)
+    fields = dict(zip(found[::2], found[1::2], strict=True))
     payload = fields.pop(_PAYLOAD, b"")
     header = fields.pop(_HEADER, None)
-    topic = join_topic(stream, fields.pop(_TOPIC, b"").decode(errors="replace"))
+    topic = _topic(stream, fields.pop(_TOPIC, b""))
     headers = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in fields.items()}
     return LogRecord(offset, header, topic, payload, headers, (offset >> _COUNT_BITS) * 1000)

@@ -22,6 +22,8 @@ class Waiters:
         await future
 
     def release(self) -> None:
+        if not self._futures:
+            return  # most often: every acknowledgement calls this
         futures, self._futures = self._futures, []
         for future in futures:
             if not future.done():

@@ -11,7 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from antecede.protocols.logs.header import Header
-from antecede.protocols.logs.reader import ChannelCursor, LogCursor, Reader, Release
+from antecede.protocols.logs.reader import Reader
+from antecede.protocols.logs.releases import ChannelCursor, LogCursor, Release
 
 #: Records of a trail. A cursor in the middle of one lists the offsets taken since its beginning.
 TRAIL_RECORDS: Final = 256

@@ -68,7 +68,7 @@ class Writer:
         """
         channel = (log, key)
         if past is None:
-            if any(channel != other for other in self._pending):
+            if len(self._pending) > (channel in self._pending):
                 return None
             past = self._stamp(channel)
         number = self._numbers[channel] = self._numbers.get(channel, 0) + 1
@@ -109,7 +109,7 @@ class Writer:
         self._forget((log, key), number)
 
     def _stamp(self, channel: Channel) -> Past:
-        if self._own.keys() - {channel}:
+        if len(self._own) > (channel in self._own):
             for other in [other for other in self._own if other != channel]:
                 self._raise(other[0], self._own.pop(other))
         if self._past is None:
