@@ -193,9 +193,8 @@ class RedisAdapter:
             connection.send(_asked(stream, after, most))
             while True:
                 entries, before = await connection.entries(), await connection.reply()
-                for answer in (entries, before):
-                    if isinstance(answer, ReplyError):
-                        raise answer
+                if isinstance(before, ReplyError):
+                    raise before
                 records = [_record(stream, entry) for entry in entries]
                 first = 0
                 if records:

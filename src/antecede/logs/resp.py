@@ -88,8 +88,8 @@ class RespConnection:
                 found.append(value)
         return found
 
-    async def entries(self) -> list[Entry] | ReplyError:
-        """The reply to XREAD of one stream."""
+    async def entries(self) -> list[Entry]:
+        """The reply to XREAD of one stream. Raises `ReplyError`: the connection is of no more use then."""
         while True:
             try:
                 outer, at = _length(self._data, self._at, _ARRAY)
@@ -101,9 +101,6 @@ class RespConnection:
                 count, at = _length(self._data, at, _ARRAY)
             except _Incomplete:
                 await self.more()
-            except ReplyError as error:
-                self._at = self._data.index(b"\r\n", self._at) + 2
-                return error
             else:
                 break
         self._at = at
