@@ -127,6 +127,10 @@ class Counters(Generic[T]):
             del self._waiting[stream]
         return satisfied
 
+    def items(self) -> list[tuple[T, Iterator[Need]]]:
+        """The items that wait, each with those of its needs that were not looked at yet."""
+        return [one for waiting in self._waiting.values() for items in waiting.values() for one in items]
+
     def missing(self) -> dict[Stream, int]:
         """For each stream that an item waits on, the highest value waited for: what a pull would ask for."""
         return {stream: max(waiting) for stream, waiting in self._waiting.items()}
@@ -338,6 +342,10 @@ class Gate(Generic[T]):
         self._got.level.update(settled.levels)
         self._beyond.update((stream, set(positions)) for stream, positions in settled.beyond.items())
         self._skipped.update((stream, set(positions)) for stream, positions in settled.given_up.items())
+
+    def holding(self) -> list[T]:
+        """The messages that wait for a missing one."""
+        return [item for (item, _), _ in self._got.items()]
 
     def emptied(self) -> "Gate[T]":
         """Return a new gate that starts where this one has come, and holds nothing."""

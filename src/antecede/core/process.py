@@ -205,6 +205,14 @@ class Process(ABC):
     def peer_up(self, node: int) -> None:  # noqa: B027
         """The failure detector takes its suspicion of `node` back."""
 
+    def forget(self, node: int, epoch: int) -> None:
+        """An operator says that `node` is gone for good: its number is free, for another node with this epoch.
+
+        It leaves every topic. Nothing is kept for it, and messages of it that no node has delivered are given up
+        (`core.epochs`). All nodes must be told. A node that was forgotten must not come back.
+        """
+        raise UsageError("node", node, f"{type(self).__name__} cannot forget a node", "start it again")
+
     @abstractmethod
     def size(self, packet: Packet) -> int:
         """Bytes of `packet` on the wire, by the byte model of the protocol's paper."""

@@ -8,16 +8,19 @@ recover.
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import msgspec
 
 from antecede.audit import Report
 from antecede.core import Message, Process
+from antecede.core.epochs import epoch_of, within_epoch
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_ps.options import VCubePsOptions
+from antecede.protocols.vcube_ps.records import Forgotten
 from antecede.search import harness
 from antecede.search.harness import NOTHING_LOST, AppTracer, Run
+from antecede.sim.units import ticks
 from antecede.trace import Event, Recorder, Row
 
 
@@ -52,9 +55,20 @@ class Trial(harness.Trial, frozen=True, kw_only=True):
     #: Probability that a crashed node stays down. Across topics a message may be lost with all nodes that had it while
     #: others depend on it (`vcube_ps.order`), so there all come back.
     stay_down: float = 0.3
+    #: Nodes that are forgotten, each after it crashed, and the probability that another node gets its number.
+    forgets: int = 0
+    reuses: float = 0.7
 
 
 def trial_of(seed: int) -> Trial:
+    """In an eighth of the pipelined trials nodes are forgotten. That is drawn apart: other seeds mean what they did."""
+    trial, rng = _trial_of(seed), random.Random(f"{seed}/forgetting")
+    if trial.mode != "pipelined" or rng.random() >= 1 / 8:
+        return trial
+    return msgspec.structs.replace(trial, forgets=rng.choice([1, 1, 2]), stay_down=0.0)
+
+
+def _trial_of(seed: int) -> Trial:
     """A fifth are long absences, two fifths partitions. Half of the others are without faults, in either mode."""
     if seed % 5 == 4:
         return absence_of(seed)
@@ -167,10 +181,13 @@ def founders_of(trial: Trial) -> dict[str, list[int]]:
 class _Watcher(AppTracer):
     """Counts the nodes that leave a topic without having been asked to, and looks at Lamport times."""
 
-    def __init__(self, recorder: Recorder, *, timed: bool) -> None:
+    def __init__(self, recorder: Recorder, *, timed: bool, nodes: int) -> None:
         """`timed`: the protocol stamps Lamport times."""
         super().__init__(recorder)
         self.timed = timed
+        self._nodes = nodes
+        #: By number: the epoch of its owner. For the audit each owner is a node of its own.
+        self.epochs: Counter[int] = Counter()
         #: By node and topic: requests to leave that have not taken effect.
         self.leaving: Counter[tuple[int, str]] = Counter()
         self.broken = 0
@@ -178,18 +195,35 @@ class _Watcher(AppTracer):
         self.times: Counter[int] = Counter()
         self.untimely: list[str] = []
 
+    def owner(self, number: int) -> int:
+        """The node, in the trace, that has this number now."""
+        return number + self._nodes * self.epochs[number]
+
+    def name(self, topic: str, source: int, seq: int) -> tuple[str, int, int]:
+        """The name of a message in the trace: by the node that published it."""
+        return topic, source + self._nodes * epoch_of(seq), within_epoch(seq)
+
+    def _traced(self, message: Message) -> Message:
+        if not self.epochs:
+            return message
+        topic, source, seq = self.name(*message.id)
+        named = [self.name(topic, *one) for one in message.deps] + [self.name(*one) for one in message.across]
+        return Message(topic, source, seq, (), message.payload, tuple(named), message.clock)
+
     def published(self, now: int, node: int, message: Message) -> None:
+        node, message = self.owner(node), self._traced(message)
         super().published(now, node, message)
         if self.times[node] >= message.clock and self.timed:
             self.untimely.append(f"{message.id} has Lamport time {message.clock}, its node was at {self.times[node]}")
         self.times[node] = message.clock
 
     def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
+        node, message = self.owner(node), self._traced(message)
         super().delivered(now, node, message, out_of_order=out_of_order)
         self.times[node] = max(self.times[node], message.clock)
 
     def changed(self, now: int, node: int, what: str, topic: str) -> None:
-        super().changed(now, node, what, topic)
+        super().changed(now, self.owner(node), what, topic)
         if what == "unsubscribe":
             if self.leaving[node, topic]:
                 self.leaving[node, topic] -= 1
@@ -216,7 +250,7 @@ class VCubePsRun(Run[Trial]):
         return options_of(self.trial).build_groups(self.trial.nodes, self.founders())
 
     def make_tracer(self) -> AppTracer:
-        self.watcher = _Watcher(self.recorder, timed=self.trial.mode == "pipelined")
+        self.watcher = _Watcher(self.recorder, timed=self.trial.mode == "pipelined", nodes=self.trial.nodes)
         return self.watcher
 
     def actions(self) -> Sequence[tuple[int, Callable[[], None]]]:
@@ -240,6 +274,56 @@ class VCubePsRun(Run[Trial]):
 
     def comes_back(self, node: int) -> bool:
         return self.rng.random() >= self.trial.stay_down
+
+    # -- nodes that are gone for good ---------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        super()._schedule()
+        #: Numbers without an owner.
+        self.ownerless: set[int] = set()
+        self.fate = random.Random(f"{self.seed}/fate")
+        for _ in range(self.trial.forgets):
+            self.simulation.at(ticks(self.fate.uniform(0.1, 0.9) * self.trial.window_of_time), self._lose)
+
+    def _after(self, mean: float, do: Callable[[], None]) -> None:
+        self.simulation.at(self.simulation.now + ticks(self.fate.expovariate(1 / mean)), do)
+
+    def _lose(self) -> None:
+        """A node crashes, if it is up, and does not come back. An operator says so some time later."""
+        node = self.fate.randrange(self.trial.nodes)
+        if node not in self.ownerless and len(self.ownerless) < self.trial.nodes - 2:
+            self.crash(node)
+            self.ownerless.add(node)
+            self._after(2 * self.noticed, partial(self._forget, node))
+
+    def _forget(self, node: int) -> None:
+        epoch = self.watcher.epochs[node] + 1
+        others = [other for other in self.nodes if other in self.simulation.processes]
+        told = [other for other in others if self.fate.random() < 0.7] or others[:1]
+        for other in told:
+            self._after(self.noticed, partial(self.simulation.forget, other, node, epoch))
+        self._after(self.trial.window_of_time, partial(self._remind, node, epoch))
+        if told and self.fate.random() < self.trial.reuses:
+            self._after(self.trial.window_of_time / 4, partial(self._reuse, node, epoch))
+
+    def _remind(self, node: int, epoch: int) -> None:
+        """Every node that is up hears of it in the end: a node that was told may have crashed."""
+        for other in self.nodes:
+            if other != node:
+                self.simulation.forget(other, node, epoch)
+
+    def _reuse(self, node: int, epoch: int) -> None:
+        """Another node gets the number, with an empty directory."""
+        self.watcher.epochs[node] = epoch
+        self.ownerless.discard(node)
+        self.simulation.replace(node, [Forgotten(node, epoch)])
+        for other in self.watchers(node):
+            self._after(self.noticed, partial(self.notice, other, node))
+            self._after(self.noticed, partial(self.notice, node, other))
+
+    def recover(self, node: int) -> None:
+        if node not in self.ownerless:
+            super().recover(node)
 
     # -- the verdict --------------------------------------------------------------------------------------------
 
@@ -265,7 +349,8 @@ class VCubePsRun(Run[Trial]):
     def checks(self, rows: Sequence[Row], report: Report) -> Mapping[str, Sequence[str]]:
         found = dict(super().checks(rows, report))
         # What a node published outside is in no log of its own. A joiner that suspected it wrongly may find it gone.
-        gone = self.trial.log_keeps or (self.trial.outside and self.trial.false_suspicions)
+        # Or the only member that has it in its log was forgotten.
+        gone = self.trial.log_keeps or (self.trial.outside and (self.trial.false_suspicions or self.trial.forgets))
         if self.trial.log and not gone and self.broken:
             found["skipped"] = [f"{self.broken} sessions were broken off, though every message is in a log"]
         found["lamport"] = self.watcher.untimely
@@ -273,7 +358,7 @@ class VCubePsRun(Run[Trial]):
 
     @cached_property
     def lost(self) -> "_Lost":
-        return _Lost(list(self.recorder.rows()), set(self.simulation.processes))
+        return _Lost(list(self.recorder.rows()), {self.watcher.owner(node) for node in self.simulation.processes})
 
     @property
     def idle(self) -> list[str]:
@@ -283,7 +368,7 @@ class VCubePsRun(Run[Trial]):
 
     @property
     def may_wait(self) -> bool:
-        return self.trial.outside > 0 and bool(self.idle)
+        return self.trial.forgets > 0 or (self.trial.outside > 0 and bool(self.idle))
 
     def unfinished(self, process: Process) -> Sequence[str]:
         rightly = tuple([f"queued on {topic}, waits for nodes []" for topic in self.idle])
@@ -291,7 +376,7 @@ class VCubePsRun(Run[Trial]):
 
     def stuck(self, process: Process) -> int:
         """A process may hold messages that depend on lost ones."""
-        held = process.holding()
+        held = [self.watcher.name(*one) for one in process.holding()]
         return 0 if process.held == len(held) and all(map(self.lost.blocks, held)) else super().stuck(process)
 
 

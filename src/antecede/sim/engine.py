@@ -181,6 +181,16 @@ class Simulation:
         self._note(node, "recover", "")
         self._bring_up(node)
 
+    def forget(self, node: int, peer: int, epoch: int) -> None:
+        """Tell `node` that `peer` is gone for good."""
+        self._tell(node, lambda process: process.forget(peer, epoch))
+
+    def replace(self, node: int, kept: list[object]) -> None:
+        """Give the number of a node that is down to a new one, which has kept nothing but these records."""
+        self._kept[node] = kept
+        self.logs.pop(node, None)
+        self._bring_up(node)
+
     def hear_sends(self, hear: SendHearer) -> None:
         """Call `hear` for every packet sent from now on: a workload learns what its load costs."""
         self._tell_sent.append(hear)

@@ -75,6 +75,9 @@ class Diagnosed(Layered):
         self.diagnosis.occupy(node)
         self.inner.peer_up(node)
 
+    def forget(self, node: int, epoch: int) -> None:
+        self.inner.forget(node, epoch)
+
     def compact(self, records: Sequence[object]) -> list[object]:
         lives = [record for record in records if isinstance(record, Life)]
         return [*lives[-1:], *self.inner.compact([record for record in records if not isinstance(record, Life)])]

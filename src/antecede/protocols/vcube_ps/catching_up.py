@@ -50,6 +50,7 @@ class CatchingUp:
 
     def begin(self, group: Group, stream: Stream, until: int, server: int = -1) -> None:
         """There are messages up to `until`: fetch what is missing of them."""
+        until = min(until, stream.limit)
         if until <= stream.got or not group.takes:
             return
         fetching = stream.fetching
@@ -181,7 +182,9 @@ class CatchingUp:
         assert fetching is not None
         further, had = (any(flags) for flags in zip(*lacking.values(), strict=True))
         # The source may have it though it is no member: it keeps what no member has delivered (`outside`).
-        if further and any(node in state.down for node in (stream.source, *state.others(group))):
+        # A source that was forgotten does not come back with it.
+        source = () if stream.ending else (stream.source,)
+        if further and any(node in state.down for node in (*source, *state.others(group))):
             timing = state.timing
             further = fetching.attempts > (timing.attempts_max // 2 if had else timing.absent_attempts_max)
         if further and not fetching.asked_twice:

@@ -14,12 +14,14 @@ from antecede.protocols.vcube_ps.records import (
     Began,
     Checkpoint,
     Clock,
+    Closed,
+    Forgotten,
     Held,
     OfMessages,
     Registered,
     Stable,
 )
-from antecede.protocols.vcube_ps.restoring import restore
+from antecede.protocols.vcube_ps.restoring import earlier, restore
 from antecede.protocols.vcube_ps.state import State
 
 
@@ -59,6 +61,8 @@ def _summary(records: list[object], state: State) -> list[object]:
     own: dict[str, int] = {}
     began: dict[str, Began] = {}
     stable: dict[tuple[str, int], Stable] = {}
+    forgotten = [record for record in records if isinstance(record, Forgotten)]
+    closed = [record for record in records if isinstance(record, Closed)]
     time = 0
     for record in records:
         message = _last(record)
@@ -81,7 +85,7 @@ def _summary(records: list[object], state: State) -> list[object]:
             raise_to(reached.setdefault(record.topic, {}), record.floors)
         elif isinstance(record, Stable):
             stable[record.topic, record.source] = record
-    summary: list[object] = [Clock(time)] if time else []
+    summary: list[object] = [*forgotten, *([Clock(time)] if time else [])]
     for group in state.named():
         counts = tuple(reached.get(group.name, {}).items())
         frontier = group.order.checkpoint(group.name)
@@ -90,4 +94,5 @@ def _summary(records: list[object], state: State) -> list[object]:
     # Memberships in the order in which a node joins: others' registers, its own, and then its session.
     summary += [one for one in registers.values() if one.node != node]
     summary += [one for one in registers.values() if one.node == node]
-    return [*summary, *began.values(), *stable.values()]
+    before = [earlier(state.group(topic)) for topic in began]
+    return [*summary, *began.values(), *before, *closed, *stable.values()]

@@ -78,6 +78,8 @@ class Custody:
         self._differs = differs
         self._progress = progress
         self._overdue = overdue
+        #: Called when the timer of a stream goes off whose epoch has ended (`closing`).
+        self.pursue: Callable[[Group, Stream], None] | None = None
         self._dirty: set[tuple[str, int]] = set()
         # Streams of which more has become stable, where entries of other topics are left out (`carrying`).
         self._unannounced: set[tuple[str, int]] = set()
@@ -127,7 +129,12 @@ class Custody:
         done = group.order.reached(group.name, stream.source)
         # A node that is far behind fetches ranges. Naming what it holds beyond the hole would not help.
         beyond = () if stream.fetching is not None else tuple(sorted(stream.ahead)[:NUMBERS_MAX])
-        return Have(group.name, stream.source, stream.got, done, group.view.digest, beyond, asked, stream.floor)
+        got = stream.delivered(done) if stream.ending else stream.got  # a floor does not count (`closing`)
+        return Have(group.name, stream.source, got, done, group.view.digest, beyond, asked, stream.floor)
+
+    def report(self, group: Group, stream: Stream, node: int) -> None:
+        """Tell `node` at once how far this node is."""
+        self._state.out.send(node, self._have(group, stream))
 
     # -- looking after ------------------------------------------------------------------------------------------
 
@@ -144,7 +151,7 @@ class Custody:
             if state.looks_after(group, stream.source):
                 stream.attempts = 0
                 self.settle(group, stream)
-                if stream.got or stream.source in state.down:
+                if stream.got or stream.source in state.down or stream.ending:
                     self._arm(stream, group)
             elif (stream.log or (state.logged and stream.got)) and (group.takes or group.joining):
                 self.owes(group, stream)
@@ -168,7 +175,7 @@ class Custody:
             self._state.out.wake_after(self._state.timing.retry_us // REPAIR_SOONER, (REPAIR, group.name))
         under_way = self._under_way[group.name]
         for stream in group.streams.values():
-            if stream.log and self._state.looks_after(group, stream.source):
+            if stream.log and not stream.ending and self._state.looks_after(group, stream.source):
                 under_way.setdefault(stream.source, stream.got)
 
     def repair(self, group: Group) -> None:
@@ -176,7 +183,7 @@ class Custody:
         state = self._state
         for source, until in self._under_way.pop(group.name).items():
             stream = group.stream(source)
-            if state.looks_after(group, source):
+            if state.looks_after(group, source) and not stream.ending:
                 unheard = Position(stream.stable, (), stream.stable)
                 for node in state.others(group):
                     position = stream.positions.get(node, unheard)
@@ -189,14 +196,15 @@ class Custody:
             position = stream.positions.get(node)
             if position is not None:
                 stream.positions[node] = Position(position.done, (), position.done)
-            if stream.got and node in group.view and self._state.looks_after(group, stream.source):
+            asks = stream.ending or (stream.got and node in group.view)
+            if asks and self._state.looks_after(group, stream.source):
                 self._state.out.send(node, Probe(group.name, stream.source))
 
     def brought(self, sender: int, group: Group, stream: Stream, *, fresh: bool) -> None:
         """`sender` brought what this node lacked: acknowledge it there, too, and serve members that wait for it."""
         if sender != self._state.custodian(group, stream.source):
             self._state.out.send(sender, self._have(group, stream))
-        if fresh and self._state.looks_after(group, stream.source):
+        if fresh and not stream.ending and self._state.looks_after(group, stream.source):
             for node, position in list(stream.positions.items()):
                 if position.got < stream.got and node in group.view and node not in self._state.down:
                     self._bring(group, stream, node, position, stream.got)
@@ -210,6 +218,11 @@ class Custody:
             return
         aged, stream.aged = min(stream.aged, stream.got), stream.got
         if not timing.goes_on(stream.attempts):
+            return
+        if stream.ending and self.pursue is not None:
+            stream.attempts += 1
+            self.pursue(group, stream)
+            self._arm(stream, group)
             return
         spoke = False
         for node, position in stream.positions.items():
@@ -227,6 +240,10 @@ class Custody:
             if told is None or not self._bring(group, stream, node, told, aged):
                 state.out.send(node, Probe(group.name, stream.source))
         stream.attempts += spoke
+        self._arm(stream, group)
+
+    def look_later(self, group: Group, stream: Stream) -> None:
+        """See after a pause what is to be done for a stream that this node looks after."""
         self._arm(stream, group)
 
     def _arm(self, stream: Stream, group: Group) -> None:
@@ -294,6 +311,8 @@ class Custody:
         self._progress(group)
 
     def _recount(self, group: Group, stream: Stream) -> None:
+        if stream.ending:
+            return  # how far members are is the matter of `closing`
         state = self._state
         before = stream.stable
         others = state.others(group)
@@ -341,8 +360,8 @@ class Custody:
             if group.undelivered and packet.floor < group.undelivered[0]:
                 outside.secured(state, group, packet.done)
                 self._progress(group)
-        old = stream.positions.get(sender)
         agrees = packet.digest == group.view.digest
+        old = stream.positions.get(sender)
         done = max(packet.done if agrees else 0, old.done if old is not None else 0)
         if old is None or packet.got > old.got or done > old.done:
             stream.attempts = 0

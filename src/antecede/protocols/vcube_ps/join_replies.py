@@ -90,6 +90,9 @@ class RollCall:
             self._fetch(group, roll, packet.source, to=sender)
             return
         without = roll.without.setdefault((packet.source, packet.first), {})
+        ending = group.stream(packet.source).ending
+        if ending and sender not in without:
+            roll.attempts = 0
         without[sender] = packet.gone
         if self._state.up() <= without.keys() and (any(without.values()) or not self._only_absent(group, packet)):
             self.gone(group, packet.source, max(packet.first, min(filter(None, without.values()), default=0)))
@@ -152,11 +155,17 @@ class RollCall:
         message on which nothing delivered here depends is not waited for.
         """
         known = dict(group.order.known(group.name)).get(packet.source, 0)
-        return packet.first <= known and (packet.source in self._state.down or self._takers_are_down(group))
+        source_may = packet.source in self._state.down and not group.stream(packet.source).ending
+        return packet.first <= known and (source_may or self._takers_are_down(group))
 
     def _takers_are_down(self, group: Group) -> bool:
         """Is a node down that takes the topic or took it once? What it delivered may be in no other node's answer."""
         return not group.view.took().isdisjoint(self._state.down)
+
+    def again(self, group: Group) -> None:
+        """What a joiner waits for may have been forgotten: ask again, and look."""
+        if group.roll is not None:
+            self._again(group, group.roll)
 
     def _again(self, group: Group, roll: JoinReplies) -> None:
         roll.attempts = 0
@@ -213,11 +222,15 @@ class RollCall:
                 wanted.setdefault(source, []).append(seq)
         for source, numbers in wanted.items():
             server = state.custodian(group, source) if to is None else to
-            if to is None and up and (roll.attempts or server in (-1, state.node)):
+            ending = group.stream(source).ending
+            if ending and to is None:  # perhaps no node has it, since its source was forgotten: ask each
+                unasked = [node for node in up if node not in roll.without.get((source, numbers[0]), ())] or up
+                server = unasked[roll.attempts % len(unasked)] if unasked else -1
+            elif to is None and up and (roll.attempts or server in (-1, state.node)):
                 server = up[roll.attempts % len(up)]
             if server in (-1, state.node):
                 continue
-            if len(numbers) > NUMBERS_MAX or state.logged:
+            if len(numbers) > NUMBERS_MAX or state.logged or ending:
                 last = min(numbers[-1], numbers[0] + state.timing.chunk - 1)
                 state.out.send(server, Fetch(group.name, source, numbers[0], last))
             else:

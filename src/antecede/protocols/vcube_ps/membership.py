@@ -31,19 +31,26 @@ from antecede.protocols.vcube_ps.outside import raise_to, told
 from antecede.protocols.vcube_ps.packets import Sub, SubAck, Uns, Views
 from antecede.protocols.vcube_ps.records import Registered
 from antecede.protocols.vcube_ps.state import Gathering, Group, JoinReplies, State
+from antecede.protocols.vcube_ps.view import register_epoch
 
 
 class Membership:
     """The part of a node that joins and leaves topics.
 
-    `moved(group)` is called when a view has changed, `heard_all(group, roll)` when every node has answered.
+    `moved(group)` is called when a view has changed, `heard_all(group, roll)` when every node has answered, and
+    `forget(node, epoch)` when another node knows that the owner of a number is gone (`closing`).
     """
 
     def __init__(
-        self, state: State, moved: Callable[[Group], None], heard_all: Callable[[Group, JoinReplies], None]
+        self,
+        state: State,
+        moved: Callable[[Group], None],
+        heard_all: Callable[[Group, JoinReplies], None],
+        forget: Callable[[int, int], None],
     ) -> None:
         self._state = state
         self._moved = moved
+        self._forget = forget
         self.roll_call = RollCall(state, self._ask, heard_all)
 
     # -- coming and going ---------------------------------------------------------------------------------------
@@ -74,11 +81,16 @@ class Membership:
 
     def learn(self, group: Group, entries: Iterable[tuple[int, int]]) -> bool:
         """Merge registers into the view. True when there was news."""
-        news = False
+        state, news = self._state, False
         for node, register in entries:
-            if 0 <= node < self._state.nodes and group.view.learn(node, register):
-                self._state.out.keep(Registered(group.name, node, register))
+            epoch = register_epoch(register)
+            if not 0 <= node < state.nodes or (node == state.node and epoch > state.epochs.get(node, 0)):
+                continue  # of no node; or this one was forgotten, and its driver stops it
+            if group.view.learn(node, register):
+                state.out.keep(Registered(group.name, node, register))
                 news = True
+                if epoch > state.epochs.get(node, 0):
+                    self._forget(node, epoch)
         if news:
             self._moved(group)
         return news

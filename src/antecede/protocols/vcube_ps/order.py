@@ -36,6 +36,14 @@ class Order(Protocol):
         ...
 
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]: ...
+    def drop(self, topic: str, source: int) -> None:
+        """Hold no messages of this source any more."""
+        ...
+
+    def close(self, topic: str, source: int, base: int) -> Sequence[Message]:
+        """All numbers of the source up to `base` count as delivered: no others will come."""
+        ...
+
     def reached(self, topic: str, source: int) -> int: ...
     def missing(self, topic: str) -> dict[StreamName, int]:
         """By (topic, source): the highest number that a held message waits for. A domain tells of all its topics."""
@@ -149,6 +157,17 @@ class TopicOrder:
             self._gate.floor(source, count)
         return self._drain()
 
+    def drop(self, topic: str, source: int) -> None:
+        held = self._gate.holding()
+        self._gate = self._gate.emptied()
+        self._held_bytes = 0
+        for message in held:
+            if message.source != source:
+                self.offer(message)
+
+    def close(self, topic: str, source: int, base: int) -> Sequence[Message]:
+        return self.floors(topic, ((source, base),))
+
     def reached(self, topic: str, source: int) -> int:
         return self._gate.reached(source)
 
@@ -248,6 +267,13 @@ class Domain(DomainOrder[Message]):
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]:
         return self._start_after([(topic, source, count) for source, count in counts])
 
+    def drop(self, topic: str, source: int) -> None:
+        self._refill((topic, source))
+
+    def close(self, topic: str, source: int, base: int) -> Sequence[Message]:
+        self._gate.floor((topic, source), base)
+        return self._drain()
+
     def reached(self, topic: str, source: int) -> int:
         return self._gate.reached((topic, source))
 
@@ -313,11 +339,11 @@ class Domain(DomainOrder[Message]):
         self._held_bytes = self._held_bytes - sum(map(weight, ready)) if self.held else 0
         return ready
 
-    def _refill(self) -> None:
-        """Offer again what is held: it waits for other entries now that a topic came or went."""
+    def _refill(self, but: StreamName | None = None) -> None:
+        """Offer again what is held: it waits for other entries now that a topic came or went. `but`: drop these."""
         self._held_bytes = 0
         for message in self._empty():
-            if message.topic in self._taken:
+            if message.topic in self._taken and (message.topic, message.source) != but:
                 self._put(message)
 
 

@@ -10,11 +10,13 @@ from typing import Annotated, Final, Literal, TypeAlias
 from msgspec import Meta
 
 from antecede.core import Message, Packet
+from antecede.core.epochs import EPOCHS_MAX
 from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.core.message import Seq, Source, Topic
 
 #: How often a node has come and gone.
 Register: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+Epoch: TypeAlias = Annotated[int, Meta(ge=1, lt=EPOCHS_MAX)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 #: One entry a node.
 Registers: TypeAlias = Annotated[tuple[tuple[Source, Register], ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)]
@@ -182,6 +184,15 @@ class Settled(_OfStream, frozen=True, gc=False, tag="vps.settled"):
     stable: Seq
 
 
+class Ended(_OfStream, frozen=True, gc=False, tag="vps.ended"):
+    """The source was forgotten: its messages end with `last`, where `epoch` of its number begins (`closing`)."""
+
+    epoch: Epoch
+    last: Count
+    #: Has every member delivered them?
+    closed: bool = False
+
+
 class Carried(Packet, frozen=True, gc=False, tag="vps.carried"):
     """The sender carries these entries of a topic that it does not take: which of them are stable?"""
 
@@ -208,4 +219,4 @@ class Views(Packet, frozen=True, gc=False, tag="vps.views"):
 
 _OF_WAVES: Final = (Pub, Bundle, Ack, Sub, SubAck, Act, ActAck, Uns, UnsAck)
 #: All of them: what a codec reads off a wire.
-PACKETS: Final = (*_OF_WAVES, Have, Probe, Pull, Ahead, Fetch, Fetched, Gone, Settled, Carried, Levels, Views)
+PACKETS: Final = (*_OF_WAVES, Have, Probe, Pull, Ahead, Fetch, Fetched, Gone, Settled, Ended, Carried, Levels, Views)

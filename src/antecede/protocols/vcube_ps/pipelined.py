@@ -19,7 +19,7 @@ same input (`records`). A node that recovers has its sequence numbers, membershi
 know how far other nodes are, and asks.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from antecede.core import Message, Packet, ProtocolError
@@ -27,6 +27,7 @@ from antecede.core.process import Missing
 from antecede.protocols.vcube_ps import outside
 from antecede.protocols.vcube_ps.carrying import Carrying
 from antecede.protocols.vcube_ps.catching_up import CatchingUp
+from antecede.protocols.vcube_ps.closing import Closing
 from antecede.protocols.vcube_ps.compaction import compact
 from antecede.protocols.vcube_ps.custody import Custody
 from antecede.protocols.vcube_ps.edges import Edges, apart
@@ -40,6 +41,7 @@ from antecede.protocols.vcube_ps.packets import (
     Ahead,
     Bundle,
     Carried,
+    Ended,
     Fetch,
     Fetched,
     Gone,
@@ -54,19 +56,20 @@ from antecede.protocols.vcube_ps.packets import (
     Uns,
     Views,
 )
-from antecede.protocols.vcube_ps.questions import Questions
-from antecede.protocols.vcube_ps.records import Began, Delivered, Held, Logged, Published
+from antecede.protocols.vcube_ps.records import Began, Delivered, Forgotten, Held, Logged, Published
 from antecede.protocols.vcube_ps.restoring import begin_after, checkpoint, restore
 from antecede.protocols.vcube_ps.runs import Runs, bare, records_of
 from antecede.protocols.vcube_ps.sizes import Sizes
 from antecede.protocols.vcube_ps.state import Group, JoinReplies, State, Timing
+from antecede.protocols.vcube_ps.streams import Stream
+from antecede.protocols.vcube_ps.suspicions import Suspicions
 from antecede.protocols.vcube_ps.window import Window
 
 _SUB: Final = "sub"
 _UNS: Final = "uns"
 
 
-class VCubePs(Questions):
+class VCubePs(Suspicions):
     """A node of VCube-PS."""
 
     reports_membership: ClassVar[bool] = True
@@ -83,21 +86,26 @@ class VCubePs(Questions):
         aggregate: bool = False,
         sizes: Sizes | None = None,
         logged: bool = False,
+        epoch: int = 0,
     ) -> None:
         """`founders`: by topic, members from the beginning as bits. `make_order` is asked once for each topic.
 
         `aggregate`: keep messages back for those they depend on, and send them on together (`edges`). `logged`: the
-        driver has a log of what is delivered here and reads it when asked (`Outbox.look_up`).
+        driver has a log of what is delivered here and reads it when asked (`Outbox.look_up`). `epoch`: of its number,
+        whose former owners were forgotten.
         """
         super().__init__(node)
         self.reads_log = logged
         self._sizes = sizes or Sizes()
         self._restored = False
+        self._started = False
         self._given_up = 0
         self._state = State(node, nodes, self.out, timing, make_order, window, logged=logged)
-        self._membership = Membership(self._state, self._moved, self._heard_all)
+        self._membership = Membership(self._state, self._moved, self._heard_all, self.forget)
         self._catching_up = CatchingUp(self._state, self._join_anew)
-        self._custody = Custody(self._state, self._catching_up, self._membership.compare, self._freed, self._let_go)
+        compare = self._membership.compare
+        self._custody = Custody(self._state, self._catching_up, compare, self._freed, self._let_go)
+        self._closing = Closing(self._state, self._custody, self._catching_up, compare, self._deliver, self._freed)
         self._window = Window(self._state, self._custody.settle, self._freed)
         self._carrying = Carrying(self._state)
         self._runs = Runs(self._state, self._custody)
@@ -106,7 +114,7 @@ class VCubePs(Questions):
         self._handlers: dict[type[Packet], Callable[[int, Any], None]] = {
             Pub: self._take,
             Bundle: self._take_apart,
-            Have: custody.on_have,
+            Have: self._closing.on_have,
             Probe: custody.on_probe,
             Pull: custody.on_pull,
             Settled: custody.on_settled,
@@ -114,6 +122,7 @@ class VCubePs(Questions):
             Fetch: self._catching_up.on_fetch,
             Fetched: self._fetched,
             Gone: self._gone,
+            Ended: self._closing.on_ended,
             Carried: self._carrying.on_carried,
             Levels: self._carrying.on_levels,
             Views: membership.on_views,
@@ -124,6 +133,8 @@ class VCubePs(Questions):
         #: Groups whose queue may go on when the present input is dealt with. Never in the middle of it: what is
         #: published then must come after all that it delivers.
         self._to_advance: list[Group] = []
+        if epoch:
+            self._state.epochs[node] = epoch
         for topic, members in founders.items():
             self._state.group(topic, members)
 
@@ -209,46 +220,6 @@ class VCubePs(Questions):
         self._catching_up.found(topic, source, first, last, messages)
         self._finish()
 
-    def peer_down(self, node: int) -> None:
-        state = self._state
-        if node == self.node or node in state.down:
-            return
-        state.down.add(node)
-        state.everyone.hide(node)
-        for group in list(state.groups.values()):
-            fallen = self._looked_after_by(group, node)
-            group.view.hide(node)
-            self._let_go()
-            self._membership.down(group, node)
-            self._custody.review(group)
-            if group.takes or group.seq > group.inside:
-                self._custody.repair_later(group)
-            if group.takes:
-                self._take_over(group, fallen)
-        self._finish()
-
-    def peer_up(self, node: int) -> None:
-        state = self._state
-        if node not in state.down:
-            return
-        state.down.discard(node)
-        state.everyone.show(node)
-        for group in list(state.groups.values()):
-            group.view.show(node)
-            self._let_go()
-            self._membership.up(group, node)
-            group.asked = False  # it may have joined meanwhile
-            if outside.must_ask(self._state, group):
-                self._membership.resume(group)
-            self._custody.greet(group, node)
-            self._custody.review(group)
-        self._finish()
-
-    def _looked_after_by(self, group: Group, node: int) -> set[int]:
-        """`node`, and the sources that are down and whose custodian is `node` while it is up."""
-        state = self._state
-        return {node, *[one for one in state.sources(group) & state.down if state.custodian(group, one) == node]}
-
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet)
 
@@ -292,19 +263,14 @@ class VCubePs(Questions):
         if group.takes:
             fresh = False
             stream = group.stream(first.source)
+            if packet.messages[-1].seq > stream.limit:
+                return  # of an epoch that has ended, or that has not begun here (`closing`)
             ready = self._runs.take(group, stream, packet)
             if ready is not None:
                 fresh = True
                 self._deliver(ready)
             else:
-                for message in packet.messages:
-                    if refuses(self._state, group, stream, message):
-                        fresh = True  # others may want it, and this node fetches it when there is room
-                        self._catching_up.begin(group, stream, message.seq)
-                    elif stream.take(message):
-                        fresh = True
-                        self._deliver(group.order.offer(message))
-                    self._custody.received(group, stream)
+                fresh = self._take_each(group, stream, packet)
             trim(self._state, group, stream)
             self._custody.stable(group, stream, packet.stable)
             if fresh and group.order.held:
@@ -321,6 +287,19 @@ class VCubePs(Questions):
         else:  # the sender takes this node for a member: it relays, and says that it is none
             self._membership.compare(group, sender)
         self._pass_on(group, sender, packet, fresh=fresh)
+
+    def _take_each(self, group: Group, stream: Stream, packet: Pub) -> bool:
+        """Take the messages one by one. False when all were here before."""
+        fresh = False
+        for message in packet.messages:
+            if refuses(self._state, group, stream, message):
+                fresh = True  # others may want it, and this node fetches it when there is room
+                self._catching_up.begin(group, stream, message.seq)
+            elif stream.take(message):
+                fresh = True
+                self._deliver(group.order.offer(message))
+            self._custody.received(group, stream)
+        return fresh
 
     def _take_apart(self, sender: int, bundle: Bundle) -> None:
         for packet in apart(bundle):
@@ -394,6 +373,8 @@ class VCubePs(Questions):
             if isinstance(queue[0], bytes):
                 if self._window.room(group) <= 0:
                     self._window.closed(group)
+                    if (own := group.streams.get(self.node)) is not None and own.ending:
+                        self._custody.look_later(group, own)
                     if outside.must_ask(self._state, group):
                         self._membership.resume(group)
                     return
@@ -431,7 +412,7 @@ class VCubePs(Questions):
             group.joining = False
             group.takes = True
             self.out.joined(group.name)
-            begin_after(group, floors)
+            begin_after(self._state, group, floors)
             outside.entered(group)
             self._deliver(group.order.floors(group.name, floors))
             for source, stable in roll.stable.items():
@@ -440,6 +421,8 @@ class VCubePs(Questions):
             self._state.early -= len(early)
             for message in early.values():
                 stream = group.stream(message.source)
+                if message.seq > stream.limit:
+                    continue
                 if stream.take(message):
                     self._deliver(group.order.offer(message))
                 elif stream.low <= message.seq <= roll.counts.get(message.source, 0):
@@ -455,15 +438,6 @@ class VCubePs(Questions):
             self._take_over(group, self._state.down)
         self._freed(group)
 
-    def _moved(self, group: Group) -> None:
-        self._let_go()
-        self._custody.review(group)
-
-    def _take_over(self, group: Group, sources: Set[int]) -> None:
-        """Streams of sources that are down may fall to this node."""
-        for source in sorted(self._state.sources(group) & sources & self._state.down):
-            self._custody.take_over(group, source)
-
     # -- after a crash ------------------------------------------------------------------------------------------
 
     def restore(self, records: Iterable[object]) -> None:
@@ -477,7 +451,10 @@ class VCubePs(Questions):
         return checkpoint(self._state)
 
     def start(self) -> None:
+        self._started = True
         if not self._restored:
+            if (epoch := self._state.epochs.get(self.node)) is not None:
+                self.out.keep(Forgotten(self.node, epoch))
             return
         for group in list(self._state.groups.values()):
             if group.joining:

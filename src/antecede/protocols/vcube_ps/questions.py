@@ -3,6 +3,7 @@
 from abc import ABC
 
 from antecede.core import Process, TopicMessageId
+from antecede.core.epochs import behind_seam, epoch_base
 from antecede.overlay.members import nodes_of
 from antecede.protocols.vcube_ps.edges import Edges
 from antecede.protocols.vcube_ps.state import State
@@ -41,7 +42,8 @@ class Questions(Process, ABC):
         return self._state.group(topic).takes
 
     def last_published(self, topic: str) -> int:
-        return self._state.group(topic).order.reached(topic, self.node)
+        reached = self._state.group(topic).order.reached(topic, self.node)
+        return max(reached, epoch_base(self._state.epochs.get(self.node, 0)))
 
     def children(self, topic: str) -> tuple[int, ...]:
         return self._state.group(topic).view.near[self._state.dimension]
@@ -59,7 +61,8 @@ class Questions(Process, ABC):
         if own is None:
             return {}
         return {
-            node: group.seq - (position.done if (position := own.positions.get(node)) else own.stable)
+            node: group.seq
+            - behind_seam(group.seq, position.done if (position := own.positions.get(node)) else own.stable)
             for node in self._state.others(group)
             if node in own.behind or node in self._state.down
         }

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from antecede.core import Message, Record
 from antecede.core.message import Seq, Source, Topic
-from antecede.protocols.vcube_ps.packets import Count, Counts, Register
+from antecede.protocols.vcube_ps.packets import Count, Counts, Epoch, Register
 
 
 class OfMessages(Record, frozen=True, gc=False):
@@ -129,6 +129,29 @@ class Began(Record, frozen=True, gc=False, tag="vps.began"):
     floors: Counts
 
 
+class Forgotten(Record, frozen=True, gc=False, tag="vps.forgotten"):
+    """Epochs of this number before `epoch` are over: their owner is gone for good. Of this node's own: it is new."""
+
+    node: Source
+    epoch: Epoch
+
+
+class Closed(Record, frozen=True, gc=False, tag="vps.closed"):
+    """The source's messages of former epochs end with `last`, and every member has delivered them."""
+
+    topic: Topic
+    source: Source
+    epoch: Epoch
+    last: Count
+
+
+class Earlier(Record, frozen=True, gc=False, tag="vps.earlier"):
+    """By source: the last message that was delivered here before this node's present session on the topic."""
+
+    topic: Topic
+    counts: Counts
+
+
 class Stable(Record, frozen=True, gc=False, tag="vps.stable"):
     """Every member has delivered the source's messages up to `seq`: no node will ask for them."""
 
@@ -150,5 +173,8 @@ Kept: TypeAlias = (
     | Secured
     | Registered
     | Began
+    | Forgotten
+    | Closed
+    | Earlier
     | Stable
 )

@@ -4,13 +4,18 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from antecede.core import Message, UsageError
+from antecede.core.epochs import epoch_base
 from antecede.protocols.vcube_ps import outside
+from antecede.protocols.vcube_ps.closing import close, number_from
 from antecede.protocols.vcube_ps.records import (
     Began,
     Checkpoint,
     Clock,
+    Closed,
     Delivered,
     DeliveredRun,
+    Earlier,
+    Forgotten,
     Held,
     Logged,
     OfMessages,
@@ -22,6 +27,7 @@ from antecede.protocols.vcube_ps.records import (
     Unlogged,
 )
 from antecede.protocols.vcube_ps.state import Group, State
+from antecede.protocols.vcube_ps.view import first_register
 
 
 def restore(state: State, records: Iterable[object]) -> None:
@@ -35,7 +41,8 @@ def restore(state: State, records: Iterable[object]) -> None:
 
 def checkpoint(state: State) -> list[object]:
     """Records that restore what the node knows. The driver's log has the messages, but for those held for others."""
-    found: list[object] = [Clock(state.clock.time)] if state.clock.time else []
+    found: list[object] = [Forgotten(node, epoch) for node, epoch in state.epochs.items()]
+    found += [Clock(state.clock.time)] if state.clock.time else []
     for group in state.named():
         topic = group.name
         reached = [(source, done) for source in group.streams if (done := group.order.reached(topic, source))]
@@ -49,8 +56,9 @@ def checkpoint(state: State) -> list[object]:
         found += [Registered(topic, node, register) for node, register in moved]
         if group.takes:
             floors = [(source, stream.floor) for source, stream in group.streams.items() if stream.floor]
-            found.append(Began(topic, group.view.register(state.node), tuple(floors)))
+            found += [Began(topic, group.view.register(state.node), tuple(floors)), earlier(group)]
         for source, stream in group.streams.items():
+            found += [Closed(topic, source, epoch, last) for epoch, last in stream.seams.items()]
             if stream.stable:
                 found.append(Stable(topic, source, stream.stable))
             if source == state.node and group.undelivered:
@@ -60,12 +68,20 @@ def checkpoint(state: State) -> list[object]:
     return found
 
 
-def begin_after(group: Group, floors: Iterable[tuple[int, int]]) -> None:
+def earlier(group: Group) -> Earlier:
+    """What was delivered before the present session. The counts alone do not tell that from a floor."""
+    counts = [(source, stream.earlier) for source, stream in group.streams.items() if stream.earlier]
+    return Earlier(group.name, tuple(counts))
+
+
+def begin_after(state: State, group: Group, floors: Iterable[tuple[int, int]]) -> None:
     """A session on the topic begins: what these counts name predates it."""
     for source, count in floors:
         stream = group.stream(source)
+        stream.earlier = stream.delivered(group.order.reached(group.name, source))
         stream.begin_after(count)
         stream.floor = max(count, stream.floor)
+    number_from(state, group)
 
 
 def _read_messages(state: State, record: OfMessages) -> None:
@@ -147,7 +163,7 @@ def _read_registered(state: State, record: Registered) -> None:
 def _read_began(state: State, record: Began) -> None:
     group = state.group(record.topic)
     group.joining, group.takes = False, True
-    begin_after(group, record.floors)
+    begin_after(state, group, record.floors)
     group.order.floors(record.topic, record.floors)
     outside.entered(group)
 
@@ -161,6 +177,30 @@ def _read_stable(state: State, record: Stable) -> None:
     if record.source == state.node:
         while group.undelivered and group.undelivered[0] <= record.seq:
             group.undelivered.popleft()
+
+
+def _read_forgotten(state: State, record: Forgotten) -> None:
+    node, epoch = record.node, record.epoch
+    state.epochs[node] = max(epoch, state.epochs.get(node, 0))
+    for group in state.groups.values():
+        group.view.learn(node, first_register(epoch))
+        group.stream(node).begin_epoch(epoch, group.order.reached(group.name, node))
+        if node == state.node:  # it takes nothing of what the former owner took
+            group.wants = group.takes = False
+            group.order.leave(group.name)
+
+
+def _read_earlier(state: State, record: Earlier) -> None:
+    counts = dict(record.counts)
+    for source, stream in state.group(record.topic).streams.items():
+        stream.earlier = counts.get(source, 0)
+
+
+def _read_closed(state: State, record: Closed) -> None:
+    group = state.group(record.topic)
+    group.order.close(record.topic, record.source, epoch_base(record.epoch))
+    group.order.stable(record.topic, record.source, epoch_base(record.epoch))
+    close(state, group, group.stream(record.source), record.epoch, record.last)
 
 
 _READ: Final[dict[type, Callable[[State, Any], None]]] = {
@@ -177,4 +217,7 @@ _READ: Final[dict[type, Callable[[State, Any], None]]] = {
     Registered: _read_registered,
     Began: _read_began,
     Stable: _read_stable,
+    Forgotten: _read_forgotten,
+    Closed: _read_closed,
+    Earlier: _read_earlier,
 }

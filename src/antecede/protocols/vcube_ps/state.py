@@ -10,7 +10,7 @@ from antecede.core.clocks import LamportClock
 from antecede.overlay.members import nearest, nodes_of
 from antecede.protocols.vcube_ps.order import Order
 from antecede.protocols.vcube_ps.streams import Stream
-from antecede.protocols.vcube_ps.view import View
+from antecede.protocols.vcube_ps.view import View, first_register
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,6 +199,10 @@ class State:
         self.clock = LamportClock()
         #: Suspected by the failure detector.
         self.down: set[int] = set()
+        #: Numbers that no node had when this one started, and that none has taken since.
+        self.vacant: set[int] = set()
+        #: By number whose owner was forgotten: the epoch that began with it. This node's own is among them.
+        self.epochs: dict[int, int] = {}
         #: All nodes, whatever they take: the trees of SUB.
         self.everyone = View(node, self.dimension, (1 << nodes) - 1)
         self.groups: dict[str, Group] = {}
@@ -211,9 +215,13 @@ class State:
         group = self.groups.get(topic)
         if group is None:
             view = View(self.node, self.dimension, founders, self.everyone.absent)
+            for node, epoch in self.epochs.items():
+                view.learn(node, first_register(epoch))
             order = self.make_order()
             self.orders[id(order)] = order
             group = self.groups[topic] = Group(topic, view, order, self.node in view)
+            for node, epoch in self.epochs.items():
+                group.stream(node).begin_epoch(epoch, order.reached(topic, node))
             if group.takes:
                 group.order.enter(topic)
         return group

@@ -7,10 +7,14 @@ are looked at once for each round of acknowledgements (`settle`), not for each a
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from antecede.core import Message
+from antecede.core.epochs import epoch_base
 from antecede.core.numbers import absorb
+
+#: No message is beyond it.
+NO_LIMIT: Final = 1 << 63
 
 
 class Position(NamedTuple):
@@ -89,6 +93,19 @@ class Stream:
     #: Received since the last acknowledgement.
     unacknowledged: int = 0
 
+    # For the seam between two owners of the source's number (`closing`):
+    #: The epoch that has begun; messages of former ones are taken up to `limit` only.
+    epoch: int = 0
+    limit: int = NO_LIMIT
+    #: The last message that was delivered here before the present session on the topic.
+    earlier: int = 0
+    #: How far each node is with former epochs, that is at least its floor, and what it has itself delivered of them.
+    ends: dict[int, tuple[int, int]] = field(default_factory=dict)
+    #: The last message of former epochs; −1: not known yet.
+    last: int = -1
+    #: By epoch that has begun: the last message before it.
+    seams: dict[int, int] = field(default_factory=dict)
+
     # For the custodian (`custody`):
     #: By node.
     positions: dict[int, Position] = field(default_factory=dict)
@@ -151,11 +168,52 @@ class Stream:
         self.got = done
         self.fetching = None
 
+    @property
+    def ending(self) -> bool:
+        """Has an epoch begun, and is the end of the former ones not known to be delivered by all members?"""
+        return self.got < epoch_base(self.epoch)
+
+    def begin_epoch(self, epoch: int, done: int) -> bool:
+        """The source's former owner is gone: take nothing more of it, and drop what was not delivered. False: known."""
+        if epoch <= self.epoch:
+            return False
+        self.epoch = epoch
+        self.last = -1
+        self.ends.clear()
+        if not self.ending:
+            return False
+        self.rewind(done)
+        self.limit = 0 if self.ending else NO_LIMIT
+        self.positions.clear()
+        self.heard.clear()
+        self.behind.clear()
+        self.pace = None
+        return True
+
+    def delivered(self, done: int) -> int:
+        """The last message delivered here, in any session. `done`: how far this node is, at least its floor."""
+        return done if done > self.floor else min(self.earlier, done)
+
+    def close(self, epoch: int, last: int) -> None:
+        """The messages before `epoch` end with `last`; go on behind the seam."""
+        self.seams[epoch] = last
+        base = epoch_base(epoch)
+        self.begin_after(base)
+        self.forget(base)
+        self.stable = max(self.stable, base)
+        self.announced = max(self.announced, base)
+        self.arrived = max(self.arrived, base)
+        if not self.ending:
+            self.limit = NO_LIMIT
+            self.positions.clear()
+
     def begin_after(self, floor: int) -> None:
         """What is at or below `floor` was before our time, or is done."""
         if floor > self.got:
             self.ahead = {seq for seq in self.ahead if seq > floor}
             self.got = absorb(floor, self.ahead)
+            if self.limit < NO_LIMIT and not self.ending:
+                self.limit = NO_LIMIT
 
     def lacking(self, until: int, limit: int) -> list[int]:
         """The first `limit` numbers up to `until` that are not here."""

@@ -1,7 +1,8 @@
 """The members of a topic, as one node knows them, and the nodes to which this node forwards the topic's messages.
 
 Membership is one register for each node. It counts how often that node joined and left the topic: odd means member.
-Only its owner raises a register; other nodes keep the highest value they heard. So views merge by maximum. *Printed*
+Only its owner raises a register; other nodes keep the highest value they heard. So views merge by maximum. A node that
+is forgotten leaves by a new epoch of its number, above all that it may have said itself. *Printed*
 (line 6): SUBSCRIBE resets the view → the joiner relays with a partial view, and stable subscribers lose messages → *our
 rule*: a view is never reset.
 
@@ -11,7 +12,22 @@ keeps ready only the first member of each of the node's own clusters, `near[h]`.
 cluster. Members are the bits of one integer: a thousand views of a thousand members are small.
 """
 
+from typing import Final
+
 from antecede.overlay.members import nearest, nodes_of
+
+#: A register is `epoch << 32 | count`. So what is known of a number's former owner gives way to its new one's.
+_COUNT_BITS: Final = 32
+
+
+def first_register(epoch: int) -> int:
+    """The register of a node that has not joined in this epoch of its number."""
+    return epoch << _COUNT_BITS
+
+
+def register_epoch(register: int) -> int:
+    """The epoch of the number's owner."""
+    return register >> _COUNT_BITS
 
 
 def _mixed(node: int, register: int) -> int:
@@ -66,8 +82,9 @@ class View:
         return tuple(self._registers.items())
 
     def took(self) -> set[int]:
-        """The nodes that take the topic, or took it once."""
-        return {*self._registers, *nodes_of(self._founders)}
+        """The nodes that take the topic, or took it once, but for those that were forgotten."""
+        known = {*self._registers, *nodes_of(self._founders)}
+        return {node for node in known if self.register(node) & (1 << _COUNT_BITS) - 1}
 
     def passes(self, root: int, child: int) -> bool:
         """Would this node pass a message of `root` on to `child`, if all knew what is known here?"""

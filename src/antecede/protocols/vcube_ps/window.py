@@ -45,6 +45,8 @@ class Window:
         own = group.streams.get(self._state.node)
         if own is None:
             return min(window, more)
+        if own.ending:
+            return 0
         if own.behind and own.pace is None and self._state.timing.patience_us:
             self._begin_period(group, own)
         return min(window - (group.seq - own.arrived), own.paced(group.seq, window), more)
