@@ -13,9 +13,10 @@ from msgspec.structs import replace
 import antecede
 from antecede import Node
 from antecede.core import Message
-from antecede.core.errors import RefusedError
+from antecede.core.errors import JournalError, RefusedError
+from antecede.node.continuity import Evidence
 from antecede.node.identity import NodeIdentity
-from antecede.node.joining import RosterClient
+from antecede.node.joining import ROLE, RosterClient, RosterService
 from antecede.node.protocol import node_codec
 from antecede.node.roster import Member, Roster
 from antecede.protocols.vcube_ps.live import VCUBE
@@ -86,6 +87,34 @@ async def test_a_slot_is_taken_by_its_certificate_only(certificates: Path, tmp_p
         again = make(certificates, 0, nodes[1].address, base=tmp_path)
         async with again:  # nor is it kept from starting again
             assert again.slot == 0
+
+
+@pytest.mark.parametrize("slot", [2, 3])
+@awaited
+async def test_evidence_in_the_name_of_another_slot(certificates: Path, tmp_path: Path, slot: int) -> None:
+    """A node that claims to know messages which another lacks stops it. It can do so in its own name only."""
+
+    async with three(certificates, tmp_path) as nodes:
+        victim, liar = nodes[0], nodes[1]
+        client = victim.membership._client
+        assert client is not None
+
+        async def claim(slot: int) -> None:
+            """The liar claims in the name of `slot` that it has a message of the victim which the victim lacks."""
+
+            async def evidence(about: int) -> Evidence:
+                return Evidence(slot, 1_000_000)
+
+            service = RosterService(liar.roster, liar.membership.heard, evidence, liar.refused, secured=True)
+            liar.listener.serve(ROLE, service.judge, members=True)
+            await client.exchange(liar.address)
+            await victim.membership._check_evidence()
+
+        await claim(slot)
+        assert not victim.driver.stopped.done()
+        await claim(1)
+        with pytest.raises(JournalError, match="node 1 has message 1000000"):
+            await victim.stopped()
 
 
 @awaited

@@ -183,7 +183,7 @@ class RosterClient:
         """
         self.roster = roster
         self.about = about
-        #: By address: what that node last knew of the messages of this one.
+        #: By address: what that node last knew of the messages of this one. A node speaks for its own slot only.
         self.evidence: dict[str, Evidence] = {}
         self._cluster = cluster
         self._name = name
@@ -201,10 +201,14 @@ class RosterClient:
         """
         host, port = split_address(address)
         answered: asyncio.Future[RosterTable] = asyncio.get_running_loop().create_future()
+        slot, holder = -1, None
 
         def adopt(connection: FrameConnection, welcome: Welcome) -> Owner:
+            nonlocal slot, holder
+            slot = welcome.node
             if self._tls is not None:
                 self._tls.check(connection, welcome)
+                holder = self._tls.name_in(connection.certificate())
             return _Exchange(answered)
 
         hello = Hello(cluster=self._cluster, speaks=SPEAKS, role=ROLE, name=self._name, agreement=self._agreement)
@@ -223,9 +227,11 @@ class RosterClient:
         finally:
             answered.cancel()
             connection.close()
-        if table.evidence is not None:
+        news = self.roster.merge(table.members)
+        owner = None if self._tls is None else self._tls.holder_of(slot)
+        if table.evidence is not None and table.evidence.node == slot and owner == holder:  # else asked again later
             self.evidence[address] = table.evidence
-        return self.roster.merge(table.members)
+        return news
 
     async def exchange_all(self, addresses: set[str], *, me: Member | None = None) -> tuple[set[str], list[Exception]]:
         """Exchange rosters with all these addresses and with those that the answers name.
