@@ -1,6 +1,7 @@
 """What one client may cost its node, in bytes of memory and in work for one turn of the event loop."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -25,6 +26,7 @@ from antecede.core.limits import (
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
 from antecede.node import publishing
+from antecede.node.bulk.service import BulkSession
 from antecede.node.driving import Replicas
 from antecede.node.session import Session
 from antecede.node.shares import Pool, Share
@@ -258,6 +260,30 @@ async def test_pages_that_are_not_read_are_bounded(tmp_path: Path) -> None:
         await asyncio.sleep(0.5)
         received = node.counts_edge.bytes_sent - sent  # the page before that the node's socket took, and one more
         assert received <= 4 * bulk.PAGE_BYTES
+
+
+@awaited
+async def test_pages_are_read_by_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread that runs takes the interpreter from the event loop."""
+    active: list[int] = [0]
+    read = BulkSession._read
+
+    def counted(session: BulkSession, *question: Any) -> bulk.Page:
+        active.append(active[-1] + 1)
+        time.sleep(0.02)  # gives the interpreter away: other threads would begin
+        try:
+            return read(session, *question)
+        finally:
+            active.append(active[-1] - 1)
+
+    monkeypatch.setattr(BulkSession, "_read", counted)
+    question = bulk.TO_NODE.frame(bulk.Read(0, 1, ("#",)))
+    async with Node(port=0, directory=tmp_path) as node, AsyncExitStack() as stack:
+        for _ in range(4):
+            client = await stack.enter_async_context(hostile(node, role="bulk"))
+            await client.pour([question], lambda: False)
+        await until(lambda: len(active) == 1 + 2 * 4)
+    assert max(active) == 1
 
 
 @awaited

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from antecede.node.node import Node
 
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 log = logging.getLogger("antecede.node")
@@ -67,6 +69,8 @@ class BulkService:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self.releases: Releases | None = None
+        #: Reads for all bulk clients, one after the other: each thread that runs takes the interpreter from the loop.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bulk")
         if node.config.directory is not None:
             self.releases = Releases(node, node.config.directory)
 
@@ -80,10 +84,12 @@ class BulkService:
             await self.releases.start()
 
     async def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
         if self.releases is not None:
             await self.releases.close()
 
     def abort(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
         if self.releases is not None:
             self.releases.abort()
 
@@ -95,15 +101,24 @@ class BulkService:
         if self.releases is None:
             raise RefusedError(connection.host, Reason.ROLE, "the node keeps no journal; start it with a directory")
         grant = self._grant(connection, hello.token)
-        releases = self.releases
-        return lambda: BulkSession(self._node, connection, hello.name or connection.host, grant, releases)
+        name, releases = hello.name or connection.host, self.releases
+        return lambda: BulkSession(self._node, connection, name, grant, releases, self._thread)
 
 
 class BulkSession:
     """Owns the connection of one bulk client."""
 
-    def __init__(self, node: "Node", connection: FrameConnection, name: str, grant: Grants, releases: Releases) -> None:
+    def __init__(
+        self,
+        node: "Node",
+        connection: FrameConnection,
+        name: str,
+        grant: Grants,
+        releases: Releases,
+        thread: ThreadPoolExecutor,
+    ) -> None:
         assert node.journal is not None
+        self._thread = thread
         self._node = node
         self._connection = connection
         self._name = name
@@ -167,12 +182,12 @@ class BulkSession:
         if isinstance(question, ExtentQuery):
             if self._grant.empty:
                 raise DeniedError("may not ask what the journal holds")
-            return await asyncio.to_thread(self._reader.use, partial(self._extent, question))
+            return await self._in_thread(self._reader.use, partial(self._extent, question))
         if isinstance(question, Read):
             takes = self._takes(question.filters)
-            return await asyncio.to_thread(self._reader.use, partial(self._read, question, takes))
+            return await self._in_thread(self._reader.use, partial(self._read, question, takes))
         if isinstance(question, Stage):
-            rows = await asyncio.to_thread(self._check_rows, question.rows)
+            rows = await self._in_thread(self._check_rows, question.rows)
             await self._releases.stage(self._owner, question.part, question.index, rows, question.rows)
             return Done()
         if isinstance(question, Release):
@@ -185,6 +200,12 @@ class BulkSession:
         return Done()
 
     # -- off the loop --------------------------------------------------------------------------------------------------
+
+    async def _in_thread(self, do: Callable[[S], T], what: S) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, do, what)
+        except RuntimeError:
+            raise StoppedError("the node stops") from None
 
     def _extent(self, question: ExtentQuery, file: JournalFile) -> ExtentReply:
         removed, position = file.extent()
