@@ -4,10 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import antecede
-from antecede import GapError, Node
+from antecede import Node
 from antecede.audit import audit
 from antecede.journal import export_rows
 from antecede.node.metrics import metrics
@@ -85,26 +83,6 @@ async def test_an_answer_follows_its_question_through_nodes_that_take_one_partit
                 await answerer.publish("answers/2", b"a%d" % number)
             assert bodies(await take(both, 60)) == [b"%s%d" % (kind, one) for one in range(30) for kind in (b"q", b"a")]
     assert judged(tmp_path, 3) == ()
-
-
-@awaited
-async def test_a_feed_of_the_past_at_a_node_that_took_the_partition_later_is_told(tmp_path: Path) -> None:
-    async with cluster(2, tmp_path, **ALONE) as nodes:
-        await until_settled(nodes)
-        topic = topic_at(nodes[0])
-        async with nodes[0].connect() as bus, bus.subscribe(topic) as feed:
-            await bus.publish(topic, b"before")
-            await bus.publish(topic, b"behind")
-            first, _ = await take(feed, 2)
-        async with nodes[1].connect() as bus:
-            with pytest.raises(GapError):
-                async with bus.subscribe(topic, since=first.cursor) as feed:
-                    await anext(feed)
-            async with bus.subscribe(topic, since="0") as feed:
-                await bus.publish(topic, b"later")
-                assert bodies(await take(feed, 1)) == [b"later"]
-        async with nodes[0].connect() as bus, bus.subscribe(topic, since="0") as feed:
-            assert bodies(await take(feed, 3)) == [b"before", b"behind", b"later"]
 
 
 @awaited

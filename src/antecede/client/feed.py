@@ -173,8 +173,8 @@ class Feed:
         """Where a feed goes on whose connection broke."""
         here = before.node == info.node and before.epoch == info.epoch
         if here and self._position >= 0:
-            # This node may yet deliver messages that the reader had at another one.
-            return self._position, self._seen_for(info) if self._moved else ()
+            # This node may yet deliver messages that the reader had at another one, or may have got from there.
+            return self._position, self._seen_for(info) if self._moved or self._seen else ()
         if self._seen is None or (before.node == info.node and not here):
             raise LostHistoryError("the node does not remember this feed; open it again to read on from now")
         self._position = -1

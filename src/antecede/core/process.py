@@ -173,8 +173,11 @@ class Process(ABC):
         """Ask for no more messages on `topic`."""
         raise UsageError("topic", topic, f"{type(self).__name__} is a broadcast", "every node takes every message")
 
-    def follow(self, topic: str, source: int, seq: int) -> None:
-        """What this node publishes from now on follows this message, on a topic that it does not take."""
+    def follow(self, topic: str, source: int, seq: int, clock: int) -> None:
+        """What this node publishes from now on follows this message, which it never delivers; `clock` is its time.
+
+        The node does not take the topic, or took it later. A clock of 0 is unknown.
+        """
         raise UsageError("topic", topic, f"{type(self).__name__} is a broadcast", "every node takes every message")
 
     # -- inputs: the network, the clock, the failure detector ---------------------------------------------------

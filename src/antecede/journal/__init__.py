@@ -5,6 +5,8 @@ lives.py      whose journal it is, and the lives of its node
 clock.py      the time of day, and the time a node has run
 batch.py      the batch that a driver carries out at a time, and what it asks of a journal
 lookup.py     finding messages by source and sequence number
+fetched.py    messages that a home fetched from other nodes
+joins.py      where the node began to take topics, and what it lacks of them
 retention.py  removes deliveries by age and size
 reading.py    reads a journal in bulk from outside, beside the node
 export.py     exports journals as one trace, for the audit

@@ -43,6 +43,8 @@ class Batch:
     look_ups: list[LookUp] = field(default_factory=list)
     #: Publications that were made together.
     runs: list[Run] = field(default_factory=list)
+    #: By topic that the node joined within the batch: how far it is with each source, at the end of the batch.
+    reached: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def all_changes(self) -> list[Change]:
         """The changes and the publications in runs, in order."""

@@ -26,15 +26,16 @@ from antecede.journal.blocks import (
     Delivered,
     KeptCodec,
     UnknownRecordError,
-    decode_changes,
     decode_deliveries,
     encode_deliveries,
     store_changes,
 )
 from antecede.journal.clock import SYSTEM, Clock
+from antecede.journal.fetched import has_fetched, store_fetched
+from antecede.journal.joins import Join, find_joins, note_join
 from antecede.journal.lives import Identity, begin_life, end_life, insert_changes
 from antecede.journal.lock import FileLock
-from antecede.journal.lookup import StreamName, first_after, last_seqs, locate
+from antecede.journal.lookup import StreamName, Stretch, first_after, last_seqs, locate, stretch
 from antecede.journal.retention import Retained, Retention, retain
 from antecede.journal.schema import REPLACE_NODE, Check, connect, open_for_writing
 from antecede.journal.writer import Writer
@@ -88,6 +89,7 @@ class Journal:
         self._writer = Writer(str(path), connection, self._loop, sync=sync)
         self._reader = connect(path, read_only=True)
         self._reading = ThreadPoolExecutor(1, thread_name_prefix=f"read {path.name}")
+        self._has_fetched = has_fetched(connection)
         self._closed = False
         self._clock = clock
         # How long the node had run before this life, less the clock's reading at the beginning of this life.
@@ -184,47 +186,29 @@ class Journal:
         from it. There may be holes: messages that never came, that predate this node's join, or that retention removed.
         """
 
-        def find(connection: sqlite3.Connection) -> list[Message]:
-            found: dict[int, Message] = {}
-            size = 0
-            for (at,) in connection.execute(
-                "SELECT at FROM ranges WHERE topic = :topic AND source = :source AND first_seq <= :last "
-                "AND last_seq >= :first AND first_seq >= coalesce((SELECT max(first_seq) FROM ranges "
-                "WHERE topic = :topic AND source = :source AND first_seq <= :first), 0) ORDER BY first_seq",
-                {"topic": topic, "source": source, "first": first, "last": last},
-            ):
-                row = connection.execute("SELECT block FROM deliveries WHERE first = ?", (at,)).fetchone()
-                if row is None:
-                    continue  # retention has just removed it
-                for message in decode_deliveries(row[0]).messages:
-                    if message.source == source and message.topic == topic and first <= message.seq <= last:
-                        if size < bytes_max:
-                            found[message.seq] = message
-                        size += len(message.payload)
-                if size >= bytes_max:
-                    break
-            return [found[seq] for seq in sorted(found)]
+        return (await self.stretch(topic, source, first, last, bytes_max=bytes_max)).messages
 
-        return await self._read(find)
+    async def stretch(self, topic: str, source: int, first: int, last: int, *, bytes_max: int) -> Stretch:
+        """`messages`, and how far the answer reaches. It includes messages that were fetched from other nodes."""
+        return await self._read(
+            lambda connection: stretch(connection, topic, source, first, last, bytes_max, fetched=self._has_fetched)
+        )
 
-    async def rejoins(self) -> list[tuple[str, int]]:
-        """The topics that this node took again after it had left them, and where: a gap lies behind each position."""
+    async def store_fetched(self, messages: Sequence[Message]) -> None:
+        """Store messages of one source on one topic that this node did not deliver, by sequence number.
 
-        def find(connection: sqlite3.Connection) -> list[tuple[str, int]]:
-            found: list[tuple[str, int]] = []
-            left: set[str] = set()
-            for position, block in connection.execute(
-                "SELECT position, block FROM changes WHERE membership ORDER BY number"
-            ):
-                for change in decode_changes(block):
-                    if change.what == "subscribe" and change.topic in left:
-                        found.append((change.topic, position + change.after))
-                        left.discard(change.topic)
-                    elif change.what == "unsubscribe":
-                        left.add(change.topic)
-            return found
+        They have no position. A node stores what it fetched of the past of a partition of which it became a home.
+        """
+        await self._do(lambda connection: store_fetched(connection, messages, self.running_us()))
+        self._has_fetched = True
 
-        return await self._read(find)
+    async def joins(self) -> list[Join]:
+        """Where this node began to take topics, oldest first, and what it lacks of them."""
+        return await self._read(find_joins)
+
+    async def note_join(self, join: Join) -> None:
+        """Write down which messages this node lacks behind a join."""
+        await self._do(lambda connection: note_join(connection, join))
 
     async def first_after(self, after: int, last: int) -> dict[StreamName, int]:
         """By topic and source: the lowest sequence number delivered at positions after `after`, up to about `last`."""

@@ -6,12 +6,21 @@ numbers rise with positions, so its messages up to some number are those up to s
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from antecede.core import Message
 from antecede.journal.blocks import decode_deliveries
 
 #: (topic, source).
 StreamName: TypeAlias = tuple[str, int]
+
+
+class Stretch(NamedTuple):
+    """Messages of one source on one topic, by sequence number."""
+
+    messages: list[Message]
+    #: Numbers up to this one that are not among the messages are not in the journal.
+    reached: int
 
 
 def last_seqs(connection: sqlite3.Connection, streams: Iterable[StreamName]) -> dict[StreamName, int]:
@@ -63,3 +72,51 @@ def locate(connection: sqlite3.Connection, wanted: Mapping[StreamName, int]) -> 
         if row is not None:
             found[topic, source] = (max(seq, row[0]), row[1] - 1)
     return found
+
+
+#: Blocks that may hold messages with numbers from :first to :last: the table, the block's key, its first number.
+_WITHIN: Final = (
+    "SELECT {key}, first_seq FROM {table} WHERE topic = :topic AND source = :source AND first_seq <= :last "
+    "AND last_seq >= :first AND first_seq >= coalesce((SELECT max(first_seq) FROM {table} "
+    "WHERE topic = :topic AND source = :source AND first_seq <= :first), 0)"
+)
+
+
+def stretch(
+    connection: sqlite3.Connection,
+    topic: str,
+    source: int,
+    first: int,
+    last: int,
+    bytes_max: int,
+    *,
+    fetched: bool = False,
+) -> Stretch:
+    """The messages `first` to `last` of a source: about `bytes_max` bytes of payload, and at least one message.
+
+    `fetched`: look also among those that were fetched from other nodes.
+    """
+    wanted = {"topic": topic, "source": source, "first": first, "last": last}
+    blocks = [
+        (seq, "SELECT block FROM deliveries WHERE first = ?", key)
+        for key, seq in connection.execute(_WITHIN.format(key="at", table="ranges"), wanted)
+    ]
+    if fetched:
+        blocks += [
+            (seq, "SELECT block FROM fetched WHERE number = ?", key)
+            for key, seq in connection.execute(_WITHIN.format(key="number", table="fetched"), wanted)
+        ]
+    found: dict[int, Message] = {}
+    size = 0
+    for _, query, key in sorted(blocks):
+        row = connection.execute(query, (key,)).fetchone()
+        if row is None:
+            continue  # retention has just removed it
+        for message in decode_deliveries(row[0]).messages:
+            if message.source == source and message.topic == topic and first <= message.seq <= last:
+                if size < bytes_max:
+                    found[message.seq] = message
+                size += len(message.payload)
+        if size >= bytes_max:
+            return Stretch([found[seq] for seq in sorted(found)], max(found))
+    return Stretch([found[seq] for seq in sorted(found)], last)

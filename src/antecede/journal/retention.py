@@ -14,6 +14,9 @@ from typing import Final
 
 import msgspec
 
+from antecede.journal.fetched import retain_fetched
+from antecede.journal.joins import forget_joins
+
 #: Notes of age that are kept: deliveries stay longer than asked by up to this part of the age.
 _NOTES: Final = 256
 
@@ -64,7 +67,11 @@ def retain(
         # Memberships stay: they are few, and the audit of what is left needs them.
         connection.execute("DELETE FROM changes WHERE position < ? AND NOT membership", (last,))
         connection.execute("UPDATE facts SET value = ? WHERE name = 'removed'", (last,))
+        forget_joins(connection, last)
         connection.execute("PRAGMA incremental_vacuum(4000)").fetchall()  # in steps: the file shrinks over time
+    before_us = None if wanted.age_us is None else ran_us - wanted.age_us
+    room = None if wanted.bytes_max is None else max(0, wanted.bytes_max - stored_bytes + freed)
+    retain_fetched(connection, before_us, room)
     return Retained(
         removed=removed, deliveries=deliveries, bytes=freed, bytes_left=stored_bytes - freed, held_back=held_back
     )

@@ -22,14 +22,17 @@ fault_injection.py  faults on live links, for tests
 hub.py              where deliveries meet clients
 history.py          deliveries in memory and journal, as feeds read them
 feed.py             one subscription of a client
+feed_start.py       where a feed begins
 session.py          one client
 publishing.py       the publications of one client
 predecessors.py     publications that wait for what they follow
+following.py        publications follow messages that this node never delivers
 numbering.py        publications that wait for a number
 batch_shares.py     the part of a batch that each client may fill
 shares.py           the memory that each client may cost
 turns.py            the event loop, shared between clients
 bulk/               reading and publishing in bulk
+past/               reading from other nodes what this one did not deliver
 
 directory.py        its directory: journal and roster
 roster.py           which node has which slot

@@ -172,6 +172,9 @@ class NodeDriver(Driver):
             self._sign(self.signer)
         batch = super()._take()
         self.shares.begin()
+        if batch.changes:  # now: while the batch is committed, the process goes on
+            joined = [change.topic for change in batch.changes if change.what == "subscribe"]
+            batch.reached = {topic: self.process.delivered(topic) for topic in joined}
         return batch
 
     def _sign(self, signer: "MessageSigner") -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from antecede.core.errors import GapError, JournalError, StoppedError
 from antecede.core.limits import FEED_BYTES, FILTER_LEVEL_BYTES, PAIR_BYTES
-from antecede.core.partitions import split_stream
+from antecede.node.feed_start import find_start
 from antecede.node.history import Entry, Gap
 from antecede.wire.requests import Begun, Ended, Subscribe
 from antecede.wire.topics import TopicFilter
@@ -93,13 +93,13 @@ class Feed:
         self._stepping = False
         self._matchers = [TopicFilter(pattern).matches for pattern in wanted.filters]
         #: By stream: the reader has had the messages up to this one, which are yet to pass here.
-        self._seen = dict(wanted.seen)
+        self.seen = dict(wanted.seen)
         #: The same, as it was when the reader came from another node.
-        self._had = dict(wanted.seen)
+        self.had = dict(wanted.seen)
         #: The reader asked for all there is, and was given nothing yet.
-        self._from_oldest = wanted.since == 0 and not wanted.seen
-        #: It asked for all that the node has, however little that is.
-        self._all = self._from_oldest
+        self.from_oldest = wanted.since == 0 and not wanted.seen
+        #: It goes on behind messages that its reader has had. If not, what was before a join is not missing.
+        self._behind_cursor = wanted.since >= 0 and not self.from_oldest
         #: The client knows that it has everything up to this position.
         self._told = 0
         #: Deliveries from this position on are offered in a later turn; None: all were offered.
@@ -110,6 +110,10 @@ class Feed:
         self._outgoing: list[Entry] = []
         self._outgoing_bytes = 0
         self._reading: asyncio.Task[None] | None = None
+        #: So many gaps of the history lie behind it: it was given the messages from elsewhere.
+        self._gaps_before = 0
+        #: Set when there may be room, while the feed is given a past that this node does not have.
+        self._room = asyncio.Event()
 
     def open(self) -> None:
         """The node takes all partitions that this feed needs: begin."""
@@ -123,55 +127,19 @@ class Feed:
         if self.position > self.hub.position:
             self.end("usage", f"cursor {self.position} is ahead of the node, which is at {self.hub.position}")
         elif self._since < 0:
-            self._tell(self.hub.delivered)
+            self.tell(self.hub.delivered)
             self.catch_up()
         else:
-            self._reading = asyncio.get_running_loop().create_task(self._supervised(self._open()))
-
-    async def _open(self) -> None:
-        """Find where to begin, and tell the client: it can go on from there at any node."""
-        hub, history = self.hub, self.hub.history
-        delivered = dict(hub.delivered)
-        if self._had and not self.position:
-            await self._find_unseen(delivered)
-            self._tell({})
-            return
-        if self._from_oldest:
-            self.position = max(self.position, history.oldest)
-        elif self.position < history.oldest:
-            raise GapError(self.position, history.oldest + 1)
-        reached = await history.reached_at(self.position, delivered)
-        self._seen = {stream: seq for stream, seq in self._seen.items() if seq > reached.get(stream, 0)}
-        self._tell(reached)
-
-    async def _find_unseen(self, delivered: dict[int, int]) -> None:
-        """Go to the first message the reader lacks. Raises `GapError` when this node lacks some of them, too."""
-        hub, history, seen = self.hub, self.hub.history, self._seen
-        present, oldest = hub.position, history.oldest
-        mine = {stream: seq for stream, seq in delivered.items() if split_stream(stream)[0] in self.partitions}
-        unread = {stream: seen.get(stream, 0) + 1 for stream, seq in mine.items() if seq > seen.get(stream, 0)}
-        found = await history.locate(unread)
-        missing = []
-        for stream, wanted in sorted(unread.items()):
-            before = found[stream][0] - 1 if stream in found else delivered[stream]
-            if hub.total:  # numbers that were declared void are not missing; those before the oldest message are
-                before = min(before, (await history.reached_at(oldest, delivered)).get(stream, 0))
-            if before >= wanted:
-                missing.append((stream, wanted, before))
-        if missing and not self.over_gaps:
-            raise GapError(0, oldest + 1, tuple(missing))
-        self.position = max(oldest, min([present, *[position for _, position in found.values()]]))
-        reached = await history.reached_at(self.position, dict(hub.delivered))
-        self._seen = {stream: seq for stream, seq in seen.items() if seq > reached.get(stream, 0)}
+            self._reading = asyncio.get_running_loop().create_task(self._supervised(find_start(self)))
 
     def tell_progress(self) -> None:
         """Tell a client that was given nothing for a while how far it is: another node may have to go on from there."""
         behind = self.hub.position > max(self._told, self.position) and self._offers_from is None
         if behind and self.live and not self._queue and not self._outgoing and self.session.can_write:
             self.position = self.hub.position
-            self._tell(self.hub.delivered)
+            self.tell(self.hub.delivered)
 
-    def _tell(self, counts: Mapping[int, int]) -> None:
+    def tell(self, counts: Mapping[int, int]) -> None:
         self._told = self.position
         self.session.send(Begun(self.number, self.position, tuple(counts.items())))
 
@@ -186,7 +154,7 @@ class Feed:
             return
         self.position = max(self.position, first - 1)  # everything before was looked at
         count = self.hub.position - self.position
-        simple = not self.early and not self._queue and not self._seen
+        simple = not self.early and not self._queue and not self.seen
         if simple and (self.policy == "block" or (self.credit >= count and self.session.can_write)):
             self._pass_on(count)
             if self.position < self.hub.position:
@@ -284,7 +252,7 @@ class Feed:
     def offer_early(self, entry: Entry) -> None:
         """A message whose turn has not come, for feeds of order fifo or none. Without room it comes in its turn."""
         key = stream, seq = entry.stream, entry.message.seq
-        new = key not in self.early and seq > self._seen.get(stream, 0) and self._offers_from is None
+        new = key not in self.early and seq > self.seen.get(stream, 0) and self._offers_from is None
         if self.live and not self.closed and self.credit > 0 and self.session.can_write and new:
             self.early.add(key)
             position = self.position
@@ -295,6 +263,7 @@ class Feed:
         """The client gave credit, or its socket takes more bytes."""
         if not self._opened:
             return
+        self._room.set()
         if self._queue:
             while self._queue and self.credit > 0 and self.session.can_write:
                 self._put(self._dequeue())
@@ -353,13 +322,36 @@ class Feed:
             try:
                 entries, reached = await history.older(self.position, self.takes)
             except GapError as gap:
-                if not self._from_oldest:
+                if not self.from_oldest:
                     raise
                 self.position = gap.first - 1  # retention was faster; the reader asked for all there still is
                 continue
-            self._from_oldest = False
+            self.from_oldest = False
             self._give(entries, reached)
             self.flush()
+
+    # -- a past that this node does not have (`past.replay`) -----------------------------------------------------------
+
+    async def room_for_past(self) -> None:
+        """Return when the reader has room, or the feed is closed."""
+        while not self.closed and not (self.credit > 0 and self.session.can_write):
+            self.flush()
+            self._room.clear()
+            await self._room.wait()
+
+    def give_past(self, entry: Entry) -> None:
+        """Give a message that this node did not deliver at any position."""
+        if not self.closed:
+            self._put(entry)
+
+    def goes_on_behind(self, position: int, levels: dict[int, int]) -> None:
+        """The reader was given everything up to this position, which is `levels` by stream."""
+        self.flush()
+        self.position = position
+        self.seen = {stream: seq for stream, seq in self.seen.items() if seq > levels.get(stream, 0)}
+        self._gaps_before = len(self.hub.history.gaps)
+        self.from_oldest = False
+        self.tell(levels)
 
     async def _supervised(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a task of this feed, and tell the reader if it fails."""
@@ -378,7 +370,8 @@ class Feed:
 
     def _before_gap(self, end: int) -> int:
         """How far the feed may be given messages, of those up to `end`. At a gap it ends."""
-        gap = next((gap for gap in self.hub.history.gaps_from(self.position) if self.minds(gap)), None)
+        gaps = self.hub.history.gaps_from(self.position, self._gaps_before)
+        gap = next((gap for gap in gaps if self.minds(gap)), None)
         if gap is None or gap.position >= end:
             return end
         if gap.position == self.position:
@@ -387,10 +380,9 @@ class Feed:
 
     def minds(self, gap: Gap) -> bool:
         """Does the reader lack messages of this gap? It may have read them at another node."""
-        had = self._had
-        if self.over_gaps or gap.partition not in self.partitions or (gap.joined and self._all):
+        if self.over_gaps or gap.partition not in self.partitions or (gap.joined and not self._behind_cursor):
             return False
-        return not gap.missing or any(last > had.get(at, 0) for at, _, last in gap.missing)
+        return gap.lacked_by(self.had)
 
     def end_at(self, gap: Gap) -> None:
         """Tell the client that messages are missing behind the last one it was given."""
@@ -452,7 +444,7 @@ class Feed:
             taken = {topic for topic in set(topics) if topic is not None and self.takes(topic)}
             if not taken:
                 self.position = end
-            elif len(taken) == len(set(topics)) and not self.early and not self._seen:  # mostly: all of them
+            elif len(taken) == len(set(topics)) and not self.early and not self.seen:  # mostly: all of them
                 count = min(len(topics), self.credit)
                 piece, count = history.piece(self.position + 1, count, _ITEMS_BYTES_FULL)
                 self.flush()
@@ -485,11 +477,11 @@ class Feed:
         if (stream, seq) in self.early:
             self.early.discard((stream, seq))
             return True
-        last = self._seen.get(stream)
+        last = self.seen.get(stream)
         if last is None or entry.out_of_order:
             return False
         if seq >= last:
-            del self._seen[stream]
+            del self.seen[stream]
         return seq <= last
 
 

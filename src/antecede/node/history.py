@@ -15,9 +15,11 @@ import msgspec
 
 from antecede.core import Message, ProtocolError
 from antecede.core.errors import GapError
-from antecede.core.partitions import Partitions, message_name
+from antecede.core.partitions import Partitions, message_name, split_stream
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
+from antecede.journal.joins import Join
+from antecede.journal.lookup import Stretch
 from antecede.wire.envelope import label, unmarked
 
 T = TypeVar("T")
@@ -83,6 +85,15 @@ class Gap(NamedTuple):
     #: The node took the partition from here on, as it was asked to. Earlier messages are at the partition's homes.
     joined: bool = False
 
+    def lacked_by(self, had: Mapping[int, int]) -> bool:
+        """Does a reader who has had these messages, by stream, lack some of the gap's?"""
+        return not self.missing or any(last > had.get(at, 0) for at, _, last in self.missing)
+
+    def as_join(self, name: str) -> Join:
+        """The same for the journal; `name` is that of the partition."""
+        missing = tuple([(split_stream(stream)[1], first, last) for stream, first, last in self.missing])
+        return Join(name, self.position, again=False, asked=self.joined, missing=missing)
+
     def in_words(self) -> str:
         some = ", ".join([f"{message_name(at, one)} to {message_name(at, two)}" for at, one, two in self.missing[:5]])
         more = f" and of {len(self.missing) - 5} more nodes" if len(self.missing) > 5 else ""
@@ -92,6 +103,23 @@ class Gap(NamedTuple):
                 f"{what} behind position {self.position} were never delivered here: the node took the partition later"
             )
         return f"{what} behind position {self.position} were never delivered here: no node kept them for long enough"
+
+
+def known_gaps(joins: Sequence[Join], partitions: Partitions) -> list[Gap]:
+    """The gaps of earlier lives, from the joins that the journal knows."""
+    number, stream = partitions.number, partitions.stream
+    if partitions.count == 1:
+        return [Gap(join.position, ()) for join in joins if join.again and number(join.topic) == 0]
+    return [
+        Gap(
+            join.position,
+            tuple([(stream(join.topic, source), first, last) for source, first, last in join.missing or ()]),
+            number(join.topic),
+            join.asked,
+        )
+        for join in joins
+        if number(join.topic) >= 0 and join.missing != ()
+    ]
 
 
 class History:
@@ -110,6 +138,8 @@ class History:
         self.partitions = partitions
         #: Where deliveries do not follow each other, oldest first.
         self.gaps: list[Gap] = []
+        #: By stream: the last message that this node lacks, in a cluster with several partitions.
+        self.lacks: dict[int, int] = {}
         #: The last delivery.
         self.position = position
         self._messages: list[Message] = []
@@ -134,11 +164,16 @@ class History:
         """The first position in memory."""
         return self.position - len(self._messages) + 1
 
-    def gaps_from(self, position: int) -> list[Gap]:
-        """The gaps behind `position` or later."""
+    def add_gap(self, gap: Gap) -> None:
+        self.gaps.append(gap)
+        if self.partitions.count > 1:
+            self.lacks.update({stream: max(last, self.lacks.get(stream, 0)) for stream, _, last in gap.missing})
+
+    def gaps_from(self, position: int, first: int = 0) -> list[Gap]:
+        """The gaps behind `position` or later, but for the first so many of all."""
         if not self.gaps or self.gaps[-1].position < position:
             return []
-        return [gap for gap in self.gaps if gap.position >= position]
+        return [gap for gap in self.gaps[first:] if gap.position >= position]
 
     def append(self, batch: Batch, topics: list[str | None]) -> None:
         """Take the deliveries of a batch, with their topics."""
@@ -231,8 +266,9 @@ class History:
         """The columns of `wire.requests.Items`, encoded, for deliveries whose positions may have gaps between them."""
         positions: list[tuple[int, int]] = []
         for entry in entries:
-            if positions and positions[-1][0] and entry.position == positions[-1][0] + positions[-1][1]:
-                positions[-1] = (positions[-1][0], positions[-1][1] + 1)
+            at, count = positions[-1] if positions else (-1, 0)
+            if entry.position == (at + count if at else 0):
+                positions[-1] = (at, count + 1)
             else:
                 positions.append((entry.position, 1))
         held_us = {index: entry.held_us for index, entry in enumerate(entries) if entry.held_us}
@@ -320,6 +356,18 @@ class History:
             if seq >= wanted.get(stream, seq + 1):
                 found.setdefault(stream, (seq, position - 1))
         return found
+
+    async def stretch(self, stream: int, first: int, last: int, *, bytes_max: int) -> Stretch:
+        """The messages `first` to `last` of a stream that this node has, about `bytes_max` bytes of them."""
+        name, source = self.partitions.stream_name(stream)
+        if self.journal is not None:
+            return await self.journal.stretch(name, source, first, last, bytes_max=bytes_max)
+        found = [
+            one for one in self._messages if one.source == source and one.topic == name and first <= one.seq <= last
+        ]
+        sizes = accumulate([len(one.payload) for one in found], initial=0)
+        some = [one for one, before in zip(found, sizes, strict=False) if before < bytes_max]
+        return Stretch(some, some[-1].seq if len(some) < len(found) else last)
 
     def _by_stream(self, found: Mapping[tuple[str, int], T]) -> dict[int, T]:
         """What the journal says by topic and source. A topic that is no partition is left out."""

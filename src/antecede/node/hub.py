@@ -201,7 +201,7 @@ class Hub:
         gap = Gap(batch.first - 1 + after, tuple([one for one in missing if one[1] <= one[2]]), partition, joined)
         if joined and not gap.missing:
             return gap
-        self.history.gaps.append(gap)
+        self.history.add_gap(gap)
         _raise(self.delivered, reached)
         for feed in list(self.feeds):
             while feed.lagging and feed.take_offers():
@@ -283,6 +283,11 @@ class Hub:
             settled = self.settled()  # before this node's time, and not told to it by any delivery
             lacking = [one for one in lacking if settled.get(one[0], 0) < one[1]]
         return lacking[0] if lacking else None
+
+    @property
+    def awaited(self) -> set[int]:
+        """The partitions in which publications wait for a delivery."""
+        return {split_stream(stream)[0] for stream in self._predecessors.streams}
 
     def when_delivered(self, after: After, do: Callable[[], None]) -> Callable[[], None]:
         """Call `do` once all of `after` was delivered here, which it was not yet. Calling the result withdraws."""

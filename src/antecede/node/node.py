@@ -32,13 +32,15 @@ from antecede.node.continuity import Continuity, Evidence
 from antecede.node.credentials import Credentials
 from antecede.node.directory import new_key, open_directory, with_slots
 from antecede.node.driving import NodeDriver, Replicas
-from antecede.node.history import Gap, History
+from antecede.node.following import Following
+from antecede.node.history import History, known_gaps
 from antecede.node.hub import Hub
 from antecede.node.joining import ROLE as ROSTER
 from antecede.node.joining import RosterClient
 from antecede.node.links import make_links
 from antecede.node.membership import Membership
 from antecede.node.numbering import Numbering
+from antecede.node.past.reading import PastReader
 from antecede.node.protocol import NodeProtocol
 from antecede.node.roster import Member, Roster
 from antecede.node.session import Session
@@ -105,6 +107,7 @@ class Node:
         self.http: HttpServer | None = None
         self.tasks = SupervisedTasks()
         self.bulk = BulkService(self)
+        self.past = PastReader(self)
         self.journal: Journal | None = None
         self.credentials = Credentials(self.config)
         #: Is it part of its cluster and open to clients?
@@ -206,8 +209,8 @@ class Node:
             bytes_max=config.recent_bytes,
         )
         if self.journal is not None:
-            number = self.partitions.number
-            history.gaps = [Gap(position, (), number(name)) for name, position in await self.journal.rejoins()]
+            for gap in known_gaps(await self.journal.joins(), self.partitions):
+                history.add_gap(gap)
         self.hub = Hub(history, {}, total=self.protocol.live.total_order)
         self.hub.on_jam = self._jammed
         self.membership = Membership(self)
@@ -223,8 +226,10 @@ class Node:
         self.bulk.begin(self.credentials.grant)
         roster = self.membership.service(self.credentials.tls is not None)
         self.listener.serve(ROSTER, roster.judge, members=True)
+        self.past.begin()
         self.taking = Taking(self)
         self.numbering = Numbering(self.partitions, process)
+        self.following = Following(self)
         await self.driver.prepare()
         self.taking.begin()
         self.continuity.begin()
@@ -276,6 +281,7 @@ class Node:
         self.driver.abort()
         self.listener.abort()
         self.tasks.cancel()
+        self.past.close()
         self.bulk.abort()
         if self.journal is not None:
             self.journal.abort()
@@ -284,6 +290,7 @@ class Node:
         if self.http is not None:
             await self.http.close()
         await self.tasks.close()
+        self.past.close()
         if hasattr(self, "transport"):
             self.transport.abort()
         if hasattr(self, "listener"):
@@ -463,8 +470,7 @@ class Node:
 
     def _deliver(self, batch: Batch) -> None:
         if batch.changes:
-            for name, after, asked in self.taking.changed(batch):
-                self._note_gap(batch, name, after, asked)
+            self.taking.changed(batch)
         self.hub.deliver(batch)
         if self.process.given_up > self._given_up:
             self._given_up = self.process.given_up
@@ -473,13 +479,6 @@ class Node:
                 self.slot,
                 self._given_up,
             )
-
-    def _note_gap(self, batch: Batch, name: str, after: int, asked: bool) -> None:
-        """The node joined a partition: as it asked; or anew, since no node has messages any more that it missed."""
-        reached, number = self.taking.reached(name), self.partitions.number(name)
-        gap = self.hub.gap(batch, after, reached, number, joined=asked)
-        if not asked:
-            log.error("node %d: %s", self.slot, gap.in_words())
 
     def _jammed(self, jammed: bool) -> None:
         """Our own readers lag, and there is no journal to serve them from: take nothing more from peers for now."""

@@ -239,9 +239,7 @@ class Publications:
             self._withdraw = partial(node.not_when_free, self._go_on)
             node.when_free(self._go_on)
             return one
-        if len(here) < len(after):
-            node.taking.follow(after)
-        if self._unnumbered(None):
+        if self._unnamed(after) or self._unnumbered(None):
             return one
         self._shares.add(self._session.client, len(one.payloads), one.bytes)
         for index in range(self._publish_run(one), len(one.payloads)):
@@ -260,6 +258,14 @@ class Publications:
         else:
             return False
         return True
+
+    def _unnamed(self, after: After) -> bool:
+        """Must the next publication wait until the node can name what it follows and the node never delivers?"""
+        following = self._node.following
+        unknown = following.unknown(after) if after else ()
+        if unknown:
+            self._withdraw = following.learn(unknown, self._go_on)
+        return bool(unknown)
 
     def _unnumbered(self, topic: str | None) -> bool:
         """Must the next publication wait: for the number of the one before it, or for its own on `topic`?"""

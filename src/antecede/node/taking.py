@@ -77,8 +77,8 @@ class Taking:
         except TimeoutError:
             waits = "; ".join(process.unfinished())
             raise StoppedError(f"node {node.slot} could not join within {_JOIN_S:g} s: it {waits}") from None
-        for name in names:
-            node.hub.delivered.update(self.reached(name))
+        if node.partitions.count == 1:  # else the hub was told with the batch (`changed`)
+            node.hub.delivered.update(self.reached(node.partitions.names[0]))
 
     async def leave(self) -> None:
         """Leave every partition. Return when all members have this node's messages, or after a while."""
@@ -124,21 +124,15 @@ class Taking:
         return process.takes(name) and process.wants(name)
 
     def here(self, after: After) -> After:
-        """Those of these messages that this node delivers: their partitions are taken, or about to be."""
+        """Those of these messages that this node delivers: it takes their partitions, or is about to.
+
+        A partition that it is leaving is none of these.
+        """
         if self._node.partitions.count == 1:
             return after
-        names, process = self._node.partitions.names, self._node.process
-        named = {split_stream(stream)[0] for stream, _ in after}
-        mine = {one for one in named if process.takes(names[one]) or process.wants(names[one])}
+        names, wants = self._node.partitions.names, self._node.process.wants
+        mine = {one for one in {split_stream(stream)[0] for stream, _ in after} if wants(names[one])}
         return tuple([one for one in after if split_stream(one[0])[0] in mine])
-
-    def follow(self, after: After) -> None:
-        """What this node publishes next follows these messages. It names those that it does not deliver."""
-        mine = self.here(after)
-        if len(mine) < len(after):
-            for stream, seq in set(after) - set(mine):
-                name, source = self._node.partitions.stream_name(stream)
-                self._node.process.follow(name, source, seq)
 
     def why(self, partition: int) -> list[str]:
         """Why this node takes the partition, in words; nothing: it does not."""
@@ -159,8 +153,9 @@ class Taking:
             now = asyncio.get_running_loop().time()
             process, driver = self._node.process, self._node.driver
             stored = {split_stream(stream)[0] for stream in self._node.hub.delivered_here}
+            awaited = self._node.hub.awaited
             for partition, name in enumerate(self._node.partitions.names):
-                needed = self._needed(partition) or self._until.get(partition, 0.0) > now
+                needed = self._needed(partition) or self._until.get(partition, 0.0) > now or partition in awaited
                 if needed and not process.wants(name):
                     self._expect("subscribe", [name])
                     driver.subscribe(name)
@@ -224,19 +219,28 @@ class Taking:
 
     # -- what the protocol reports -------------------------------------------------------------------------------------
 
-    def changed(self, batch: Batch) -> list[tuple[str, int, bool]]:
-        """Take note of the memberships in a batch. Returns those behind which messages may be missing: the partition,
-        after how many deliveries of the batch, and whether the node had asked for it."""
-        found = []
+    def changed(self, batch: Batch) -> None:
+        """Take note of the memberships in a batch."""
+        several = self._node.partitions.count > 1
         for change in batch.changes:
             if change.what != "publish" and self._node.partitions.number(change.topic) >= 0:
                 asked = self._asked.get((change.what, change.topic))
                 expected = asked is not None and not asked.done()
+                if change.what == "subscribe" and (several or not expected or self._node.ready):
+                    # Where there is one partition, a node asks for it when it starts only.
+                    self._joined(batch, change.topic, change.after, expected and several)
                 if asked is not None and expected:
                     asked.set_result(None)
-                if change.what == "subscribe" and (not expected or self._node.ready):
-                    found.append((change.topic, change.after, expected))
-        return found
+
+    def _joined(self, batch: Batch, name: str, after: int, asked: bool) -> None:
+        """The node joined a partition: as it asked; or anew, since no node has messages any more that it missed."""
+        node = self._node
+        reached = {node.partitions.stream(name, source): seq for source, seq in batch.reached[name].items()}
+        gap = node.hub.gap(batch, after, reached, node.partitions.number(name), joined=asked)
+        if not asked:
+            log.error("node %d: %s", node.slot, gap.in_words())
+        if node.journal is not None and node.partitions.count > 1:
+            node.tasks.start("notes what it lacks", node.journal.note_join(gap.as_join(name)))
 
     def reached(self, name: str) -> dict[int, int]:
         """By stream of the partition called `name`: how far this node is."""

@@ -9,8 +9,8 @@ class Layered(Process):
 
     inner: Process
 
-    def follow(self, topic: str, source: int, seq: int) -> None:
-        self.inner.follow(topic, source, seq)
+    def follow(self, topic: str, source: int, seq: int, clock: int) -> None:
+        self.inner.follow(topic, source, seq, clock)
 
     def members(self, topic: str) -> frozenset[int]:
         return self.inner.members(topic)

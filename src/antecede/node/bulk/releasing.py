@@ -14,7 +14,7 @@ import contextlib
 import logging
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import takewhile
 from pathlib import Path
@@ -279,7 +279,7 @@ class Releases:
                 end += 1
             if node.partitions.count > 1:
                 end = at + await self._taken(release, rows[at:end])
-            node.taking.follow(tuple({one for row in rows[at:end] for one in row.after}))
+                await self._followed(release, {one for row in rows[at:end] for one in row.after})
             now_us = wall_us()
             payloads = [
                 seal(row.topic, row.body, time_us=now_us, headers=row.headers, mark=(mark, number))
@@ -315,6 +315,14 @@ class Releases:
             taking.wait(of(rows[0].topic), release.wake.set)
             await self._until(release, lambda do: None)
         return count
+
+    async def _followed(self, release: _Release, after: Collection[tuple[int, int]]) -> None:
+        """Let what this node publishes next follow these messages, also those that it does not deliver."""
+        following = self._node.following
+        unknown = following.unknown(after)
+        if unknown:
+            following.learn(unknown, release.wake.set)
+            await self._until(release, lambda do: None)
 
     def _has(self, after: After) -> bool:
         """Was all of this delivered here, as far as this node takes it?"""

@@ -160,7 +160,8 @@ class VCubePs(Suspicions):
             self._window.closed(group)
         return self._runs.publish(group, payloads[:room]) if room and payloads else []
 
-    def follow(self, topic: str, source: int, seq: int) -> None:
+    def follow(self, topic: str, source: int, seq: int, clock: int) -> None:
+        self._state.clock.observe(clock)
         self._state.group(topic).order.follow(topic, source, seq)
 
     def subscribe(self, topic: str) -> None:
