@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trace": {"core", "loading"},
     "audit": {"core.errors", "trace", "loading"},
     "private_files": set(),
-    "wire": {"core", "private_files"},
+    "wire": {"core", "loading", "private_files"},
     "loading": {"core.errors"},
     "journal": {"core", "trace", "wire.envelope", "loading", "private_files"},
     # The client starts a node for memory:// only, and loads `logs` for nats:// and its like only, inside functions.

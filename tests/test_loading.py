@@ -11,11 +11,12 @@ import antecede
 import antecede.journal
 import antecede.report
 import antecede.spark
+import antecede.wire.security
 from antecede.core.errors import MissingExtraError
 from antecede.gateway import NatsService
 from antecede.loading import EXTRAS, need_extra
 
-PACKAGES = (antecede, antecede.journal, antecede.report, antecede.spark)
+PACKAGES = (antecede, antecede.journal, antecede.report, antecede.spark, antecede.wire.security)
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
@@ -28,15 +29,24 @@ def test_every_public_name_is_listed_and_can_be_loaded(package: ModuleType) -> N
         package.nothing  # noqa: B018
 
 
+def loaded_by(code: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after `code`."""
+    command = [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"]
+    return set(subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=True).stdout.split())
+
+
+def test_a_node_without_certificates_does_not_load_cryptography() -> None:
+    loaded = loaded_by("import antecede.node.__main__")
+    assert "antecede.wire.security.tokens" in loaded
+    assert not {"numpy", "pyarrow", "pandas", "pyspark", "cryptography", "typer"} & loaded
+
+
 def test_connecting_loads_neither_protocols_nor_a_node() -> None:
-    code = "import sys, antecede; antecede.connect; print(*sys.modules)"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, timeout=60, check=True
-    ).stdout.split()
+    loaded = loaded_by("import antecede; antecede.connect")
     assert "antecede.client.connect" in loaded
     unwanted = ("protocols", "overlay", "sim", "node", "journal", "trace", "audit")
     assert not [name for name in loaded if name.startswith(tuple(f"antecede.{package}" for package in unwanted))]
-    assert not {"numpy", "pyarrow", "pandas", "pyspark", "cryptography", "typer"} & set(loaded)
+    assert not {"numpy", "pyarrow", "pandas", "pyspark", "cryptography", "typer"} & loaded
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

@@ -9,7 +9,9 @@ from antecede import Feed, Message
 
 P = ParamSpec("P")
 
-DEADLINE_S = 60.0
+#: Ends a test that hangs, in order: its processes are stopped. It is no bound on speed, and below the limit of pytest
+#: (300 s). A test with five processes needs three seconds of processor time, which take a minute on a busy machine.
+DEADLINE_S = 240.0
 
 
 def awaited(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:

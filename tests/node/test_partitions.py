@@ -123,8 +123,7 @@ async def test_processes_that_are_killed_keep_order_across_partitions(tmp_path: 
             if life == 0:
                 await nodes.kill(2)
                 await nodes.kill(0)
-                await nodes.start(0)
-                await nodes.start(2)
+                await asyncio.gather(nodes.start(0), nodes.start(2))
         async with antecede.connect(nodes.url(2)) as bus, bus.subscribe("#", since="0") as feed:
             assert len({message.id for message in await take(feed, 80)}) == 80
     assert judged([tmp_path / f"n{number}" for number in range(3)]) == ()
