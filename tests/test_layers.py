@@ -48,11 +48,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sim.fault_choices",
     },
     "embedded": {"core", "wire", "client", "node"},
-    "gateway": {*_PROTOCOLS, "wire", "journal", "loading"},
+    "gateway": {*_PROTOCOLS, "wire", "journal", "loading", "logs"},
     "sim": {*_PROTOCOLS, "trace", "loading"},
     "search": _LAB,
     "experiments": {*_LAB, "search"},
-    "spark": {*_LAB, "loading", "search", "experiments", "client", "wire", "journal"},
+    "spark": {*_LAB, "loading", "search", "experiments", "client", "wire", "journal", "logs"},
     # The report draws runs and simulates none: it is given rows, or a function that repeats a run.
     "report": {
         "core",

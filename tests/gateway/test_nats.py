@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nats as nats_py
 import pytest
 
 from antecede.core import AntecedeError, UsageError
 from antecede.gateway import NatsService, Notification, OrderedBus, ServiceError
 from antecede.protocols.tno.options import managers_of
 from tests.client.running import awaited
-from tests.gateway.nats_server import nats_server
+from tests.gateway.nats_server import free_port, nats_server
 
 EVENTS = 400
 
@@ -66,6 +67,47 @@ async def test_two_readers_of_overlapping_topics_agree(nats: str) -> None:
         assert len(set(seen_left)) == 2 * EVENTS
         assert disagreements(seen_left, seen_right) == 0
         assert one.unfinished() == other.unfinished() == []
+
+
+@awaited
+async def test_events_go_through_a_stream_where_there_is_one_and_outlive_its_server(tmp_path: Path) -> None:
+    """Subjects of a stream are stored: events that come while the readers' connections are broken are read later."""
+    port = free_port()
+    server = nats_server("-js", "-sd", str(tmp_path), port=port)
+    url = await asyncio.to_thread(server.__enter__)
+    try:
+        connection = await nats_py.connect(url)
+        await connection.jetstream().add_stream(name="market", subjects=["trades", "quotes"])
+        raw = NatsService(url)
+        await raw.open()
+        await raw.publish("trades", b"before anybody subscribed")
+
+        def bus(number: int) -> OrderedBus:
+            service = NatsService(url, reconnect_time_wait=0.1, max_reconnect_attempts=-1)
+            return OrderedBus(service, number=number, managers=1, system="stored", patience_s=60)
+
+        async with bus(0), bus(1) as left, bus(2) as right, bus(3) as publisher:
+            await left.subscribe("trades", "quotes", "plain")
+            await right.subscribe("quotes", "trades", "plain")
+            for number in range(60):
+                await publisher.publish(("trades", "quotes")[number % 2], b"%d" % number)
+                if number == 30:
+                    await read(left, 5)
+                    await asyncio.to_thread(server.__exit__, None, None, None)
+                    server = nats_server("-js", "-sd", str(tmp_path), port=port)
+                    await asyncio.to_thread(server.__enter__)
+            await publisher.publish("plain", b"on a subject of no stream")
+            seen_left, seen_right = await asyncio.gather(read(left, 56), read(right, 61))
+            assert len(set(seen_right)) == 61
+            assert disagreements(seen_left, seen_right) == 0
+            assert not [event for event in seen_left + seen_right if event.out_of_order]
+            assert left.refused == right.refused == 0
+        info = await raw._client.jetstream().stream_info("market")
+        assert info.state.messages == 61, "each event is stored once"
+        await raw.close()
+        await connection.close()
+    finally:
+        server.__exit__(None, None, None)
 
 
 def test_the_example_counts_both(nats: str) -> None:

@@ -1,4 +1,4 @@
-"""What a broker must offer: publish, subscribe, unsubscribe. Implement this for yours; `nats` is 70 lines."""
+"""What a broker must offer: publish, subscribe, unsubscribe. Implement this for yours; `nats` is an example."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
