@@ -265,16 +265,23 @@ class Reader(Generic[R]):
                 found[log] = upto
         return found
 
-    def cursor(self) -> Cursor:
-        """What the application has taken. A reader that starts from it is given the rest, each record once."""
-        return {log: self._log_cursor(log, state) for log, state in self._logs.items()}
+    def waiting(self) -> list[R]:
+        """The records that wait for others."""
+        return [held.record for held in self._held.values()]
+
+    def cursor(self, channels_max: int = CURSOR_CHANNELS_MAX) -> Cursor:
+        """What the application has taken. A reader that starts from it is given the rest, each record once.
+
+        `channels_max`: of each log, the channels that were heard last are named.
+        """
+        return {log: self._log_cursor(log, state, channels_max) for log, state in self._logs.items()}
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _log_cursor(self, log: int, state: _Log) -> LogCursor:
+    def _log_cursor(self, log: int, state: _Log, channels_max: int) -> LogCursor:
         low = state.taken.low
         beyond = {offset for offset in state.before if offset > low} | set(state.taken.beyond())
-        recent = list(state.channels.items())[-CURSOR_CHANNELS_MAX:]
+        recent = list(state.channels.items())[-channels_max:]
         channels = [
             ChannelCursor(
                 writer,

@@ -121,7 +121,7 @@ class _Ordering:
             self.any_given_up = bool(settled.given_up)
             since = kept.since_ms
             if since:
-                pool.insert(0, _same_columns(_open(kept.held), pool))
+                pool.insert(0, same_columns(open_rows(kept.held), pool))
         self.held_before = len(since)
         self.pool: pa.Table = pa.concat_tables(pool) if pool else pa.table({})
         self.since = since + [now_ms] * (self.pool.num_rows - len(since))
@@ -304,7 +304,7 @@ class _Ordering:
             [(stream, sorted(positions)) for stream, positions in beyond.items()],
             _newest(levels, given_up, self.rule.given_up_max),
             [self.since[row] for row in held],
-            _seal(self.pool.take(held)) if held else b"",
+            seal_rows(self.pool.take(held)) if held else b"",
         )
         return _encode(kept)
 
@@ -350,18 +350,18 @@ def _newest(
     return [(stream, sorted(positions)) for stream, positions in given_up.items()]
 
 
-def _seal(rows: pa.Table) -> bytes:
+def seal_rows(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(rows)
     return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
 
 
-def _open(data: bytes) -> pa.Table:
+def open_rows(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
-def _same_columns(held: pa.Table, arrived: Sequence[pa.Table]) -> pa.Table:
+def same_columns(held: pa.Table, arrived: Sequence[pa.Table]) -> pa.Table:
     if arrived and held.schema != arrived[0].schema:
         was = ", ".join(f"{field.name}: {field.type}" for field in held.schema)
         raise UsageError(

@@ -4,6 +4,8 @@
     query = ordered.writeStream.option("checkpointLocation", …).start()
     query.lastProgress["observedMetrics"]["causal_order"]
 
+    causal_order(stream, log="log", offset="offset", past="past")    # across logs of another system
+
 Rows pass three steps: they are packed by key (`packing`), ordered by key on top of the state of earlier batches
 (`keyed`, through Spark's `applyInPandasWithState`, which needs no special setting), and unpacked. The rows of a key
 stand in order in one partition, after those of earlier batches. Counts are observed under a name and appear in the
@@ -22,6 +24,7 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
 
 from antecede.core import UsageError
+from antecede.spark.causal.across import LogRule, advance_logs
 from antecede.spark.causal.keyed import WORDS, Counts, Late, Rule, Step, advance
 from antecede.spark.causal.naming import check_free, make_naming
 from antecede.spark.causal.packing import EVERYTHING, ROWS, opened, packer, packets, unpack
@@ -34,7 +37,7 @@ HELD_MAX: Final = 10_000
 def causal_order(
     stream: DataFrame,
     *,
-    key: str | Sequence[str],
+    key: str | Sequence[str] | None = None,
     source: str | Sequence[str] = "source",
     seq: str = "seq",
     deps: str | None = "deps",
@@ -42,6 +45,9 @@ def causal_order(
     patience_s: float | None = None,
     max_held: int = HELD_MAX,
     first: int = 1,
+    log: str | None = None,
+    offset: str = "offset",
+    past: str = "past",
     order_column: str = "order",
     held_column: str = "held_ms",
     metrics: str = "causal_order",
@@ -58,6 +64,11 @@ def causal_order(
     query, which can continue from its checkpoint with a higher bound; "tag" and "drop" give up what the oldest rows
     wait for.
 
+    `log`, `offset`, `past`: for rows of logs that another system runs, as `format("antecede")` reads them, in place of
+    `key`, `source`, `seq` and `deps`. A row then follows everything that its writer had read or written, in any log.
+    The columns `writer`, `number`, `retry` and `tombstone` are used if they are there: by them copies are left out.
+    All rows are ordered together, in one task, and must not be filtered before.
+
     Adds two columns. `order_column`: the row is in order ("causal"), a dependency of it was given up ("incomplete"), or
     it came after it had been given up ("late"). `held_column`: how long the row waited, in ms.
 
@@ -71,12 +82,20 @@ def causal_order(
         what = type(stream).__name__
         raise UsageError("stream", what, "is not a streaming DataFrame", "use causal_sort for tables")
     schema = stream.schema
-    naming = make_naming(schema, key=key, source=source, seq=seq, deps=deps, first=first)
     check_free(schema, "order_column", order_column)
     check_free(schema, "held_column", held_column)
-    rule = Rule(
-        naming=naming, late=_policy(late), patience_ms=_patience_ms(late, patience_s), held_max=_bound(max_held)
-    )
+    limits = (_policy(late), _patience_ms(late, patience_s), _bound(max_held))
+    rule: Rule | LogRule
+    if log is not None:
+        if key is not None:
+            raise UsageError("key", key, "does not go with log", "leave it out: a past reaches over all rows")
+        rule = _log_rule(schema, log, offset, past, limits)
+    elif key is None:
+        raise UsageError("key", key, "is not given", "name the scope of the order; [] orders everything together")
+    else:
+        naming = make_naming(schema, key=key, source=source, seq=seq, deps=deps, first=first)
+        rule = Rule(naming=naming, late=limits[0], patience_ms=limits[1], held_max=limits[2])
+    naming = rule.naming
     packed_key = [StructField(name, schema[name].dataType) for name in naming.key] or [
         StructField(EVERYTHING, IntegerType())
     ]
@@ -102,12 +121,25 @@ def _observed() -> Any:
     return [F.coalesce(column, F.lit(0)).alias(name) for name, column in observed.items()]
 
 
-def _ordering(rule: Rule, added: tuple[str, str]) -> Callable[..., Iterator[pd.DataFrame]]:
+def _log_rule(schema: StructType, log: str, offset: str, past: str, limits: tuple[Late, int | None, int]) -> LogRule:
+    naming = make_naming(schema, key=(), source=log, seq=offset, deps=past, first=0)
+    if not isinstance(schema[log].dataType, StringType):
+        raise UsageError("log", log, f"is {schema[log].dataType.simpleString()}", "name logs by text")
+    names = {name: name if name in schema.names else None for name in ("writer", "number", "retry", "tombstone")}
+    late, patience_ms, held_max = limits
+    return LogRule(naming=naming, late=late, patience_ms=patience_ms, held_max=held_max, **names)
+
+
+def _ordering(rule: Rule | LogRule, added: tuple[str, str]) -> Callable[..., Iterator[pd.DataFrame]]:
     def order(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         arrived = [opened(packet) for frame in frames for packet in frame[ROWS]]
         kept = state.getOption
         now_ms = state.getCurrentProcessingTimeMs()
-        step = advance(rule, None if kept is None else bytes(kept[0]), arrived, now_ms)
+        before = None if kept is None else bytes(kept[0])
+        if isinstance(rule, LogRule):
+            step = advance_logs(rule, before, arrived, now_ms)
+        else:
+            step = advance(rule, before, arrived, now_ms)
         state.update((step.state,))
         if step.wake_ms is not None:
             state.setTimeoutDuration(max(1, step.wake_ms - now_ms))

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from antecede.spark.topics.columns import SCHEMA
-from antecede.spark.topics.options import sink_options, source_options
+from antecede.spark.topics.options import names_logs, sink_options, source_options
 from antecede.spark.topics.source import TopicReader
 from antecede.spark.topics.stores import open_store
 from antecede.spark.topics.stream import TopicStream
@@ -30,15 +30,27 @@ class TopicSource(DataSource):
 
     def schema(self) -> StructType:
         # Called when a query is analysed: wrong options and unreachable nodes are reported then.
+        if names_logs(self.options):
+            from antecede.spark.logs.source import read_schema  # noqa: PLC0415
+
+            return read_schema(self.options)
         options = source_options(self.options)
         with open_store(options.where, options.topics, patient=False) as store:
             store.check()
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        if names_logs(self.options):
+            from antecede.spark.logs.source import LogReader  # noqa: PLC0415
+
+            return LogReader(self.options, schema)
         return TopicReader(source_options(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        if names_logs(self.options):
+            from antecede.spark.logs.source import LogStream  # noqa: PLC0415
+
+            return LogStream(self.options, schema)
         return TopicStream(source_options(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from antecede.client.message import parse_cursor
 from antecede.core import UsageError
@@ -17,6 +18,9 @@ from antecede.wire.topics import check_filter, check_topic
 
 #: Options that Spark itself adds to those of a reader or writer.
 _SPARKS_OWN: Final = frozenset(["checkpointlocation", "path"])
+
+#: Urls of logs that another system runs (`spark.logs`).
+LOG_SCHEMES: Final = ("nats", "redis", "kafka")
 
 _WHERE: Final = ("url", "journal", "token", "tls", "clearToken", "cluster")
 _SOURCE: Final = (
@@ -85,16 +89,16 @@ class SourceOptions:
 
 
 def source_options(found: Mapping[str, str]) -> SourceOptions:
-    options = _known(found, _SOURCE, "reading")
+    options = known_options(found, _SOURCE, "reading")
     return SourceOptions(
         where=_where(options),
         topics=_topics(options),
         since=_bound(options, "since"),
         until=_bound(options, "until"),
-        rows_max=_count(options, "maxRowsPerBatch"),
-        bytes_max=_count(options, "maxBytesPerBatch"),
-        rows_per_partition=_count(options, "rowsPerPartition") or ROWS_PER_PARTITION,
-        fail_on_data_loss=_flag(options, "failOnDataLoss", default=True),
+        rows_max=read_count(options, "maxRowsPerBatch"),
+        bytes_max=read_count(options, "maxBytesPerBatch"),
+        rows_per_partition=read_count(options, "rowsPerPartition") or ROWS_PER_PARTITION,
+        fail_on_data_loss=read_flag(options, "failOnDataLoss", default=True),
     )
 
 
@@ -113,9 +117,13 @@ class SinkOptions:
 
 
 def sink_options(found: Mapping[str, str]) -> SinkOptions:
+    if names_logs(found):
+        raise UsageError(
+            "url", found["url"], "is only read", "publish with antecede.connect(url), or with Spark's own writers"
+        )
     if "journal" in found:
         raise UsageError("journal", found["journal"], "is only read", "write to its node: .option('url', …)")
-    options = _known(found, _SINK, "writing")
+    options = known_options(found, _SINK, "writing")
     topic = options.get("topic", "")
     producer = options.get("producer", "")
     if len(producer) > NAME_MAX:
@@ -132,11 +140,16 @@ def sink_options(found: Mapping[str, str]) -> SinkOptions:
         topic=check_topic(topic) if topic else "",
         producer=producer,
         batch=int(number),
-        patience_s=_count(options, "patience") or PATIENCE_S,
+        patience_s=read_count(options, "patience") or PATIENCE_S,
     )
 
 
-def _known(found: Mapping[str, str], names: tuple[str, ...], doing: str) -> dict[str, str]:
+def names_logs(found: Mapping[str, str]) -> bool:
+    """Whether the options of a reader or writer name logs of another system."""
+    return any(key.lower() == "url" and urlsplit(value).scheme in LOG_SCHEMES for key, value in found.items())
+
+
+def known_options(found: Mapping[str, str], names: tuple[str, ...], doing: str) -> dict[str, str]:
     """The options by their documented names; Spark gives them in lower case."""
     by_lower = {name.lower(): name for name in names}
     options: dict[str, str] = {}
@@ -172,7 +185,7 @@ def _where(options: dict[str, str]) -> Where:
         token=options.get("token", ""),
         tls=options.get("tls", ""),
         cluster=options.get("cluster", "antecede"),
-        clear_token=_flag(options, "clearToken", default=False),
+        clear_token=read_flag(options, "clearToken", default=False),
     )
 
 
@@ -209,7 +222,7 @@ def _bound(options: dict[str, str], name: str) -> Bound | None:
     return Bound("time", time_us=int(when.timestamp() * 1_000_000))
 
 
-def _count(options: dict[str, str], name: str) -> int | None:
+def read_count(options: dict[str, str], name: str) -> int | None:
     text = options.get(name)
     if text is None:
         return None
@@ -218,7 +231,7 @@ def _count(options: dict[str, str], name: str) -> int | None:
     return int(text)
 
 
-def _flag(options: dict[str, str], name: str, *, default: bool) -> bool:
+def read_flag(options: dict[str, str], name: str, *, default: bool) -> bool:
     text = options.get(name)
     if text is None:
         return default

@@ -67,14 +67,14 @@ def call(where: Where, *, patient: bool = True) -> "Caller":
         where.url,
         name="spark",
         token=where.token,
-        tls=_tls(where.tls) if where.tls else None,
+        tls=open_tls(where.tls) if where.tls else None,
         cluster=where.cluster,
         clear_token=where.clear_token,
         patience_s=30.0 if patient else 0.0,
     )
 
 
-def _tls(text: str) -> "ssl.SSLContext":
+def open_tls(text: str) -> "ssl.SSLContext":
     """Trust a directory made by `antecede cert init`, or the certificate of its authority alone."""
     from antecede.wire.security import client_tls  # noqa: PLC0415 - cryptography is slow to load
 
