@@ -9,7 +9,7 @@ import antecede
 from antecede import GapError
 from antecede.journal import Retention
 from tests.client.running import awaited, bodies, take, until
-from tests.node.clusters import cluster, restart
+from tests.node.clusters import cluster, make, restart
 from tests.node.test_interest import ALONE, judged, taken, topic_at, until_settled
 
 
@@ -191,3 +191,56 @@ async def test_what_is_published_behind_a_fetched_past_follows_it_everywhere(tmp
                 read = await take(feed, 21)
                 assert [message.id for message in read[-2:]] == [asked, answered]
         assert taken(nodes[2]) >= {asked.partition}
+
+
+@awaited
+async def test_a_new_home_fetches_the_past_before_the_old_one_lets_go(tmp_path: Path) -> None:
+    async with cluster(2, tmp_path, **ALONE) as nodes:
+        await until_settled(nodes)
+        topics = [f"t/{number}" for number in range(20)]
+        async with nodes[0].connect() as bus:
+            for number in range(200):
+                await bus.publish(topics[number % 20], b"%d" % number)
+            third = make(2, (nodes[0].address,), tmp_path, **ALONE)
+            await third.start()
+            try:
+                await until_settled([*nodes, third])
+                moved = [topic for topic in topics if third.partitions.of(topic) in third.taking.homes]
+                assert moved
+                assert third.homes.fetched > 0
+                assert third.status()["partitions"][0]["lacking"] == 0
+                wanted = [b"%d" % number for number in range(200) if topics[number % 20] in moved]
+                for node in nodes:
+                    await node.stop()
+                async with third.connect() as other, other.subscribe(*moved, since="0") as feed:
+                    assert bodies(await take(feed, len(wanted))) == wanted
+            finally:
+                await third.stop()
+    assert judged(tmp_path, 3) == ()
+
+
+@awaited
+async def test_a_node_that_leaves_hands_its_partitions_over(tmp_path: Path) -> None:
+    async with cluster(3, tmp_path, **ALONE) as nodes:
+        await until_settled(nodes)
+        topics = [f"t/{number}" for number in range(20)]
+        async with nodes[0].connect() as bus:
+            for number in range(100):
+                await bus.publish(topics[number % 20], b"%d" % number)
+            kept = [topic for topic in topics if nodes[2].partitions.of(topic) in nodes[2].taking.homes]
+            assert kept
+            await until(lambda: nodes[2].hub.position == 5 * len(kept))
+            await nodes[2].leave()
+            await until_settled(nodes[:2])
+            async with bus.subscribe("t/#", since="0") as feed:
+                assert sorted(bodies(await take(feed, 100))) == sorted([b"%d" % number for number in range(100)])
+
+
+@awaited
+async def test_copies_are_counted_at_homes_and_more_than_there_are_is_refused(tmp_path: Path) -> None:
+    async with cluster(2, tmp_path, **ALONE) as nodes:
+        await until_settled(nodes)
+        async with nodes[0].connect() as bus:
+            await bus.publish(topic_at(nodes[1]), b"its home is the other node", durability="replicated(1)")
+            with pytest.raises(antecede.PublishError, match="0 other homes of this topic"):
+                await bus.publish(topic_at(nodes[0]), b"its home is this node", durability="replicated(1)")

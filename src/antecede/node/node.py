@@ -40,6 +40,7 @@ from antecede.node.joining import RosterClient
 from antecede.node.links import make_links
 from antecede.node.membership import Membership
 from antecede.node.numbering import Numbering
+from antecede.node.past.homes import Homes
 from antecede.node.past.reading import PastReader
 from antecede.node.protocol import NodeProtocol
 from antecede.node.roster import Member, Roster
@@ -108,6 +109,7 @@ class Node:
         self.tasks = SupervisedTasks()
         self.bulk = BulkService(self)
         self.past = PastReader(self)
+        self.homes = Homes(self, self.past)
         self.journal: Journal | None = None
         self.credentials = Credentials(self.config)
         #: Is it part of its cluster and open to clients?
@@ -250,6 +252,7 @@ class Node:
         self.driver.on_turn = self.numbering.look_again
         self.tasks.start("applies retention", keep_up(self))
         self.tasks.start("takes and leaves partitions", self.taking.keep_up())
+        self.tasks.start("fetches the past of its partitions", self.homes.keep_up())
         self.tasks.start("watches for messages that are missing", watch(self))
         self.tasks.start("tells feeds how far they are", self.hub.keep_telling_progress())
 
@@ -327,9 +330,9 @@ class Node:
         Returns the messages, and a future that is done when they are as safe as asked; None: they are. Payloads that
         were not published are for `publish_payload`.
         """
-        level = self._check_level(level)
         if level > 1:
             return [], None
+        level = self._check_level(level)
         promise: asyncio.Future[Message] | None = None
         if level == 1:
             promise = asyncio.get_running_loop().create_future()
@@ -356,9 +359,9 @@ class Node:
 
     def publish_payload(self, payload: bytes, level: int) -> "Message | asyncio.Future[Message]":
         """Publish an envelope. Returns the message if it is as safe as asked already, else a future of it."""
-        level = self._check_level(level)
-        self.hub.counts.published += 1
         ((partition, _),) = self._spread((payload,))
+        level = self._check_level(level, partition)
+        self.hub.counts.published += 1
         name = self.partitions.names[partition]
         if level == 0 and self.process.stamps_now(name):
             message = self.driver.publish(name, payload)
@@ -371,7 +374,7 @@ class Node:
             self.numbering.queued = promise
         return promise if level <= 1 else self._replicated(promise, level - 1)
 
-    def _check_level(self, level: int) -> int:
+    def _check_level(self, level: int, partition: int = 0) -> int:
         """The durability level that a publication asks for (`wire.requests.Publish.level`), checked."""
         if level < 0:
             level = 0 if self.journal is None else 1
@@ -380,8 +383,10 @@ class Node:
             raise UsageError(
                 "durability", asked, "the node has no journal", 'start it with a directory, or use "memory"'
             )
-        if level > 1 and level - 1 > (others := min(len(self.roster.others()), self.taking.copies_max)):
-            problem = f"this cluster has {others} other node{'' if others == 1 else 's'}"
+        if level > 1 and level - 1 > (others := self.taking.copies_max(partition)):
+            kind = "node" if self.partitions.count == 1 else "home"
+            problem = f"this cluster has {others} other {kind}{'' if others == 1 else 's'}"
+            problem += "" if self.partitions.count == 1 else " of this topic"
             raise UsageError("durability", f"replicated({level - 1})", problem, "ask for fewer copies, or add nodes")
         if level > 1 and not self.protocol.live.counts_copies:
             problem = f"with the protocol {self.config.protocol} nodes know only their neighbours' copies"

@@ -11,15 +11,14 @@ Rules of this file:
   (`history.Gap`). So does one over a membership that the node did not ask for: no node had the messages any more that
   this one missed, and the protocol joined anew.
 * A node leaves what it joined for a feed or a release, in this life, and was never a home of in this life. Other
-  partitions it leaves only if it has stored nothing of them and all homes are members: a new home cannot fetch the past
-  of a partition yet, so a former home stays.
+  partitions it leaves once their homes have everything (`past.homes`).
 """
 
 import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from antecede.core.errors import StoppedError
@@ -83,6 +82,10 @@ class Taking:
     async def leave(self) -> None:
         """Leave every partition. Return when all members have this node's messages, or after a while."""
         node, process = self._node, self._node.process
+        if node.partitions.count > 1:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LEAVE_S):
+                    await node.homes.hand_over()
         names = [name for name in node.partitions.names if process.wants(name)]
         self._expect("unsubscribe", names)
         for name in names:
@@ -152,22 +155,24 @@ class Taking:
             self._find_homes()
             now = asyncio.get_running_loop().time()
             process, driver = self._node.process, self._node.driver
-            stored = {split_stream(stream)[0] for stream in self._node.hub.delivered_here}
             awaited = self._node.hub.awaited
             for partition, name in enumerate(self._node.partitions.names):
                 needed = self._needed(partition) or self._until.get(partition, 0.0) > now or partition in awaited
                 if needed and not process.wants(name):
                     self._expect("subscribe", [name])
                     driver.subscribe(name)
-                elif not needed and self.takes(partition) and self._may_leave(partition, name, stored):
+                elif not needed and self.takes(partition) and self._may_leave(partition):
                     self._passing.discard(partition)
+                    self._node.homes.released.discard(partition)
                     driver.unsubscribe(name)
 
-    def _may_leave(self, partition: int, name: str, stored: set[int]) -> bool:
-        if partition in self._passing:
-            return True
-        homes = frozenset(self.homes_of(partition))
-        return partition not in stored and homes <= self._node.process.members(name) - self._node.process.down
+    def former(self) -> list[int]:
+        """The partitions that this node takes without need, as a former home of them."""
+        count, passing = self._node.partitions.count, self._passing
+        return [one for one in range(count) if self.takes(one) and one not in passing and not self._needed(one)]
+
+    def _may_leave(self, partition: int) -> bool:
+        return partition in self._passing or partition in self._node.homes.released
 
     def _take(self, partitions: frozenset[int], then: Callable[[], None]) -> None:
         process, driver, names = self._node.process, self._node.driver, self._node.partitions.names
@@ -195,22 +200,25 @@ class Taking:
     def _find_homes(self) -> None:
         node = self._node
         if node.partitions.count > 1:
-            members = [one.slot for one in node.roster.members.values() if not one.left]
-            found = [one for one in range(node.partitions.count) if node.slot in self.homes_of(one, members)]
+            leaving = node.homes.leaving  # it counts as a home, and others become homes in its stead
+            found = [
+                one
+                for one in range(node.partitions.count)
+                if node.slot in self.homes_of(one) or (leaving and node.slot in self.homes_of(one, leaving))
+            ]
             self.homes = frozenset(found)
             self._passing -= self.homes
 
-    def homes_of(self, partition: int, members: list[int] | None = None) -> tuple[int, ...]:
-        """The homes of a partition, among all members unless some are named."""
-        if members is None:
-            members = [one.slot for one in self._node.roster.members.values() if not one.left]
+    def homes_of(self, partition: int, without: Collection[int] = ()) -> tuple[int, ...]:
+        """The homes of a partition, among all members but those named."""
+        members = [one.slot for one in self._node.roster.members.values() if not one.left and one.slot not in without]
         return homes(partition, members, self._node.config.replicas)
 
-    @property
-    def copies_max(self) -> int:
+    def copies_max(self, partition: int) -> int:
         """On how many other nodes a message can be for good. With several partitions, only its homes keep it."""
-        config = self._node.config
-        return config.slots if config.partitions == 1 else config.replicas
+        if self._node.partitions.count == 1:
+            return len(self._node.roster.others())
+        return len(frozenset(self.homes_of(partition)) - {self._node.slot})
 
     def counts(self, name: str, peer: int) -> bool:
         """Does a copy at `peer` count? In a cluster with several partitions only homes keep a message for good."""
@@ -258,6 +266,7 @@ class Taking:
                 "members": sorted(process.members(name)),
                 "delivered": counts.partition_delivered[number],
                 "bytes": counts.partition_bytes[number],
+                "lacking": self._node.homes.lacking(number),
             }
             for number, name in enumerate(names)
             if len(names) > 1 and process.takes(name)

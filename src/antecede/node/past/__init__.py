@@ -7,5 +7,6 @@ records.py   what nodes ask each other
 service.py   answers: the messages of one stream, from this node's history
 calling.py   asks other nodes
 reading.py   reads one stream, from here and from the nodes that have it
+homes.py     a home fetches what it lacks, and a former home lets go
 replay.py    merges the streams of a feed in causal order
 """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from antecede.core import Message
 from antecede.core.errors import RefusedError, UnreachableError
 from antecede.node.past.calling import PastCaller
-from antecede.node.past.records import PAGE_BYTES, ROLE, ReadStream
+from antecede.node.past.records import PAGE_BYTES, ROLE, ReadStream, StreamPage
 from antecede.node.past.service import PastService
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class PastReader:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._caller = PastCaller(node)
+        self.ask = self._caller.ask
 
     def begin(self) -> None:
         """Answer other nodes."""
@@ -57,14 +58,15 @@ class PastReader:
         while True:
             mine = await self._node.hub.history.stretch(stream, first, last, bytes_max=bytes_max)
             if mine.messages and mine.messages[0].seq == first:
-                return Found(_joined(mine.messages))
+                return Found(without_holes(mine.messages))
             until = min([last, *[message.seq - 1 for message in mine.messages]])
-            found = await self._read_elsewhere(stream, first, until, bytes_max)
+            found = await self.read_elsewhere(stream, first, until, bytes_max)
             if found.messages or found.certain or asyncio.get_running_loop().time() > deadline:
                 return found
             await asyncio.sleep(_PAUSE_S)
 
-    async def _read_elsewhere(self, stream: int, first: int, last: int, bytes_max: int) -> Found:
+    async def read_elsewhere(self, stream: int, first: int, last: int, bytes_max: int) -> Found:
+        """`read` at other nodes only, once."""
         node = self._node
         name, source = node.partitions.stream_name(stream)
         question = ReadStream(0, name, source, first, last, bytes_max)
@@ -76,13 +78,16 @@ class PastReader:
             except (UnreachableError, RefusedError):
                 certain = certain and slot in others
                 continue
+            if not isinstance(page, StreamPage):
+                certain = False
+                continue
             messages = [one for one in page.messages if (one.topic, one.source) == (name, source)]
             if not all(map(self._is_signed, messages)):
                 log.error("node %d: node %d sent messages that their source did not sign; ignored", node.slot, slot)
                 certain = False
                 continue
             if messages and messages[0].seq == first:
-                return Found(_joined(messages))
+                return Found(without_holes(messages))
             gone = min([gone, *[message.seq - 1 for message in messages]])
             if slot in bound and page.delivered < last:
                 certain = False  # it may yet deliver them
@@ -103,7 +108,7 @@ class PastReader:
         return checker is None or checker.is_signed(message)
 
 
-def _joined(messages: "list[Message]") -> tuple[Message, ...]:
+def without_holes(messages: "list[Message]") -> tuple[Message, ...]:
     """The messages up to the first hole."""
     first = messages[0].seq
     count = next((index for index, one in enumerate(messages) if one.seq != first + index), len(messages))

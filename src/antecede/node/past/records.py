@@ -5,6 +5,7 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from antecede.core.limits import SLOTS_MAX
 from antecede.core.message import Message, Seq, Source, Topic
 from antecede.wire.codec import RecordCodec
 
@@ -49,8 +50,25 @@ class StreamPage(Record, frozen=True, gc=False, tag="page"):
     delivered: _Number
 
 
-Question: TypeAlias = ReadStream
-Answer: TypeAlias = StreamPage
+class AskHome(Record, frozen=True, gc=False, tag="home"):
+    """Ask a home whether it has everything of the partition called `name`.
 
-TO_NODE: Final = RecordCodec[Question]((ReadStream,))
-TO_CALLER: Final = RecordCodec[Answer]((StreamPage,), frame_bytes_max=ANSWER_BYTES_MAX)
+    `leaving`: the slot of the caller if it is about to leave the cluster, else −1.
+    """
+
+    name: Topic
+    leaving: Annotated[int, Meta(ge=-1, lt=SLOTS_MAX)] = -1
+
+
+class HomeState(Record, frozen=True, gc=False, tag="state"):
+    """Does the node take the partition and have its past? And by source: how far it has delivered."""
+
+    whole: bool
+    reached: Annotated[tuple[tuple[Source, _Number], ...], Meta(max_length=SLOTS_MAX)] = ()
+
+
+Question: TypeAlias = ReadStream | AskHome
+Answer: TypeAlias = StreamPage | HomeState
+
+TO_NODE: Final = RecordCodec[Question]((ReadStream, AskHome))
+TO_CALLER: Final = RecordCodec[Answer]((StreamPage, HomeState), frame_bytes_max=ANSWER_BYTES_MAX)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from antecede.core import LimitError, ProtocolError
 from antecede.core.errors import JournalError, RefusedError, StoppedError
-from antecede.node.past.records import PAGE_BYTES, SPEAKS, TO_CALLER, TO_NODE, Answer, Question, StreamPage
+from antecede.node.past.records import PAGE_BYTES, SPEAKS, TO_CALLER, TO_NODE, Answer, AskHome, Question, StreamPage
 from antecede.wire.codec import Hello
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.transport import Reason
@@ -59,8 +59,10 @@ class PastService:
             connection.close()
 
     async def answer(self, question: Question) -> Answer:
-        """What this node has of a stream."""
+        """What this node has of a stream, or of a partition."""
         node = self._node
+        if isinstance(question, AskHome):
+            return node.homes.state(question)
         stream = node.partitions.stream(question.name, question.source)
         delivered = node.hub.delivered.get(stream, 0)
         last = min(question.last, delivered)
@@ -87,7 +89,8 @@ def _frame(page: Answer) -> bytes:
         try:
             return TO_CALLER.frame(page)
         except LimitError:
-            messages = page.messages[: len(page.messages) // 2]
+            messages = page.messages[: len(page.messages) // 2] if isinstance(page, StreamPage) else ()
             if not messages:
                 raise
+            assert isinstance(page, StreamPage)
             page = StreamPage(page.number, messages, messages[-1].seq, page.delivered)
