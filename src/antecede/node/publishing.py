@@ -252,7 +252,7 @@ class Publications:
         """Must the next publication wait: until others of this client are safe, or for the next batch?"""
         if self._unsettled and self._unsettled_share.full:
             self._crowded, self._withdraw = True, _nothing
-        elif self._shares.full(self._session.client):
+        elif self._node.journal is not None and self._shares.full(self._session.client):  # else no commit is waited for
             self._withdraw = partial(self._shares.withdraw, self._go_on)
             self._shares.wait(self._go_on)
         else:
