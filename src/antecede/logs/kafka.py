@@ -80,7 +80,7 @@ class KafkaAdapter:
             await self.close()
             raise
         self._producer = confluent_kafka.Producer(
-            {**self._config, "enable.idempotence": True, "acks": "all", "linger.ms": 1}
+            {**self._config, "enable.idempotence": True, "acks": "all", "linger.ms": 0}
         )
         loop = asyncio.get_running_loop()
         self._polling = threading.Thread(target=self._poll, args=(loop,), name="antecede-kafka-poll", daemon=True)
