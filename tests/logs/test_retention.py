@@ -128,7 +128,7 @@ def test_a_log_that_lost_everything_is_told(lasting: System, logs: Logs) -> None
         ([4, 5, 6], 1, [([4, 5, 6], 0)]),
         ([4, 5, 9], 1, [([4, 5, 9], 0)]),  # deleted, not removed
         ([7, 8, 9], 7, [([7, 8, 9], 7)]),
-        ([8, 9], 6, [([8, 9], 6)]),  # 6 and 7 were deleted
+        ([8, 9], 6, [([8, 9], 8)]),  # 6 and 7 were deleted, or a replica lags
         ([7, 8, 9], 9, [([7, 8, 9], 7)]),
         ([4, 5, 8, 9], 8, [([4, 5], 0), ([8, 9], 8)]),
         ([6, 7, 9], 20, [([6, 7], 6), ([9], 9)]),
@@ -145,7 +145,7 @@ def test_batches_are_split_where_records_were_removed(
 
 def test_an_end_that_was_removed_is_told() -> None:
     record = LogRecord(4, None, "orders", b"", {}, 0)
-    assert split_at_gaps([record], 3, 9, 8) == [Batch([record], 4), Batch([], 9, 8)]
+    assert split_at_gaps([record], 3, 9, 8) == [Batch([record], 4), Batch([], 9, 10)]
     assert split_at_gaps([], 3, 9, 20) == [Batch([], 3), Batch([], 9, 10)]
 
 
@@ -163,3 +163,56 @@ def test_a_leader_that_was_elected_while_it_was_asked_proves_nothing(monkeypatch
     monkeypatch.setattr(adapter, "_ask", ask)
     assert asyncio.run(adapter.progress(1, 3, 9)) == 3
     assert asyncio.run(adapter.progress(1, 3, 9)) == 9
+
+
+@pytest.mark.parametrize(("first", "then", "kept"), [(1, 4, 7), (1, 7, 1), (5, 9, 5)])
+def test_a_leader_that_lags_behind_a_consumer(
+    monkeypatch: pytest.MonkeyPatch, first: int, then: int, kept: int
+) -> None:
+    """JetStream: 4 to 6 were not delivered. If the leader still has one of them, retention removed it elsewhere."""
+    adapter: Any = connect_adapter("nats://127.0.0.1:1?streams=orders:1")
+    adapter._streams = {1: "orders"}
+
+    async def ask(what: str, request: Any) -> dict[str, Any]:
+        if what.startswith("STREAM.INFO"):
+            return {"state": {"first_seq": first, "last_seq": 9, "messages": 9}}
+        return {"message": {"seq": then}}
+
+    monkeypatch.setattr(adapter, "_ask", ask)
+    records = [LogRecord(offset, None, "orders", b"", {}, 0) for offset in (3, 7, 8)]
+    assert asyncio.run(adapter._kept(1, 2, records)) == kept
+
+
+def test_what_retention_removes_between_two_questions_is_told(lasting: System, logs: Logs) -> None:
+    """A record waits for one that is gone. While the feed asks how far the log has nothing, more is removed."""
+
+    async def story() -> None:
+        await lasting.create(*logs)
+        async with connect(lasting.url(*logs)) as bus:
+            async with bus.subscribe("#", since="0") as feed:
+                await bus.publish(f"{logs[0]}/1", b"0")
+                cursor = (await anext(feed)).cursor
+            for index in range(6):
+                last = await bus.publish(f"{logs[0]}/1", str(index).encode())
+            await bus.publish(f"{logs[1]}/1", b"answer")
+            await lasting.remove_until(logs[0], 3)
+            read, progress = bus._adapter.read, bus._adapter.progress
+            number = bus._adapter.log_of(f"{logs[0]}/1")
+
+            async def nothing(log: int, after: int, most: int) -> Any:
+                async for batch in read(log, after, most):
+                    if log != number:
+                        yield batch
+
+            async def after_more_was_removed(log: int, after: int, upto: int) -> int:
+                await lasting.remove_until(logs[0], 0)
+                return await progress(log, after, upto)
+
+            bus._adapter.read = nothing  # type: ignore[method-assign]
+            bus._adapter.progress = after_more_was_removed  # type: ignore[method-assign]
+            async with bus.subscribe("#", since=cursor, over_gaps=True) as feed:
+                assert (await anext(feed)).incomplete
+                assert feed.gaps[-1].last == last.seq
+                assert len(feed.gaps) == 1
+
+    play(story)

@@ -54,19 +54,20 @@ class Batch(NamedTuple):
 def split_at_gaps(records: list[LogRecord], after: int, upto: int, kept: int) -> list[Batch]:
     """Batches of records that were read behind `after`, up to `upto`. A new one begins where retention removed records.
 
-    For logs whose offsets are consecutive. `kept` is the first offset that the log has now, which may lie beyond
-    some of the records: retention goes on while they are on their way.
+    For logs whose offsets are consecutive. `kept` is the first offset that the log has now. It may lie beyond some of
+    the records, since retention goes on while they are on their way; or before them, on a replica that lags. Where it
+    has passed the last record read, everything up to the next one counts as removed.
     """
     batches, part, first = list[Batch](), list[LogRecord](), 0
     for record in records:
         if after + 1 < min(kept, record.offset):
             if part:
                 batches.append(Batch(part, after, first))
-            part, first = [], min(kept, record.offset)
+            part, first = [], record.offset
         part.append(record)
         after = record.offset
-    if after + 1 < min(kept, upto + 1):
-        return [*batches, Batch(part, after, first), Batch([], upto, min(kept, upto + 1))]
+    if after < upto and after + 1 < kept:
+        return [*batches, Batch(part, after, first), Batch([], upto, upto + 1)]
     return [*batches, Batch(part, upto, first)]
 
 

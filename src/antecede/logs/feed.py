@@ -252,10 +252,12 @@ class LogFeed:
 
     async def _look_for(self, log: int, upto: int) -> None:
         """Records wait for `upto`, and reading does not bring it. Was it removed or deleted?"""
-        bounds = await self._adapter.bounds(log)
-        if not bounds.whole and bounds.first > self._positions[log] + 1:
-            self._reader.removed(log, bounds.first)
-        self._reader.progress(log, await self._adapter.progress(log, self._positions[log], upto))
+        position = self._positions[log]
+        proved = await self._adapter.progress(log, position, upto)
+        bounds = await self._adapter.bounds(log)  # after the proof: retention may have removed more meanwhile
+        if not bounds.whole and bounds.first > position + 1:
+            self._reader.removed(log, max(bounds.first, proved + 1))
+        self._reader.progress(log, proved)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """No one awaits these tasks: without this, the reader would wait for ever after an error in one."""

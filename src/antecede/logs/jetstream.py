@@ -219,8 +219,8 @@ class JetStreamAdapter:
                     for at in range(0, len(records), most):  # answers of two requests may have gathered
                         part, kept = records[at : at + most], 0
                         upto = part[-1].offset
-                        if upto - after != len(part):  # offsets jump: deleted, or removed by retention?
-                            kept = (await self.bounds(log)).first
+                        if upto - after != len(part):
+                            kept = await self._kept(log, after, part)
                         for batch in split_at_gaps(part, after, upto, kept):
                             yield batch
                         after = upto
@@ -229,11 +229,30 @@ class JetStreamAdapter:
                 await subscription.unsubscribe()
                 await self._client.publish(f"$JS.API.CONSUMER.DELETE.{name}.{made['name']}", b"")
 
+    async def _kept(self, log: int, after: int, records: list[LogRecord]) -> int:
+        """Offsets of records jump: were those between removed by retention, or deleted? The first offset that is kept.
+
+        The consumer's server may be ahead of the leader, which then still has what retention has removed there.
+        """
+        first = (await self.bounds(log)).first
+        for record in records:
+            if record.offset != after + 1:
+                break
+            after = record.offset
+        if first <= after + 1:
+            found = await self._next(log, after)
+            if "error" not in found and int(found["message"]["seq"]) < record.offset:
+                return record.offset
+        return first
+
+    async def _next(self, log: int, after: int) -> dict[str, Any]:
+        return await self._ask(f"STREAM.MSG.GET.{self._streams[log]}", {"seq": after + 1, "next_by_subj": ">"})
+
     async def progress(self, log: int, after: int, upto: int) -> int:
         before = await self._info(log)
         if int(before["state"]["last_seq"]) < upto:
             return after
-        found = await self._ask(f"STREAM.MSG.GET.{self._streams[log]}", {"seq": after + 1, "next_by_subj": ">"})
+        found = await self._next(log, after)
         if "error" not in found:
             return max(after, min(upto, int(found["message"]["seq"]) - 1))
         if found["error"].get("err_code") != _NO_MESSAGE:
