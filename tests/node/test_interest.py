@@ -55,6 +55,9 @@ async def test_a_node_takes_a_partition_while_it_is_home_or_a_client_needs_it(tm
             assert home.hub.position == 50
             told = {one["partition"]: one for one in home.status()["partitions"]}[partition]
             assert (told["why"], told["homes"], told["delivered"]) == (["home"], [home.slot], 50)
+            (out_of,) = [one for one in writer.status()["partitions"] if one["partition"] == partition]
+            assert (out_of["taken"], out_of["why"], out_of["published"], out_of["lag"]) == (False, [], 50, {})
+            assert out_of["published_bytes"] == told["bytes"] > 50
             assert set(told["members"]) >= {home.slot, reader.slot}
             assert f'antecede_partition_delivered_total{{node="{home.slot}",partition="{partition}"}} 50.0' in metrics(
                 home

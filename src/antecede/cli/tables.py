@@ -70,11 +70,13 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
         )
     tables = [fact_table(facts, right=False), members]
     if status.get("partitions"):  # a node of an earlier version does not tell
-        columns = ("partition", "taken because", "homes", "members", "delivered")
+        columns = ("partition", "taken because", "homes", "members", "delivered", "published", "lacking")
         partitions = make_table(*columns, left=columns)
         for one in status["partitions"]:
             homes, takers = [", ".join(map(str, one[name])) for name in ("homes", "members")]
-            partitions.add_row(str(one["partition"]), ", ".join(one["why"]), homes, takers, f"{one['delivered']:,}")
+            why = ", ".join(one["why"]) or "not taken: publishes"
+            figures = [f"{one.get(name, 0):,}" for name in ("delivered", "published", "lacking")]
+            partitions.add_row(str(one["partition"]), why, homes, takers, *figures)
         tables.append(partitions)
     return tables
 

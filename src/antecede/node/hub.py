@@ -41,6 +41,9 @@ class HubCounts:
     #: By partition, where there are several: messages delivered, and bytes of their payloads.
     partition_delivered: Counter[int] = field(default_factory=Counter)
     partition_bytes: Counter[int] = field(default_factory=Counter)
+    #: The same of what was published here.
+    partition_published: Counter[int] = field(default_factory=Counter)
+    partition_published_bytes: Counter[int] = field(default_factory=Counter)
     #: Messages left out by the policy of a feed.
     dropped: int = 0
     #: Messages that waited for another before they were delivered, and how long altogether.
@@ -50,6 +53,11 @@ class HubCounts:
     foreign: int = 0
     #: Requests of clients that were refused, by kind.
     refused: Counter[str] = field(default_factory=Counter)
+
+    def count_published(self, partition: int, messages: int, size: int) -> None:
+        self.published += messages
+        self.partition_published[partition] += messages
+        self.partition_published_bytes[partition] += size
 
     def count_delivered(self, streams: list[int], messages: list[Message], *, partitions: int) -> None:
         self.delivered += len(messages)

@@ -99,21 +99,30 @@ class _NodeCollector(Collector):
 
     def _partitions(self, taken: list[dict[str, Any]]) -> Iterable[Metric]:
         """Where a cluster has several: those that this node takes."""
-        homes = sum(["home" in one["why"] for one in taken])
-        yield self._gauge("partitions_taken", "Partitions that this node takes, of several.", len(taken))
+        homes, mine = sum(["home" in one["why"] for one in taken]), sum([one["taken"] for one in taken])
+        yield self._gauge("partitions_taken", "Partitions that this node takes, of several.", mine)
         yield self._gauge("partitions_home", "Partitions of which this node is a home, of several.", homes)
-        delivered, size = [
-            CounterMetricFamily(f"antecede_partition_{name}", text, labels=("node", "partition"))
-            for name, text in (
-                ("delivered", "Messages delivered of a partition."),
-                ("delivered_bytes", "Bytes of payload delivered of a partition."),
-            )
-        ]
+        kinds: tuple[tuple[str, str, str, type[CounterMetricFamily | GaugeMetricFamily]], ...] = (
+            ("delivered", "delivered", "Messages delivered of a partition.", CounterMetricFamily),
+            ("delivered_bytes", "bytes", "Bytes of payload delivered of a partition.", CounterMetricFamily),
+            ("published", "published", "Messages published here in a partition.", CounterMetricFamily),
+            ("published_bytes", "published_bytes", "Bytes published here in a partition.", CounterMetricFamily),
+            ("lacking", "lacking", "Earlier messages of a partition that this node lacks.", GaugeMetricFamily),
+        )
+        for name, key, text, kind in kinds if taken else ():
+            family = kind(f"antecede_partition_{name}", text, labels=("node", "partition"))
+            for one in taken:
+                family.add_metric((str(self._node.slot), str(one["partition"])), one[key])
+            yield family
+        lag = GaugeMetricFamily(
+            "antecede_partition_home_lag",
+            "Messages of this node that a home of a partition lacks.",
+            labels=("node", "partition", "home"),
+        )
         for one in taken:
-            labels = (str(self._node.slot), str(one["partition"]))
-            delivered.add_metric(labels, one["delivered"])
-            size.add_metric(labels, one["bytes"])
-        yield from (delivered, size) if taken else ()
+            for home, count in one["lag"].items():
+                lag.add_metric((str(self._node.slot), str(one["partition"]), str(home)), count)
+        yield from (lag,) if taken else ()
 
     def _counter(self, name: str, text: str, value: float) -> Metric:
         family = CounterMetricFamily(f"antecede_{name}", text, labels=("node",))

@@ -345,9 +345,10 @@ class Node:
             promised, run_size = None if messages else promise, size if whole else sum(map(len, run))
             stamped = self.driver.publish_run(name, run, promised, size=run_size)
             messages += stamped
+            sent = run_size if len(stamped) == count else sum(map(len, run[: len(stamped)]))
+            self.hub.counts.count_published(partition, len(stamped), sent)
             if len(stamped) < count:
                 break
-        self.hub.counts.published += len(messages)
         return messages, promise
 
     def _spread(self, payloads: Sequence[bytes]) -> Iterable[tuple[int, int]]:
@@ -361,7 +362,7 @@ class Node:
         """Publish an envelope. Returns the message if it is as safe as asked already, else a future of it."""
         ((partition, _),) = self._spread((payload,))
         level = self._check_level(level, partition)
-        self.hub.counts.published += 1
+        self.hub.counts.count_published(partition, 1, len(payload))
         name = self.partitions.names[partition]
         if level == 0 and self.process.stamps_now(name):
             message = self.driver.publish(name, payload)

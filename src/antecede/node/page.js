@@ -87,6 +87,13 @@ function show(status) {
   table("members", ["slot", "name", "address", "state", {text: "last delivered", kind: "number"}],
     status.members.map(member => [member.node, member.name, member.address, {text: member.state, kind: member.state},
       {text: number(status.delivered[member.node] || 0), kind: "number"}]));
+  at("partitions-title").hidden = !status.partitions.length;
+  const figure = text => ({text, kind: "number"});
+  table("partitions", !status.partitions.length ? [] : ["partition", "taken because", "homes", "members",
+      ...["delivered", "bytes", "published", "published bytes", "lacking here", "homes behind"].map(figure)],
+    status.partitions.map(one => [one.partition, one.why.join(", ") || "not taken: publishes", one.homes.join(", "),
+      one.members.join(", "), ...[one.delivered, one.bytes, one.published, one.published_bytes, one.lacking,
+        Object.values(one.lag).reduce((sum, lag) => sum + lag, 0)].map(count => figure(number(count)))]));
   const refused = Object.entries(status.refused);
   at("refused-title").hidden = !refused.length;
   table("refused", refused.length ? ["reason", "times"] : [], refused);

@@ -256,21 +256,31 @@ class Taking:
         return {stream(name, source): seq for source, seq in self._node.process.delivered(name).items()}
 
     def status(self) -> list[dict[str, Any]]:
-        """For each partition that this node takes: why, its homes and members, and what was delivered of it."""
-        names, process, counts = self._node.partitions.names, self._node.process, self._node.hub.counts
-        return [
-            {
-                "partition": number,
-                "why": self.why(number),
-                "homes": list(self.homes_of(number)),
-                "members": sorted(process.members(name)),
-                "delivered": counts.partition_delivered[number],
-                "bytes": counts.partition_bytes[number],
-                "lacking": self._node.homes.lacking(number),
-            }
-            for number, name in enumerate(names)
-            if len(names) > 1 and process.takes(name)
-        ]
+        """For each partition that this node takes or publishes in: why, its homes and members, and what passed.
+
+        `lag`: by home, how many of this node's messages it lacks. `lacking`: how many earlier ones this node lacks.
+        """
+        process, counts = self._node.process, self._node.hub.counts
+        found = []
+        for number, name in enumerate(self._node.partitions.names if self._node.partitions.count > 1 else ()):
+            taken, behind = process.takes(name), process.lagging(name)
+            if taken or counts.partition_published[number]:
+                found.append(
+                    {
+                        "partition": number,
+                        "taken": taken,
+                        "why": self.why(number),
+                        "homes": list(self.homes_of(number)),
+                        "members": sorted(process.members(name)),
+                        "delivered": counts.partition_delivered[number],
+                        "bytes": counts.partition_bytes[number],
+                        "published": counts.partition_published[number],
+                        "published_bytes": counts.partition_published_bytes[number],
+                        "lag": {home: behind[home] for home in self.homes_of(number) if home in behind},
+                        "lacking": self._node.homes.lacking(number),
+                    }
+                )
+        return found
 
     def _expect(self, what: str, names: list[str]) -> None:
         loop = asyncio.get_running_loop()

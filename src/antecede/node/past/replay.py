@@ -21,6 +21,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
 from antecede.core import Message
+from antecede.core.epochs import epoch_of
 from antecede.core.errors import GapError
 from antecede.core.partitions import message_name, split_stream
 from antecede.node.history import Entry, topic_of
@@ -128,7 +129,7 @@ class Replay:
             found = await self._reader.read(stream, first, last, bytes_max=self._page)
             read += found.messages
             self._next[stream] = found.messages[-1].seq + 1 if found.messages else found.gone + 1
-            if not found.messages and not self._skip:
+            if not found.messages and not self._skip and epoch_of(found.gone + 1) == epoch_of(first):
                 raise _gap(stream, first, found)
         if read:
             heappush(self._heap, (read[0].clock, stream))
