@@ -146,30 +146,38 @@ def test_the_writer_copies_little_of_a_long_log() -> None:
     assert not Log(15_000).should_start_over()
 
 
-RUNS = st.lists(st.lists(st.tuples(st.integers(0, 2), st.sampled_from("ab")), max_size=6), max_size=12)
+#: Batches of messages: source, topic, and how far its number lies above the one before.
+RUNS = st.lists(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from("ab"), st.sampled_from([1, 1, 1, 3])), max_size=6),
+    max_size=12,
+)
 
 
 @settings(max_examples=25, deadline=None)
 @given(RUNS, st.data())
 def test_reading_and_pulling_against_a_plain_list(
-    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, str]]], data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, batches: list[list[tuple[int, str, int]]], data: st.DataObject
 ) -> None:
+    after = data.draw(st.integers(0, sum(map(len, batches))))
+    limit = data.draw(st.integers(1, 8))
+    wanted = data.draw(st.sampled_from(["a", "b", None]))
+    topic, source = data.draw(st.sampled_from("ab")), data.draw(st.integers(0, 2))
+    first = data.draw(st.integers(1, 12))
+    last = first + data.draw(st.integers(0, 12))
+
     async def test() -> None:
         journal = await opened(tmp_path_factory.mktemp("j") / "journal")
         everything: list[Message] = []
         counts: dict[tuple[str, int], int] = {}
         for batch in batches:
             messages = []
-            for source, topic in batch:
-                seq = counts[topic, source] = counts.get((topic, source), 0) + data.draw(st.sampled_from([1, 1, 1, 3]))
-                messages.append(message(seq, source=source, topic=topic, payload=b"%d" % seq))
+            for author, name, step in batch:
+                seq = counts[name, author] = counts.get((name, author), 0) + step
+                messages.append(message(seq, source=author, topic=name, payload=b"%d" % seq))
             await append(journal, *messages)
             everything += messages
         assert journal.position == len(everything)
 
-        after = data.draw(st.integers(0, len(everything)))
-        limit = data.draw(st.integers(1, 8))
-        wanted = data.draw(st.sampled_from(["a", "b", None]))
         matches = None if wanted is None else lambda one: one.topic == wanted
         found, position = [], after
         while position < len(everything):
@@ -180,9 +188,6 @@ def test_reading_and_pulling_against_a_plain_list(
         expected = [(n, one) for n, one in enumerate(everything, 1) if n > after and wanted in (None, one.topic)]
         assert [(item.position, item.message) for item in found] == expected
 
-        topic, source = data.draw(st.sampled_from("ab")), data.draw(st.integers(0, 2))
-        first = data.draw(st.integers(1, 12))
-        last = first + data.draw(st.integers(0, 12))
         theirs = [one for one in everything if (one.topic, one.source) == (topic, source) and first <= one.seq <= last]
         assert await journal.messages(topic, source, first, last) == theirs
         assert await journal.messages(topic, source, first, last, bytes_max=1) == theirs[:1]

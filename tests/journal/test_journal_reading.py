@@ -46,12 +46,13 @@ def test_ranges_times_and_sizes(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("journal")
+    total = sum(sizes)
+    after = data.draw(st.integers(0, total))
+    last = data.draw(st.integers(after, total))
+    bytes_max = data.draw(st.integers(1, 400))
 
     async def test() -> None:
         journal = await written(path / reading.FILE_NAME, sizes)
-        total = sum(sizes)
-        after = data.draw(st.integers(0, total))
-        last = data.draw(st.integers(after, total))
         ends = [sum(sizes[: index + 1]) for index in range(len(sizes))]
         with JournalFile(path) as file:
             assert file.extent() == Extent(0, total)
@@ -59,7 +60,7 @@ def test_ranges_times_and_sizes(
             assert [one for one in found if after < one[0] <= last] == [(at, at) for at in range(after + 1, last + 1)]
             for number in range(len(sizes) + 2):
                 assert file.before(1000 * number) == (0, *ends)[max(0, number - 1)]
-            end = file.within(after, last, data.draw(st.integers(1, 400)))
+            end = file.within(after, last, bytes_max)
             assert end == last or (end in ends and end > after)
         await journal.close()
 
