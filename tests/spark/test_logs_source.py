@@ -14,6 +14,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from antecede.core import UsageError
 from antecede.logs import connect
 from antecede.logs.address import SYSTEMS as SCHEMES
+from antecede.logs.cursors import write_cursor
+from antecede.protocols.logs import LogCursor, LogsCursor, log_number
 from antecede.spark.logs.columns import LOG_SCHEMA
 from antecede.spark.logs.source import LogReader, LogStream
 from antecede.spark.topics.options import LOG_SCHEMES, sink_options
@@ -104,6 +106,30 @@ def test_a_stream_reads_each_offset_once(system: System, cut: str) -> None:
     latest = LogStream({"url": system.url(*LOGS)}, LOG_SCHEMA)
     now = latest.initialOffset()
     assert latest.latestOffset(now, ReadAllAvailable()) == now
+
+
+def test_a_cursor_between_two_records_of_a_log(tmp_path: Path) -> None:
+    """What it has taken already is not read again, and not waited for."""
+    with running("nats", tmp_path) as system:
+
+        async def fill() -> None:
+            await system.create(*LOGS)
+            for number in range(4):
+                await system.append_plain("orders/x", b"%d" % number)
+            async with connect(system.url(*LOGS)) as bus, bus.subscribe("#", since="0") as feed:
+                for _ in range(4):
+                    await anext(feed)
+                await bus.publish("shipping/x", b"answer")
+
+        asyncio.run(fill())
+        orders, shipping = log_number("orders"), log_number("shipping")
+        cursor = write_cursor(LogsCursor({orders: LogCursor(1, (3, 4)), shipping: LogCursor(0)}))
+        url = system.url(*LOGS)
+        rows = rows_of(reader := LogReader({"url": url, "since": cursor}, LOG_SCHEMA), reader.partitions())
+        assert [(row["log"], row["offset"]) for row in rows] == [("orders", 2), ("shipping", 1)]
+        assert rows[1]["past"] == [{"log": "orders", "offset": 2}]
+        rows = rows_of(reader := LogReader({"url": url, "until": cursor}, LOG_SCHEMA), reader.partitions())
+        assert [(row["log"], row["offset"]) for row in rows] == [("orders", 1), ("orders", 3), ("orders", 4)]
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:

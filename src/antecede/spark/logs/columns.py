@@ -62,12 +62,21 @@ def check_log_schema(schema: StructType) -> None:
 class LogBuilder:
     """Makes record batches of one log's records."""
 
-    def __init__(self, schema: StructType, log: str, names: Mapping[int, str], starts: Mapping[str, int]) -> None:
-        """`names`: by number, the logs that are read. `starts`: by name, the offset behind which the query began."""
+    def __init__(
+        self,
+        schema: StructType,
+        log: str,
+        names: Mapping[int, str],
+        starts: Mapping[str, int],
+        taken: Mapping[int, frozenset[int]],
+    ) -> None:
+        """`names`: by number, the logs that are read. `starts`: by name, the offset behind which the query began.
+        `taken`: by number, offsets behind the start that are not read, because the cursor it began from has them."""
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self._log = log
         self._names = names
         self._starts = starts
+        self._taken = taken
         self._fill: dict[str, Callable[[list[LogRecord], list[Header | None]], list[Any]]] = {
             "topic": lambda rows, _: [row.topic for row in rows],
             "log": lambda rows, _: [log] * len(rows),
@@ -100,10 +109,17 @@ class LogBuilder:
             return []
         known = self._pasts.get(header.past)
         if known is None:
-            named = [(self._names[log], offset) for log, offset in header.past if log in self._names]
+            named = [(self._names[log], self._untaken(log, at)) for log, at in header.past if log in self._names]
             known = [{"log": name, "offset": offset} for name, offset in named if offset > self._starts[name]]
             self._pasts[header.past] = known
         return known
+
+    def _untaken(self, log: int, offset: int) -> int:
+        """The last offset up to `offset` that is read."""
+        taken = self._taken.get(log, ())
+        while offset in taken:
+            offset -= 1
+        return offset
 
 
 def _header(record: LogRecord) -> Header | None:

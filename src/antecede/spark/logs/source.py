@@ -207,8 +207,10 @@ def read_range(options: LogOptions, schema: StructType, partition: InputPartitio
     with Logs(options) as logs:
         number = logs.numbers[partition.name]
         names = {logs.numbers[name]: name for name in partition.starts if name in logs.numbers}
-        build = LogBuilder(schema, partition.name, names, partition.starts).batch
-        skip, beyond = _bounds(options, number)
+        since, beyond = options.cursor("since"), _end(options, number)
+        taken_before = {} if since is None else {log: frozenset(at.beyond) for log, at in since.logs.items()}
+        skip = taken_before.get(number, frozenset())
+        build = LogBuilder(schema, partition.name, names, partition.starts, taken_before).batch
         rows: list[LogRecord] = []
         after = partition.after
         for batch in logs.read(partition.name, partition.after, partition.last):
@@ -236,10 +238,9 @@ class _Within:
         return offset <= self._low or offset in self._beyond
 
 
-def _bounds(options: LogOptions, number: int) -> tuple[frozenset[int], _Within | None]:
-    """Offsets behind the start that are not to be read, and those that are to be read where a cursor is the end."""
-    since, until = options.cursor("since"), options.cursor("until")
-    skip = frozenset(since.logs[number].beyond) if since is not None and number in since.logs else frozenset()
+def _end(options: LogOptions, number: int) -> _Within | None:
+    """The offsets of a log that are to be read, where a cursor with single offsets is the end."""
+    until = options.cursor("until")
     if until is None or number not in until.logs or not until.logs[number].beyond:
-        return skip, None
-    return skip, _Within(until.logs[number].low, until.logs[number].beyond)
+        return None
+    return _Within(until.logs[number].low, until.logs[number].beyond)
