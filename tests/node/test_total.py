@@ -369,7 +369,7 @@ def test_settings_are_checked() -> None:
 
 def test_events_are_looked_at_before_anybody_takes_them() -> None:
     event = encode_event(CoreMessage("main", 1, 7, (), b"x"), 0, 3, (), ())
-    process = NodeProtocol(NodeConfig(protocol="total")).make(0)
+    process = NodeProtocol(NodeConfig(protocol="total", slots=8)).make(0)
     process.check([Pub((CoreMessage("main", 1, 7, (), event),))])
     with pytest.raises(ProtocolError, match="calls itself"):
         process.check([Pub((CoreMessage("main", 2, 7, (), event),))])
