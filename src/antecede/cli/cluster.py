@@ -1,4 +1,4 @@
-"""`antecede cluster`: runs several nodes on this machine, a process each, and shows a table of their state."""
+"""`antecede cluster`: runs several nodes on this machine and shows a table of their state; forgets a node."""
 
 import asyncio
 import contextlib
@@ -12,16 +12,22 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
+from antecede.cli.client import DEFAULT_URL, ClearToken, Cluster, Tls, Token, Url, connected
 from antecede.cli.node import former_protocol
 from antecede.cli.tables import cluster_table
+from antecede.client.bus import Bus
 from antecede.client.connect import connect
 from antecede.core import AntecedeError, UsageError
 from antecede.node.config import make_config
 from antecede.node.local_cluster import NODES_MAX, LocalCluster
 from antecede.wire.address import PORT_DEFAULT
 
+app = typer.Typer(help="Run several nodes on this machine, or forget a node.", invoke_without_command=True)
 
+
+@app.callback()
 def cluster_command(
+    context: typer.Context,
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many nodes.")] = 8,
     directory: Annotated[
         Path | None,
@@ -53,12 +59,40 @@ def cluster_command(
     The first node listens at the default address of `pub` and `sub`, the others on the next ports. Kill a node
     (`kill -9 <pid>`): the table shows when the others detect it, and `sub` reconnects to another node.
     """
+    if context.invoked_subcommand is not None:
+        return
     if not 1 <= nodes <= NODES_MAX:
         raise UsageError("--nodes", nodes, "is out of range", f"use 1 … {NODES_MAX}")
     settings = {"protocol": former_protocol(overlay) or protocol, "managers": managers}
     # Refuse wrong settings before anything starts.
     make_config(settings | {"slots": nodes, "port": port})
     asyncio.run(_run(directory or Path(tempfile.mkdtemp(prefix="antecede-")), nodes, port, seconds, settings))
+
+
+@app.command("forget")
+def forget_command(
+    name: Annotated[str, typer.Argument(help="Name of the node, as `antecede status` shows it.")],
+    url: Url = DEFAULT_URL,
+    token: Token = "",
+    tls: Tls = None,
+    clear_token: ClearToken = False,
+    cluster: Cluster = "antecede",
+) -> None:
+    """Say that a node is gone for good. The node must be down.
+
+    Example:
+
+        antecede cluster forget n5 --url antecede://127.0.0.1:7400
+
+    The other nodes keep nothing for it any more, and its slot is free for another node. Messages that it published and
+    that no other node has delivered are lost. Should it come back with its old directory, it is refused: start it with
+    an empty one, and it joins anew. A node that can still be started should leave instead (`antecede node --leave`).
+    """
+
+    async def ask(bus: Bus) -> None:
+        typer.echo(await bus.forget(name))
+
+    asyncio.run(connected(url, token, tls, clear_token, cluster, ask))
 
 
 async def _run(directory: Path, nodes: int, port: int, seconds: float, settings: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
 COMMANDS: Final = {
     "node": Command(_USE, "Run one node.", "node", "node_command"),
-    "cluster": Command(_USE, "Run several nodes on this machine.", "cluster", "cluster_command"),
+    "cluster": Command(_USE, "Run several nodes on this machine, or forget one.", "cluster", "app"),
     "pub": Command(_USE, "Publish messages.", "client", "pub_command"),
     "sub": Command(_USE, "Print messages in causal order.", "client", "sub_command"),
     "status": Command(_USE, "Show the state of a node and its cluster.", "client", "status_command"),

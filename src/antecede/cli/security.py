@@ -75,6 +75,7 @@ def token_command(
         list[str] | None, typer.Option(help="Topic filter that the client may read; may be repeated.")
     ] = None,
     status: Annotated[bool, typer.Option(help="Allow `antecede status` too.")] = False,
+    operate: Annotated[bool, typer.Option(help="Allow `antecede cluster forget` too.")] = False,
     days: Annotated[
         int | None, typer.Option(help="Days for which the token is good. Default: until its entry is removed.")
     ] = None,
@@ -90,6 +91,12 @@ def token_command(
     from antecede.wire.security import new_token  # noqa: PLC0415 - cryptography is slow to load
 
     token = new_token(
-        file, name, publish=tuple(publish or ()), subscribe=tuple(subscribe or ()), status=status, days=days
+        file,
+        name,
+        publish=tuple(publish or ()),
+        subscribe=tuple(subscribe or ()),
+        status=status,
+        operate=operate,
+        days=days,
     )
     typer.echo(token)

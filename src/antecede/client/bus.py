@@ -260,6 +260,13 @@ class Bus:
 
     async def status(self, *, timeout_s: float = PUBLISH_TIMEOUT_S) -> dict[str, Any]:
         """What the node says of itself: members, positions, counts. Raises `ConnectionLostError` if it does not."""
+        return await self._ask("status", timeout_s)
+
+    async def forget(self, name: str, *, timeout_s: float = PUBLISH_TIMEOUT_S) -> str:
+        """Tell the cluster that the node called `name` is gone for good; return what was done, in words."""
+        return str((await self._ask(f"forget {name}", timeout_s))["done"])
+
+    async def _ask(self, what: str, timeout_s: float) -> dict[str, Any]:
         self._numbers += 1
         number = self._numbers
         try:
@@ -268,9 +275,8 @@ class Bus:
                     await self._reconnected()
                 future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
                 self._pending[number] = future
-                self._send(Ask(number, "status"))
-                answer: dict[str, Any] = msgspec.json.decode(await future)
-                return answer
+                self._send(Ask(number, what))
+                return dict(msgspec.json.decode(await future))
         except TimeoutError:
             raise ConnectionLostError(f"{self._dialler.where} did not answer within {timeout_s:g} s") from None
         finally:
@@ -486,8 +492,8 @@ class Bus:
 def _failure(record: Failed) -> AntecedeError:
     if record.kind == "denied":
         return DeniedError(record.text)
-    if record.kind == "usage":
-        return PublishError(record.text, may_arrive=False)
+    if record.kind == "refused":
+        return AntecedeError(record.text)
     return PublishError(record.text, may_arrive=record.uncertain)
 
 

@@ -216,6 +216,9 @@ class Process(ABC):
         """
         raise UsageError("node", node, f"{type(self).__name__} cannot forget a node", "start it again")
 
+    def vacate(self, node: int) -> None:  # noqa: B027 - most protocols wait for no word of a node that is down
+        """No node has this number now: none ever had it, or its owner has left. `peer_up` says that one has."""
+
     @abstractmethod
     def size(self, packet: Packet) -> int:
         """Bytes of `packet` on the wire, by the byte model of the protocol's paper."""
@@ -270,6 +273,10 @@ class Process(ABC):
     def last_published(self, topic: str) -> int:
         """The sequence number of the last message that this node published on `topic`; 0: none."""
         return self.delivered(topic).get(self.node, 0)
+
+    def last_before(self, topic: str, source: int, epoch: int) -> int:
+        """The last message of the source before this epoch of its number began; 0: none, or it is not known here."""
+        return 0
 
     def stamps_now(self, topic: str) -> bool:
         """Would `publish` stamp a message on `topic` at once, that is, return it?"""

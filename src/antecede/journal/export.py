@@ -8,6 +8,7 @@ back; times in a trace never decrease at a node, so such rows get the time of th
 A journal can be exported while its node runs: the reader sees the last commit.
 """
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
@@ -15,7 +16,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from antecede.core import Message, ProtocolError
+from antecede.core.epochs import epoch_of, within_epoch
 from antecede.core.errors import JournalError
+from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.journal.blocks import DamagedError, Delivered, StoredChange, decode_changes, decode_deliveries
 from antecede.journal.schema import open_for_reading
 from antecede.loading import need_extra
@@ -112,7 +115,7 @@ def _node_rows(path: Path) -> Iterator[Row]:
         if node is None:
             raise JournalError(str(path), "belongs to a node that has no slot yet", "export it once it has joined")
         latest_us = 0
-        for row in _in_order(connection, node[0]):
+        for row in _in_order(connection, _owner(node[0], _epoch(connection))):
             latest_us = max(latest_us, row.time_us)
             yield row if row.time_us == latest_us else row._replace(time_us=latest_us)
     except (sqlite3.Error, DamagedError) as error:
@@ -166,16 +169,16 @@ class _Lookahead:
 
 
 def _published(node: int, time_us: int, message: Message) -> Row:
-    topic = message.topic
-    deps = (*((topic, source, seq) for source, seq in message.deps), *message.across)
+    topic, source, seq = _name(message.topic, message.source, message.seq)
+    deps = (*[_name(topic, *one) for one in message.deps], *[_name(*one) for one in message.across])
     return Row(
         time_us,
         Event.PUBLISH,
         node,
         -1,
         topic,
-        message.source,
-        message.seq,
+        source,
+        seq,
         deps=deps,
         note=_label(message),
         digest=payload_digest(message.payload),
@@ -184,18 +187,35 @@ def _published(node: int, time_us: int, message: Message) -> Row:
 
 def _delivered(node: int, item: Delivered) -> Row:
     message = item.message
+    topic, source, seq = _name(message.topic, message.source, message.seq)
     return Row(
         item.time_us,
         Event.DELIVER,
         node,
         -1,
-        message.topic,
-        message.source,
-        message.seq,
+        topic,
+        source,
+        seq,
         held_us=item.held_us,
         note="out_of_order" if item.out_of_order else _label(message),
         digest=payload_digest(message.payload),
     )
+
+
+def _epoch(connection: sqlite3.Connection) -> int:
+    """The epoch of the slot, of the node that the journal belongs to (`node.directory`)."""
+    row = connection.execute("SELECT value FROM facts WHERE name = 'settings'").fetchone()
+    return 0 if row is None else int(json.loads(row[0]).get("epoch", 0))
+
+
+def _owner(slot: int, epoch: int) -> int:
+    """A node's number in a trace. Each owner of a slot is a node of its own there."""
+    return slot + (epoch << CUBE_DIMENSION_MAX)
+
+
+def _name(topic: str, source: int, seq: int) -> tuple[str, int, int]:
+    """A message's name in a trace: by its publisher there, whose numbers count from 1."""
+    return topic, _owner(source, epoch_of(seq)), within_epoch(seq)
 
 
 def _label(message: Message) -> str:

@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from antecede.core import AntecedeError, UsageError
+from antecede.core.epochs import epoch_base
 from antecede.core.errors import JournalError
 from antecede.core.limits import PARTITIONS_MAX
 from antecede.core.message import Seq, Source
@@ -103,6 +105,10 @@ class Continuity:
         reached = [node.taking.reached(name) for name in names]
         self._marks = {stream: [seq] for levels in reached for stream, seq in levels.items() if seq}
 
+    def had_published(self, name: str, seq: int) -> bool:
+        """Did this node publish this message before its present life?"""
+        return self._begun is not None and seq <= self._begun.get(name, 0)
+
     def linked(self, slot: int) -> None:
         """Note how far messages of `slot` were delivered here before it was linked with this node."""
         for partition in range(self._node.partitions.count):
@@ -146,12 +152,30 @@ class Continuity:
         delivered = node.hub.delivered.get(node.partitions.stream(name, slot), 0)
         return max(delivered, node.process.delivered(name).get(slot, 0), held)
 
-    def check_start(self, known: Member) -> None:
-        """Raise `JournalError` if the cluster knows a start of this node that is not before this one."""
+    def displaced(self, known: Member) -> None:
+        """Stop the node: it was forgotten."""
+        self._node.fail(self._displaced(known))
+
+    def _displaced(self, known: Member) -> AntecedeError:
+        what = "an operator has said that it is gone for good" if known.forgotten else f"{known.name} has its slot"
+        if self._node.journal is None:
+            return UsageError("slot", known.slot, f"was taken from this node: {what}", "start the node again")
+        return self._given_up(f"is of a node that the cluster has forgotten: {what}")
+
+    def check_start(self, known: Member) -> int:
+        """Count this start among those of the slot's epoch, and return the incarnation.
+
+        Raises `JournalError` if the slot has gone to another epoch: this node was forgotten; or if the cluster knows a
+        start of this node that is not before this one.
+        """
+        if known.key != self._node.roster.key:
+            raise self._displaced(known)
+        self.incarnation += epoch_base(known.epoch)
         if self._node.journal is not None and known.incarnation >= self.incarnation:
             where = f", last at {known.address}" if known.address else ""
             problem = f"begins start {self.incarnation} of this node, and the cluster knows start {known.incarnation}"
             raise self._given_up(f"{problem}{where}: it is an older copy, or a copy of it runs")
+        return self.incarnation
 
     async def check(self, known: Mapping[str, Evidence]) -> None:
         """Raise `JournalError` if the evidence of peers, by their address, contradicts this node's journal."""

@@ -28,6 +28,8 @@ log = logging.getLogger("antecede.node")
 
 JOURNAL: Final = "journal.db"
 ROSTER: Final = "roster.json"
+#: Among the journal's settings: the epoch of the node's slot.
+EPOCH: Final = "epoch"
 
 #: The default of versions that did not write the number of slots down.
 _SLOTS_BEFORE: Final = 16
@@ -50,7 +52,9 @@ async def open_directory(directory: Path, config: NodeConfig, protocol: NodeProt
     )
     try:
         protocol.check_journal(journal)
-        roster = open_roster(directory, journal.identity, config.slots)
+        epoch = int(journal.settings.get(EPOCH, 0))
+        reuses = protocol.live.forgets and not config.signed
+        roster = open_roster(directory, journal.identity, config.slots, epoch, reuses=reuses)
         slot = journal.identity.node
         if journal.identity.key < 0:  # new, or of version 1
             await journal.set_node(slot, roster.key)
@@ -59,6 +63,14 @@ async def open_directory(directory: Path, config: NodeConfig, protocol: NodeProt
         await journal.close()
         raise
     return journal, roster
+
+
+async def store_slot(journal: Journal | None, me: Member, protocol: NodeProtocol) -> None:
+    """Write the slot of this node into its journal, with the slot's epoch, if it is new."""
+    if journal is not None and journal.identity.node != me.slot:
+        if me.epoch:
+            await journal.set_settings(protocol.kept_settings | {EPOCH: str(me.epoch)})
+        await journal.set_node(me.slot, me.key)
 
 
 def with_slots(config: NodeConfig) -> NodeConfig:
@@ -73,8 +85,8 @@ def with_slots(config: NodeConfig) -> NodeConfig:
     return replace(config, slots=slots)
 
 
-def open_roster(directory: Path, identity: Identity, slots: int) -> Roster:
-    """The roster in `directory`, for the node whose journal says `identity`."""
+def open_roster(directory: Path, identity: Identity, slots: int, epoch: int = 0, *, reuses: bool = False) -> Roster:
+    """The roster in `directory`, for the node whose journal says `identity` and the epoch of its slot."""
     path = directory / ROSTER
     file = _read(path, identity)
     former = None if file is None else next((one for one in file.members if one.key == file.key), None)
@@ -90,15 +102,15 @@ def open_roster(directory: Path, identity: Identity, slots: int) -> Roster:
                 str(directory / JOURNAL), problem, f"put back the {ROSTER} it had; or else {REPLACE_NODE}"
             )
         key = file.key
-    roster = Roster(key if key >= 0 else new_key(), slots, path)
+    roster = Roster(key if key >= 0 else new_key(), slots, path, reuses=reuses)
     if file is not None:
         _check_slots(file, slots)
         roster.merge(file.members)
     if identity.node >= 0:
         known = roster.members.get(identity.node)
         if known is None or known.key != roster.key:
-            roster.members[identity.node] = Member(slot=identity.node, name="", key=roster.key)
-        roster.clash = None
+            roster.members[identity.node] = Member(slot=identity.node, name="", key=roster.key, epoch=epoch)
+        roster.clash = roster.displaced = None
     return roster
 
 

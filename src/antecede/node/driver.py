@@ -173,6 +173,12 @@ class Driver:
     def peer_up(self, node: int) -> None:
         self._input(self.process.peer_up, node)
 
+    def forget(self, node: int, epoch: int) -> None:
+        self._input(self.process.forget, node, epoch)
+
+    def vacate(self, node: int) -> None:
+        self._input(self.process.vacate, node)
+
     async def settled(self) -> None:
         """Return when everything the process has decided so far was kept, sent and delivered."""
         if self._running and (self._due or self._committing):

@@ -59,6 +59,12 @@ class Replicas:
         node started."""
         return self._of(name).done.get(peer, 0)
 
+    def forget(self, peer: int) -> None:
+        """`peer` is gone for good: its copies do not count, and its slot may get another owner."""
+        for copies in self._copies.values():
+            if copies.done.pop(peer, None) is not None:
+                copies.moved()
+
     def __len__(self) -> int:
         """Publications that wait for copies."""
         return sum([len(copies.waiting) for copies in self._copies.values()])

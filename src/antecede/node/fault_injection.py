@@ -79,6 +79,9 @@ class FaultyTransport(Transport):
     async def start(self, handler: Handler) -> None:
         await self.inner.start(handler)
 
+    def forget(self, node: int) -> None:
+        self.inner.forget(node)
+
     def set_peer(self, node: int, host: str, port: int) -> None:
         self.inner.set_peer(node, host, port)
 

@@ -7,6 +7,7 @@ feed is first given the past of its partitions from their homes (`past.replay`).
 
 from typing import TYPE_CHECKING
 
+from antecede.core.epochs import epoch_of
 from antecede.core.errors import GapError
 from antecede.core.partitions import split_stream
 from antecede.node.past.replay import Replay
@@ -45,6 +46,8 @@ async def _find_unseen(feed: "Feed", delivered: dict[int, int]) -> None:
     missing = []
     for stream, wanted in sorted(unread.items()):
         before = found[stream][0] - 1 if stream in found else delivered[stream]
+        if epoch_of(before) > epoch_of(wanted):  # another owner of the slot: only what the former one left is missing
+            before = hub.last_before(stream, wanted)
         if hub.total:  # numbers that were declared void are not missing; those before the oldest message are
             before = min(before, (await history.reached_at(oldest, delivered)).get(stream, 0))
         if before >= wanted:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from antecede.core import Message, Packet
+from antecede.core.epochs import epoch_of, within_epoch
 from antecede.core.partitions import split_stream
 from antecede.journal.batch import Batch
 from antecede.node.feed import Feed
@@ -83,6 +84,8 @@ class Hub:
         self.total = total
         #: By stream: every message up to this one was delivered here or predates our join. Asked when one waits.
         self.settled: Callable[[], dict[int, int]] | None = None
+        #: The protocol's `last_before`.
+        self.seam: Callable[[str, int, int], int] = lambda topic, source, epoch: 0
         self.feeds: set[Feed] = set()
         #: What clients ask for in excess of a turn.
         self.turns = Turns()
@@ -180,6 +183,10 @@ class Hub:
             known = self.partitions.number
             self._arrived += [message for packet in packets for message in packet.messages if known(message.topic) >= 0]
 
+    def last_before(self, stream: int, seq: int) -> int:
+        """The last message of the stream in the epoch of `seq`, where that has ended; 0: it is not known."""
+        return self.seam(*self.partitions.stream_name(stream), epoch_of(seq) + 1)
+
     # -- feeds ---------------------------------------------------------------------------------------------------------
 
     def open(self, feed: Feed) -> None:
@@ -205,6 +212,9 @@ class Hub:
         for stream, message in reversed(list(zip(streams[after:], batch.deliveries[after:], strict=True))):
             if stream in reached:
                 reached[stream] = message.seq - 1
+        for stream, seq in reached.items():
+            if epoch_of(seq) and not within_epoch(seq):  # the end of an epoch: where its messages end is known
+                reached[stream] = max(self.last_before(stream, seq - 1), before.get(stream, 0))
         missing = [(stream, before.get(stream, 0) + 1, seq) for stream, seq in sorted(reached.items())]
         gap = Gap(batch.first - 1 + after, tuple([one for one in missing if one[1] <= one[2]]), partition, joined)
         if joined and not gap.missing:

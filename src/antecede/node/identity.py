@@ -121,6 +121,7 @@ class NodeIdentity:
 
     def _statement(self, member: Member) -> bytes:
         """What is signed: all of the entry but the signature, in this cluster."""
+        later = (member.epoch, member.forgotten) if member.epoch else ()  # entries of before have no more
         return b"antecede member 1\0" + msgspec.msgpack.encode(
             (
                 self._cluster,
@@ -132,6 +133,7 @@ class NodeIdentity:
                 member.left,
                 member.life,
                 member.signing_key,
+                *later,
             )
         )
 

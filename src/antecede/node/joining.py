@@ -256,11 +256,16 @@ class RosterClient:
         return reached, problems
 
     async def take_slot(self, seeds: tuple[str, ...], own: str) -> Member:
-        """This node's entry, with its slot, as the cluster knows it. Waits for a seed, with growing pauses."""
+        """This node's entry, with its slot, as the cluster knows it. Waits for a seed, with growing pauses.
+
+        The entry of another key says that this node lost its slot (`Roster.displaced`).
+        """
         failures = 0
         backoff = Backoff(random.Random(f"{self._name}/{self.roster.key}"), first_s=0.2)
         while True:
             reached, problems = await self.exchange_all((set(seeds) | self.roster.addresses()) - {own})
+            if self.roster.displaced is not None:
+                return self.roster.displaced
             refusal = next((one for one in problems if isinstance(one, RefusedError) and _final(one)), None)
             if refusal is not None and not reached:
                 raise refusal
@@ -287,8 +292,8 @@ class RosterClient:
             return None
         mine = self.roster.mine()
         if mine is None:
-            remedy = "start the cluster with more slots"
-            raise UsageError("slots", self.roster.slots, "every slot is or was taken", remedy)
+            remedy = "forget nodes that are gone for good (antecede cluster forget), or found a cluster with more slots"
+            raise UsageError("slots", self.roster.slots, "every slot is taken", remedy)
         return mine
 
 

@@ -43,6 +43,8 @@ class Membership:
         #: Set when a link has come up: its node may know of messages of ours that we do not.
         self._linked = asyncio.Event()
         self._me: Member | None = None
+        #: By slot: the epoch that the protocol was told of.
+        self._epochs: dict[int, int] = {}
 
     def begin(self) -> None:
         """Before the protocol starts."""
@@ -50,8 +52,17 @@ class Membership:
         present = {member.slot for member in node.roster.others() if member.address}  # the others have yet to start
         self.absent = set(range(node.config.slots)) - present - {node.slot}
         for slot in sorted(self.absent):
+            node.process.vacate(slot)
             node.process.peer_down(slot)
         self._set_peers(node.roster.others())
+
+    def recall(self) -> None:
+        """Before the driver starts, after the process was restored: tell it of owners that are gone for good."""
+        node = self._node
+        for member in node.roster.members.values():
+            if member.epoch and member.slot != node.slot:
+                self._epochs[member.slot] = member.epoch
+                node.process.forget(member.slot, member.epoch)
 
     def service(self, secured: bool) -> RosterService:
         node = self._node
@@ -78,6 +89,9 @@ class Membership:
     def heard(self, news: list[Member]) -> None:
         """Entries of the roster have changed."""
         node = self._node
+        if node.roster.displaced is not None:
+            node.continuity.displaced(node.roster.displaced)
+            return
         if node.roster.clash is not None:
             other = node.roster.clash
             problem = f"is also that of {other.name} at {other.address}: two clusters were founded apart"
@@ -90,10 +104,58 @@ class Membership:
             )
             return
         node.roster.save()
+        for member in news:
+            if member.slot != node.slot:
+                self._heard_end(member)
         self._set_peers(news)
         for member in news:
             if member.key != node.roster.key and member.address and not member.left:
                 self._appeared(member.slot)
+
+    def _heard_end(self, member: Member) -> None:
+        """Do what an entry asks for whose owner has left, or that begins a new epoch of its slot."""
+        node, slot = self._node, member.slot
+        if member.epoch > self._epochs.get(slot, 0):
+            self._epochs[slot] = member.epoch
+            self._vacate(slot)
+            if node.driver.replicas is not None:
+                node.driver.replicas.forget(slot)
+            node.driver.forget(slot, member.epoch)
+        elif member.left:
+            self._vacate(slot)
+
+    def _vacate(self, slot: int) -> None:
+        """No node has this slot, until one appears."""
+        node = self._node
+        if slot not in self.absent:
+            self.absent.add(slot)
+            node.transport.forget(slot)
+            node.driver.vacate(slot)
+            node.driver.peer_down(slot)
+
+    async def forget(self, name: str) -> str:
+        """Mark the node called `name` as gone for good, and tell every node. Returns what was done, in words."""
+        node, protocol = self._node, self._node.config.protocol
+        if not node.protocol.live.forgets:
+            problem = f"the protocol {protocol} cannot forget a node"
+            raise UsageError("forget", name, problem, "start the node again, or let it leave")
+        known = [one for one in node.roster.members.values() if one.name == name and not one.forgotten]
+        if not known:
+            named = ", ".join(sorted([one.name for one in node.roster.members.values() if not one.forgotten]))
+            raise UsageError("forget", name, "is not the name of a node", f"use one of {named}")
+        (member, *others) = sorted(known, key=lambda one: (not one.left, one.slot in self.linked))
+        if others and not member.left and member.slot not in self.linked and others[0].slot not in self.linked:
+            slots = ", ".join([str(one.slot) for one in known])
+            raise UsageError("forget", name, f"is the name of several nodes (slots {slots})", "start the others first")
+        if member.slot == node.slot or (member.slot in self.linked and member.slot not in node.process.down):
+            problem = "is up" if member.slot != node.slot else "is the node that was asked"
+            raise UsageError("forget", name, problem, "let it leave (antecede node --leave), or stop it first")
+        gone = node.roster.forget(member)
+        self.heard([gone])
+        told: set[str] = set()
+        if self._client is not None:
+            told, _ = await self._client.exchange_all(node.roster.addresses(), me=self._me)
+        return f"{name} (slot {member.slot}) is forgotten; {len(told)} other nodes were told"
 
     async def keep_in_touch(self) -> None:
         """Send our entry to every node, then exchange rosters with one at random now and then."""

@@ -30,7 +30,7 @@ from antecede.node.bulk.service import BulkService
 from antecede.node.config import DOMAIN, NodeConfig, make_config
 from antecede.node.continuity import Continuity, Evidence
 from antecede.node.credentials import Credentials
-from antecede.node.directory import new_key, open_directory, with_slots
+from antecede.node.directory import new_key, open_directory, store_slot, with_slots
 from antecede.node.driving import NodeDriver, Replicas
 from antecede.node.following import Following
 from antecede.node.history import History, known_gaps
@@ -142,7 +142,7 @@ class Node:
         config = self.config
         if config.directory is None:
             self.epoch = secrets.randbits(62) | 1
-            self.roster = Roster(new_key(), config.slots)
+            self.roster = Roster(new_key(), config.slots, reuses=self.protocol.live.forgets and not config.signed)
         else:
             self.journal, self.roster = await open_directory(config.directory, config, self.protocol)
         incarnation = int(time.time()) if self.journal is None else self.journal.identity.incarnation
@@ -163,7 +163,7 @@ class Node:
                 agreement=self.protocol.agreement,
             )
             known = await client.take_slot(config.seeds, own)
-            self.continuity.check_start(known)
+            incarnation = self.continuity.check_start(known)
             client.about = known.slot
         else:
             known = Member(slot=max(0, config.slot), name=self.name, key=self.roster.key)
@@ -173,8 +173,7 @@ class Node:
         self.slot = me.slot
         me = self.roster.signed(me)
         self.roster.merge([me])
-        if self.journal is not None and self.journal.identity.node != me.slot:
-            await self.journal.set_node(me.slot, me.key)  # before the roster has it: see `directory.open_roster`
+        await store_slot(self.journal, me, self.protocol)  # before the roster has it: see `directory.open_roster`
         self.roster.save()
         await self._run(client.evidence if self.transport_kind.by_address else {})
         if self.transport_kind.by_address:
@@ -193,7 +192,7 @@ class Node:
 
     async def _run(self, evidence: Mapping[str, Evidence]) -> None:
         config = self.config
-        process = self.protocol.make(self.slot)
+        process = self.protocol.make(self.slot, self.roster.members[self.slot].epoch)
         self.listener, self.transport = make_links(
             self.slot,
             self.continuity,
@@ -233,6 +232,7 @@ class Node:
         self.numbering = Numbering(self.partitions, process)
         self.following = Following(self)
         await self.driver.prepare()
+        self.membership.recall()
         self.taking.begin()
         self.continuity.begin()
         await self.continuity.check(evidence)
@@ -247,6 +247,7 @@ class Node:
             await self.hub.look_up_delivered()
         if self.protocol.live.total_order:
             self.hub.settled = lambda: self.taking.reached(DOMAIN)
+        self.hub.seam = process.last_before
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.taking.counts)
         self.driver.on_turn = self.numbering.look_again

@@ -43,11 +43,11 @@ class NodeProtocol:
             self.agreement["replicas"] = str(config.replicas)
         self._config = config
 
-    def make(self, slot: int) -> Diagnosed:
-        """The process of the node with this slot."""
+    def make(self, slot: int, epoch: int = 0) -> Diagnosed:
+        """The process of the node with this slot, in this epoch of it."""
         config = self._config
         return Diagnosed(
-            self.live.make(slot, config.live_settings()),
+            self.live.make(slot, config.live_settings()._replace(epoch=epoch)),
             lambda tell: Diagnosis(
                 slot,
                 config.slots,

@@ -1,7 +1,11 @@
 """The roster: which node has which slot of the cube, and its address.
 
-A slot is given once and for ever: it is the source in a message's id, so it is not given to another node even after its
-owner has left. Slots are given by one node (`joining`), so two newcomers do not get the same one. Should two nodes hold
+A slot is the source in a message's id. When its owner has left, or was forgotten by an operator, the slot is free, and
+its next owner begins a new epoch (`core.epochs`); slots that no node ever had are given first. An entry of a higher
+epoch replaces the one before it at every node. A node whose slot has gone to another epoch must not go on from its old
+directory (`Roster.displaced`). With TLS a slot is not given again: it belongs to its first owner's certificate.
+
+Slots are given by one node (`joining`), so two newcomers do not get the same one. Should two nodes hold
 one slot all the same (two clusters were founded apart, or nodes joined on both sides of a partition), every node
 decides alike: the owner with the lower key keeps the slot, and the other must stop, with an error that says so.
 
@@ -22,6 +26,7 @@ from typing import Annotated, Protocol
 import msgspec
 from msgspec import Meta
 
+from antecede.core.epochs import EPOCHS_MAX
 from antecede.core.message import Source
 from antecede.private_files import write_private
 from antecede.wire.address import is_dialable
@@ -40,7 +45,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     address: Annotated[str, Meta(max_length=256)] = ""
     #: Counts its starts, so that a newer address replaces an older one.
     incarnation: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
-    #: It has left the cluster. Its slot stays its own, should it come back.
+    #: It has left the cluster. Its slot stays its own until another node needs it.
     left: bool = False
     #: Drawn at random for this incarnation: of two processes that claim it, the lower one stays. 0: not told.
     life: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
@@ -49,6 +54,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     certificate: Annotated[bytes, Meta(max_length=4096)] = b""
     signing_key: Annotated[bytes, Meta(max_length=32)] = b""
     signature: Annotated[bytes, Meta(max_length=256)] = b""
+    #: Of the slot: how many owners it had before. And is this the mark of an operator that the owner is gone for good?
+    epoch: Annotated[int, Meta(ge=0, lt=EPOCHS_MAX)] = 0
+    forgotten: bool = False
 
 
 class Identity(Protocol):
@@ -73,12 +81,16 @@ class RosterFile(msgspec.Struct, kw_only=True):
 class Roster:
     """What one node knows of the slots and their owners."""
 
-    def __init__(self, key: int, slots: int, path: Path | None = None) -> None:
+    def __init__(self, key: int, slots: int, path: Path | None = None, *, reuses: bool = False) -> None:
+        """`reuses`: slots of nodes that have left or were forgotten are given to others."""
         self.key = key
+        self._reuses = reuses
         self.slots = slots
         self.members: dict[int, Member] = {}
         #: Another node with a lower key that claims our slot.
         self.clash: Member | None = None
+        #: The entry that replaced ours: this node was forgotten, or had left and its slot has another owner.
+        self.displaced: Member | None = None
         #: By slot, with TLS: the name of the certificate that it belongs to.
         self.holders: dict[int, str] = {}
         self._identity: Identity | None = None
@@ -124,7 +136,10 @@ class Roster:
             mine = self.members.get(member.slot)
             if mine is None or _beats(member, mine):
                 if mine is not None and mine.key == self.key != member.key:
-                    self.clash = member
+                    if member.epoch > mine.epoch:
+                        self.displaced = member
+                    else:
+                        self.clash = member
                 self.members[member.slot] = member
                 news.append(member)
         return news
@@ -137,6 +152,8 @@ class Roster:
         if holder is None:
             # A slot that another node gave to this one, which signs its entry next.
             return member.key == self.key and not member.incarnation and owner is None
+        if member.forgotten:  # any node of the cluster may say so
+            return True
         if owner not in (None, holder):
             log.error("roster: %s claims slot %d, which belongs to %s; ignored", holder, member.slot, owner)
             return False
@@ -154,8 +171,20 @@ class Roster:
         return next((member for member in self.members.values() if member.key == self.key), None)
 
     def free(self) -> int:
-        """The lowest slot that no node ever claimed; −1: there is none."""
-        return next((slot for slot in range(self.slots) if slot not in self.members), -1)
+        """The lowest slot that no node ever claimed, else one that is free again; −1: there is none."""
+        never = next((slot for slot in range(self.slots) if slot not in self.members), -1)
+        return never if never >= 0 else next((slot for slot in sorted(self.members) if self._is_free(slot)), -1)
+
+    def _is_free(self, slot: int) -> bool:
+        known = self.members.get(slot)
+        return known is None or (known.left and self._reuses and self._identity is None)
+
+    def forget(self, member: Member) -> Member:
+        """Mark that the owner of this entry is gone for good. Returns the entry that says so."""
+        gone = Member(slot=member.slot, name=member.name, key=0, epoch=member.epoch + 1, left=True, forgotten=True)
+        gone = self.signed(gone)
+        self.merge([gone])
+        return gone
 
     def give(self, key: int, name: str, wanted: int = -1, holder: str | None = None) -> Member | None:
         """The entry of the node with `key`: the one it has, or a new one. None: no slot is left.
@@ -165,10 +194,11 @@ class Roster:
         known = next((member for member in self.members.values() if member.key == key), None)
         if known is not None:
             return known
-        slot = wanted if 0 <= wanted < self.slots and wanted not in self.members else self.free()
+        slot = wanted if 0 <= wanted < self.slots and self._is_free(wanted) else self.free()
         if slot < 0:
             return None
-        self.members[slot] = Member(slot=slot, name=name, key=key)
+        before = self.members.get(slot)
+        self.members[slot] = Member(slot=slot, name=name, key=key, epoch=0 if before is None else before.epoch + 1)
         if holder is not None:
             self.holders[slot] = holder
         return self.members[slot]
@@ -183,6 +213,8 @@ class Roster:
 
 
 def _beats(new: Member, old: Member) -> bool:
+    if new.epoch != old.epoch:
+        return new.epoch > old.epoch
     return _rank(new) > _rank(old) if new.key == old.key else new.key < old.key
 
 

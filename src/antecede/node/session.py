@@ -26,6 +26,7 @@ from antecede.wire.requests import (
     TO_CLIENT,
     TO_NODE,
     Answer,
+    Ask,
     Credit,
     Ended,
     Failed,
@@ -213,11 +214,26 @@ class Session:
             if feed is not None:
                 feed.close()
             return 1
+        return self._asked(record)
+
+    def _asked(self, record: Ask) -> int:
         if record.what == "status" and self.grant.may_ask:
             self.send(Answer(record.number, msgspec.json.encode(self.node.status())))
-            return _ASK_COST
-        self.send(Failed(record.number, "denied", f"may not ask for {record.what[:100]!r}"))
-        return 1
+        elif record.what.startswith("forget ") and self.grant.may_operate:
+            work = self._forget(record.number, record.what.removeprefix("forget "))
+            self.node.tasks.start("forgets a node", work)
+        else:
+            self.send(Failed(record.number, "denied", f"may not ask for {record.what[:100]!r}"))
+            return 1
+        return _ASK_COST
+
+    async def _forget(self, number: int, name: str) -> None:
+        try:
+            done = await self.node.membership.forget(name)
+        except UsageError as error:
+            self.send(Failed(number, "refused", str(error)))
+        else:
+            self.send(Answer(number, msgspec.json.encode({"done": done})))
 
     def _subscribe(self, record: Subscribe) -> int:
         if record.feed in self.feeds:

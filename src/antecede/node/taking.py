@@ -93,8 +93,22 @@ class Taking:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_S):
                 await self._settled("unsubscribe", names)
-                while any(process.leaving(name) for name in names):
+                while any(process.leaving(name) or not self._delivered_elsewhere(name) for name in names):
                     await asyncio.sleep(0.01)
+
+    def _delivered_elsewhere(self, name: str) -> bool:
+        """Has a member delivered what this node published in this life? Else it could be lost with this node's slot."""
+        node, process = self._node, self._node.process
+        last, replicas = process.last_published(name), node.driver.replicas
+        others = process.members(name) - process.down - {node.slot}
+        if (
+            not others
+            or replicas is None
+            or not node.protocol.live.forgets
+            or node.continuity.had_published(name, last)
+        ):
+            return True
+        return any(replicas.acknowledged(name, peer) >= last for peer in others)
 
     # -- interest ------------------------------------------------------------------------------------------------------
 

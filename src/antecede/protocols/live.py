@@ -35,6 +35,8 @@ class LiveSettings(NamedTuple):
     #: Total order: how many nodes number the messages, and how long they wait for a message whose node went silent.
     managers: int
     patience_us: int
+    #: The epoch of the node's slot (`core.epochs`).
+    epoch: int = 0
 
 
 def _nothing(settings: LiveSettings) -> Mapping[str, object]:
@@ -60,5 +62,7 @@ class LiveProtocol(NamedTuple):
     total_order: bool = False
     #: Can it order messages across several partitions, of which a node takes some?
     partitioned: bool = False
+    #: Can a node be forgotten (`Process.forget`), and its slot be given to another one?
+    forgets: bool = False
     #: How many slots a cluster has that does not say.
     slots: int = 256

@@ -124,6 +124,9 @@ class Transport(ABC):
     async def start(self, handler: Handler) -> None:
         """Begin to carry packets. `handler` is told of everything from here on."""
 
+    def forget(self, node: int) -> None:  # noqa: B027 - some have no links
+        """Close the link to `node` and drop the packets queued for it."""
+
     def set_peer(self, node: int, host: str, port: int) -> None:  # noqa: B027 - some need no addresses
         """Note where `node` listens. Called whenever the roster has news of it, also before `start`."""
 

@@ -65,9 +65,13 @@ class Diagnosed(Layered):
         if others:
             self.inner.restore(others)
 
-    def peer_down(self, node: int) -> None:
-        """No node has this number, as far as the caller knows: the diagnosis does not test it until a node appears."""
+    def vacate(self, node: int) -> None:
+        """The diagnosis does not test the number until a node appears."""
         self.diagnosis.vacate(node)
+        self.inner.vacate(node)
+
+    def peer_down(self, node: int) -> None:
+        """Report a suspicion from outside, beside those of the diagnosis."""
         self.inner.peer_down(node)
 
     def peer_up(self, node: int) -> None:
@@ -101,6 +105,9 @@ class Diagnosed(Layered):
 
     def last_published(self, topic: str) -> int:
         return self.inner.last_published(topic)
+
+    def last_before(self, topic: str, source: int, epoch: int) -> int:
+        return self.inner.last_before(topic, source, epoch)
 
     def stamps_now(self, topic: str) -> bool:
         return self.inner.stamps_now(topic)

@@ -36,7 +36,18 @@ class LiveVCubePs(VCubePs):
         else:
             domain = Domain(node, drops=True)
             make_order = lambda: domain  # noqa: E731 - one order for all partitions
-        super().__init__(node, settings.slots, make_order, {}, timing, window=window, logged=settings.logged)
+        super().__init__(
+            node,
+            settings.slots,
+            make_order,
+            {},
+            timing,
+            window=window,
+            logged=settings.logged,
+            epoch=settings.epoch,
+        )
 
 
-VCUBE: Final = LiveProtocol("vcube-ps", PACKETS, get_args(Kept), LiveVCubePs, counts_copies=True, partitioned=True)
+VCUBE: Final = LiveProtocol(
+    "vcube-ps", PACKETS, get_args(Kept), LiveVCubePs, counts_copies=True, partitioned=True, forgets=True
+)

@@ -98,7 +98,6 @@ class VCubePs(Suspicions):
         self.reads_log = logged
         self._sizes = sizes or Sizes()
         self._restored = False
-        self._started = False
         self._given_up = 0
         self._state = State(node, nodes, self.out, timing, make_order, window, logged=logged)
         self._membership = Membership(self._state, self._moved, self._heard_all, self.forget)
@@ -452,7 +451,6 @@ class VCubePs(Suspicions):
         return checkpoint(self._state)
 
     def start(self) -> None:
-        self._started = True
         if not self._restored:
             if (epoch := self._state.epochs.get(self.node)) is not None:
                 self.out.keep(Forgotten(self.node, epoch))

@@ -45,6 +45,10 @@ class Questions(Process, ABC):
         reached = self._state.group(topic).order.reached(topic, self.node)
         return max(reached, epoch_base(self._state.epochs.get(self.node, 0)))
 
+    def last_before(self, topic: str, source: int, epoch: int) -> int:
+        stream = self._state.group(topic).streams.get(source)
+        return 0 if stream is None else stream.seams.get(epoch, 0)
+
     def children(self, topic: str) -> tuple[int, ...]:
         return self._state.group(topic).view.near[self._state.dimension]
 

@@ -199,7 +199,7 @@ class State:
         self.clock = LamportClock()
         #: Suspected by the failure detector.
         self.down: set[int] = set()
-        #: Numbers that no node had when this one started, and that none has taken since.
+        #: Numbers that no node has: none ever had them, or their owners have left.
         self.vacant: set[int] = set()
         #: By number whose owner was forgotten: the epoch that began with it. This node's own is among them.
         self.epochs: dict[int, int] = {}

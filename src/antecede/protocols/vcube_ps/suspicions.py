@@ -19,7 +19,6 @@ class Suspicions(Questions, ABC):
     _membership: Membership
     _custody: Custody
     _closing: Closing
-    _started: bool
 
     @abstractmethod
     def _let_go(self) -> None: ...
@@ -30,8 +29,6 @@ class Suspicions(Questions, ABC):
         state = self._state
         if node == self.node or node in state.down:
             return
-        if not self._started:
-            state.vacant.add(node)
         state.down.add(node)
         state.everyone.hide(node)
         for group in list(state.groups.values()):
@@ -63,6 +60,9 @@ class Suspicions(Questions, ABC):
             self._custody.greet(group, node)
             self._custody.review(group)
         self._finish()
+
+    def vacate(self, node: int) -> None:
+        self._state.vacant.add(node)
 
     def forget(self, node: int, epoch: int) -> None:
         state = self._state

@@ -30,7 +30,7 @@ from antecede.wire.topics import TopicFilter, check_filter, covers
 CLIENTS_MAX: Final = 10_000
 
 
-class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One entry of a token file."""
 
     name: Annotated[str, Meta(min_length=1, max_length=256)]
@@ -39,6 +39,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     subscribe: tuple[str, ...] = ()
     #: May it ask how the node is (`antecede status`)?
     status: bool = False
+    #: May it change the cluster (`antecede cluster forget`)?
+    operate: bool = False
     #: From then on the token is not taken any more. None: it is good until it is removed.
     expires: Annotated[datetime.datetime, Meta(tz=True)] | None = None
 
@@ -57,6 +59,7 @@ class Grants:
         subscribe: tuple[str, ...],
         *,
         may_ask: bool = False,
+        may_operate: bool = False,
         client: Client | None = None,
     ) -> None:
         self.name = name
@@ -66,6 +69,8 @@ class Grants:
         self._expires_s = None if expires is None else expires.timestamp()
         #: May it ask how the node is?
         self.may_ask = may_ask
+        #: May it change the cluster?
+        self.may_operate = may_operate
         self._publish = [TopicFilter(pattern).matches for pattern in publish]
         self._subscribe = [check_filter(pattern) for pattern in subscribe]
 
@@ -86,7 +91,7 @@ class Grants:
 
 
 #: Where no tokens are asked for: on loopback, in tests, in one process.
-ANYBODY: Final = Grants("anybody", ("#",), ("#",), may_ask=True)
+ANYBODY: Final = Grants("anybody", ("#",), ("#",), may_ask=True, may_operate=True)
 
 
 class TokenFile:
@@ -125,6 +130,7 @@ def new_token(
     publish: tuple[str, ...] = (),
     subscribe: tuple[str, ...] = (),
     status: bool = False,
+    operate: bool = False,
     days: int | None = None,
 ) -> str:
     """Add a client to the file at `path`, made if need be; its token, which is stored nowhere else.
@@ -144,7 +150,13 @@ def new_token(
     digest = hashlib.sha256(token.encode()).hexdigest()
     expires = None if days is None else datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
     client = Client(
-        name=name, token_sha256=digest, publish=publish, subscribe=subscribe, status=status, expires=expires
+        name=name,
+        token_sha256=digest,
+        publish=publish,
+        subscribe=subscribe,
+        status=status,
+        operate=operate,
+        expires=expires,
     )
     data = msgspec.json.format(msgspec.json.encode(_File((*clients, client))), indent=2)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -167,4 +179,11 @@ def _read(path: Path) -> tuple[Client, ...]:
 
 
 def _grants(client: Client) -> Grants:
-    return Grants(client.name, client.publish, client.subscribe, may_ask=client.status, client=client)
+    return Grants(
+        client.name,
+        client.publish,
+        client.subscribe,
+        may_ask=client.status,
+        may_operate=client.operate,
+        client=client,
+    )
