@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from antecede.core import Message, Record
 from antecede.core.message import Seq, Source, Topic
-from antecede.protocols.vcube_ps.packets import Count, Counts, Epoch, Register
+from antecede.protocols.vcube_ps.packets import Count, Counts, Entries, Epoch, Register
 
 
 class OfMessages(Record, frozen=True, gc=False):
@@ -127,6 +127,15 @@ class Began(Record, frozen=True, gc=False, tag="vps.began"):
     topic: Topic
     register: Register
     floors: Counts
+    #: Entries of other topics that messages below the floors depend on.
+    told: Entries = ()
+
+
+class Left(Record, frozen=True, gc=False, tag="vps.left"):
+    """When this node left the topic, messages that it had delivered depended on these entries of other topics."""
+
+    topic: Topic
+    told: Entries
 
 
 class Forgotten(Record, frozen=True, gc=False, tag="vps.forgotten"):
@@ -173,6 +182,7 @@ Kept: TypeAlias = (
     | Secured
     | Registered
     | Began
+    | Left
     | Forgotten
     | Closed
     | Earlier
