@@ -3,9 +3,12 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 import antecede
 from antecede import Node
 from antecede.core import Message
+from antecede.node import upkeep
 from antecede.node.config import NodeConfig
 from antecede.node.protocol import NodeProtocol
 from antecede.protocols.diagnosis.records import Life
@@ -88,3 +91,17 @@ async def test_a_running_node_shortens_what_it_keeps_and_comes_back(tmp_path: Pa
         assert (await bus.publish("t", b"again")).seq == 503
         async with bus.subscribe("t", since="0") as feed:
             assert len(await take(feed, 503)) == 503
+
+
+@awaited
+async def test_records_that_have_grown_are_compacted_however_few_deliveries_there_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "KEPT_BYTES", 1000)
+    async with Node(port=0, directory=tmp_path, partitions=4) as node, node.connect() as bus:
+        for number in range(200):
+            await bus.publish(f"t/{number % 16}", b"x")
+        assert node.journal is not None
+        async with asyncio.timeout(30):
+            while len(await node.journal.kept()) > 100:
+                await asyncio.sleep(0.05)

@@ -34,6 +34,9 @@ log = logging.getLogger("antecede.node")
 #: Within this a node that starts must have heard from every member that is up.
 _JOIN_S: Final = 120.0
 
+#: The same where there are several partitions. Then it starts without those that it could not join.
+_JOIN_SOON_S: Final = 10.0
+
 #: How long a node that leaves the cluster waits until the others have its messages.
 _LEAVE_S: Final = 30.0
 
@@ -64,17 +67,24 @@ class Taking:
         self._expect("subscribe", [name for name in names if not process.takes(name)])
 
     async def join(self) -> None:
-        """Return when this node is a member of every partition that it needs. Raises `StoppedError`."""
+        """Return when this node is a member of every partition that it needs. Raises `StoppedError`.
+
+        A partition that depends on messages of a node that is down cannot be joined until that node is back. So where
+        there are several, the node waits for `_JOIN_SOON_S` only; feeds that need the others open later.
+        """
         node, process = self._node, self._node.process
         names = [name for _, name in self._asked]
         for name in names:
             if not process.wants(name):
                 node.driver.subscribe(name)
         try:
-            async with asyncio.timeout(_JOIN_S):
+            async with asyncio.timeout(_JOIN_S if node.partitions.count == 1 else _JOIN_SOON_S):
                 await self._settled("subscribe", names)
         except TimeoutError:
             waits = "; ".join(process.unfinished())
+            if node.partitions.count > 1:
+                log.warning("node %d starts without some of its partitions: it %s", node.slot, waits[:2000])
+                return
             raise StoppedError(f"node {node.slot} could not join within {_JOIN_S:g} s: it {waits}") from None
         if node.partitions.count == 1:  # else the hub was told with the batch (`changed`)
             node.hub.delivered.update(self.reached(node.partitions.names[0]))

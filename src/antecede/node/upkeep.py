@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 #: Between two rounds.
 _PAUSE_S: Final = 2.0
 
+#: Kept records are compacted when they have grown by so much, and to twice their size.
+KEPT_BYTES: Final = 1024 * 1024
+
 
 async def keep_up(node: "Node") -> None:
     """Look now and then, for as long as the node runs."""
@@ -20,11 +23,13 @@ async def keep_up(node: "Node") -> None:
     wanted = Retention(
         age_us=None if config.retain_s is None else int(config.retain_s * 1_000_000), bytes_max=config.retain_bytes
     )
-    compacted = node.hub.position
+    compacted, kept_bytes = node.hub.position, journal.kept_bytes
     while True:
         await asyncio.sleep(_PAUSE_S)
         if wanted.age_us is not None or wanted.bytes_max is not None:
             await journal.retain(wanted)
-        if node.hub.position - compacted >= config.shorten_every:
-            compacted = node.hub.position
+        # With several partitions, the records of a message name its dependencies again: they grow faster.
+        grown = journal.kept_bytes - kept_bytes > max(KEPT_BYTES, kept_bytes)
+        if grown or node.hub.position - compacted >= config.shorten_every:
             await node.protocol.compact_journal(journal)
+            compacted, kept_bytes = node.hub.position, journal.kept_bytes
