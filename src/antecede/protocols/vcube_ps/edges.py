@@ -154,10 +154,11 @@ class Edges:
         """Free messages that wait, on an edge, for one that does not take that edge."""
         if not self._passed.waiting:
             return
-        last = packet.messages[-1]
+        source = packet.messages[0].source
+        last = max([message.seq for message in packet.messages])  # on links that reorder it need not be the last
         for hop in group.view.near[self._state.dimension]:
             if hop not in hops:
-                for item in self._passed.raise_to((hop, last.topic, last.source), last.seq):
+                for item in self._passed.raise_to((hop, group.name, source), last):
                     self._leave(item)
 
 
