@@ -79,13 +79,16 @@ class KafkaAdapter:
         except BaseException:
             await self.close()
             raise
-        self._producer = confluent_kafka.Producer(
+        return {number: f"{topic}[{partition}]" for number, (topic, partition) in self._logs.items()}
+
+    def _start_producer(self) -> None:
+        """Made with the first append: a client that only reads needs no right to write."""
+        self._producer = self._kafka.Producer(
             {**self._config, "enable.idempotence": True, "acks": "all", "linger.ms": 0}
         )
         loop = asyncio.get_running_loop()
         self._polling = threading.Thread(target=self._poll, args=(loop,), name="antecede-kafka-poll", daemon=True)
         self._polling.start()
-        return {number: f"{topic}[{partition}]" for number, (topic, partition) in self._logs.items()}
 
     def _consumer(self) -> Any:
         return self._kafka.Consumer(
@@ -141,6 +144,8 @@ class KafkaAdapter:
     # -- appending -----------------------------------------------------------------------------------------------------
 
     async def append(self, log: int, record: Outgoing) -> "asyncio.Future[int]":
+        if self._producer is None:
+            self._start_producer()
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         _, name, partition, key = self._place(record.topic)
         headers: list[tuple[str, Any]] = [(HEADER_NAME, record.header)]
