@@ -35,10 +35,25 @@ HEARSAY = (5044,)
 ABSENT = (22057,)
 #: A node kept a message back for the one before it, which had come in one packet with an earlier one, before that.
 KEPT_BACK = (11576,)
+#: A node gave messages up that their publisher, outside, had left to the log of a member. That one had left, and was
+#: down for the moment.
+LEFT_AND_DOWN = (11553,)
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(20), *DROPPED, *ENDLESS_JOIN, *COMPACTED, *STALE_ANSWERS, *LEFT, *HEARSAY, *ABSENT, *KEPT_BACK]
+    "seed",
+    [
+        *range(20),
+        *DROPPED,
+        *ENDLESS_JOIN,
+        *COMPACTED,
+        *STALE_ANSWERS,
+        *LEFT,
+        *HEARSAY,
+        *ABSENT,
+        *KEPT_BACK,
+        *LEFT_AND_DOWN,
+    ],
 )
 def test_drawn_partitions(seed: int) -> None:
     verdict = search(seed, partitions_of(seed))

@@ -184,7 +184,8 @@ class CatchingUp:
         # The source may have it though it is no member: it keeps what no member has delivered (`outside`).
         # A source that was forgotten does not come back with it.
         source = () if stream.ending else (stream.source,)
-        if further and any(node in state.down for node in (*source, *state.others(group))):
+        # A node that left may have it, too: its log holds what it delivered as a member.
+        if further and not state.down.isdisjoint((*source, *group.view.took())):
             timing = state.timing
             further = fetching.attempts > (timing.attempts_max // 2 if had else timing.absent_attempts_max)
         if further and not fetching.asked_twice:
