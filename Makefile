@@ -33,9 +33,11 @@ demo: $(READY)
 
 # Programs the tests use as a user would: a browser to look at pages with, a broker to stand on. Left out loudly where
 # they cannot be had.
+# `make test JOBS=2` runs two tests at a time.
+JOBS ?= 0
 test: check
 	@sh tests/system_packages.sh chromium nats-server redis-server
-	@$(BIN)/python -m pytest -rs
+	@$(BIN)/python -m pytest -rs --durations 25 --numprocesses $(JOBS) --dist loadgroup
 
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow -o faulthandler_timeout=7200
