@@ -51,6 +51,7 @@ async def test_a_forgotten_node_is_gone_at_every_node_and_refused_with_its_old_d
             assert node.process.members("main") == {0, 1}
             assert node.lagging() == {}
             assert node.roster.members[2].forgotten
+            assert [one["state"] for one in node.status()["members"] if one["node"] == 2] == ["forgotten"]
         # It survives a restart of those that know it.
         await nodes[1].stop()
         nodes[1] = await restart(nodes[1], tmp_path, nodes[0])

@@ -46,7 +46,7 @@ def partition_command(
     if settings["partitions"] == 1:
         typer.echo("every node takes it")
         return
-    members = {one["node"]: one for one in found["members"] if one["state"] != "left"}
+    members = {one["node"]: one for one in found["members"] if one["state"] not in ("left", "forgotten")}
     kept_at = homes(number, members, settings["replicas"])
     home = next((slot for slot in kept_at if members[slot]["state"] in ("here", "up")), None)
     for slot in kept_at:

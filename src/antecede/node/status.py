@@ -132,12 +132,12 @@ def why_busy(node: "Node") -> str:
 
 
 def _state(node: "Node", member: Member, members: frozenset[int], down: frozenset[int]) -> str:
-    """here, left, down (suspected), joining (does not take messages yet), up, or unknown: no sign of it since we
-    started, for or against."""
+    """here, left, forgotten, down (suspected), joining (does not take messages yet), up, or unknown: no sign of it
+    since we started, for or against."""
     if member.slot == node.slot:
         return "here"
     if member.left:
-        return "left"
+        return "forgotten" if member.forgotten else "left"
     if member.slot in down:
         return "down"
     if member.slot not in members and node.partitions.count == 1:
