@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from antecede.core import Message, UsageError
-from antecede.core.errors import GapError, JournalError
+from antecede.core.errors import GapError, JournalError, StoppedError
 from antecede.journal.batch import Batch
 from antecede.journal.blocks import (
     DamagedError,
@@ -351,6 +351,8 @@ class Journal:
         return Page(items, reached)
 
     async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        if self._closed:
+            raise StoppedError(f"{self.path} is closed: its node has stopped")
         try:
             return await self._loop.run_in_executor(self._reading, read, self._reader)
         except (DamagedError, sqlite3.DatabaseError) as error:
