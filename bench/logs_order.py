@@ -111,7 +111,8 @@ async def client(number: int, url: str, share: int, stay: int, file: Path) -> No
                             at, earlier = rng.choice(lately)
                             out.write(f"C {taken - at} {earlier.cursor} .\n")
                             out.flush()
-                        if sent < share and rng.random() < 0.5:
+                        # Also where nothing waits: the last client that talks must not fall silent.
+                        if sent < share and (rng.random() < 0.5 or not feed.waiting):
                             await publish()
                     if sent >= share and not bus._publisher.waiting and not file.with_suffix(".done").exists():
                         file.with_suffix(".done").write_text(str(sent))
