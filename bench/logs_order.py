@@ -92,9 +92,10 @@ async def client(number: int, url: str, share: int, stay: int, file: Path) -> No
                 if bus._publisher.waiting > IN_FLIGHT:
                     await future
 
-            for _ in range(min(20, share - sent)):
-                await publish()
             async with bus.subscribe("#", since=cursor, over_gaps=True) as feed:
+                # Not before: what a client publishes follows what it had read from the moment its feed is open.
+                for _ in range(min(20, share - sent)):
+                    await publish()
                 async for message in feed:
                     for gap in feed.gaps[gaps:]:
                         gaps += 1

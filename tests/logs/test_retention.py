@@ -165,21 +165,37 @@ def test_a_leader_that_was_elected_while_it_was_asked_proves_nothing(monkeypatch
     assert asyncio.run(adapter.progress(1, 3, 9)) == 9
 
 
-@pytest.mark.parametrize(("first", "then", "kept"), [(1, 4, 7), (1, 7, 1), (5, 9, 5)])
+@pytest.mark.parametrize(
+    ("states", "kept"),
+    [
+        ([(1, [3, 4, 7, 8, 12])], 7),
+        ([(1, [3, 7, 8, 9, 12])], 12),
+        ([(1, [3, 7, 8, 12])], 1),  # deleted, not removed
+        ([(5, [7, 8, 12])], 5),
+        ([(1, [3, 7, 8, 9, 12]), (12, [12])], 12),
+        ([(1, [3, 7, 8, 12]), (12, [12])], 12),  # removed between two questions
+    ],
+)
 def test_a_leader_that_lags_behind_a_consumer(
-    monkeypatch: pytest.MonkeyPatch, first: int, then: int, kept: int
+    monkeypatch: pytest.MonkeyPatch, states: list[tuple[int, list[int]]], kept: int
 ) -> None:
-    """JetStream: 4 to 6 were not delivered. If the leader still has one of them, retention removed it elsewhere."""
+    """JetStream: 4 to 6 and 9 to 11 were not delivered. What the leader still has of them was removed elsewhere.
+
+    `states`: the first offset and the records of the leader, at each question; the last holds for those that follow.
+    """
     adapter: Any = connect_adapter("nats://127.0.0.1:1?streams=orders:1")
     adapter._streams = {1: "orders"}
+    coming = iter(states[:-1])
 
     async def ask(what: str, request: Any) -> dict[str, Any]:
+        first, has = next(coming, states[-1])
         if what.startswith("STREAM.INFO"):
-            return {"state": {"first_seq": first, "last_seq": 9, "messages": 9}}
-        return {"message": {"seq": then}}
+            return {"state": {"first_seq": first, "last_seq": 20, "messages": 9}}
+        found = [offset for offset in has if offset >= request["seq"]]
+        return {"message": {"seq": found[0]}} if found else {"error": {"err_code": 10037}}
 
     monkeypatch.setattr(adapter, "_ask", ask)
-    records = [LogRecord(offset, None, "orders", b"", {}, 0) for offset in (3, 7, 8)]
+    records = [LogRecord(offset, None, "orders", b"", {}, 0) for offset in (3, 7, 8, 12)]
     assert asyncio.run(adapter._kept(1, 2, records)) == kept
 
 

@@ -20,6 +20,7 @@ import logging
 import ssl
 from collections.abc import AsyncGenerator
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 from antecede.client.options import parse_durability
@@ -40,6 +41,8 @@ _TOPICS_REMEMBERED_MAX: Final = 4096
 #: The code of JetStream for a sequence number without a message.
 _NO_MESSAGE: Final = 10037
 _BAD_REQUEST: Final = 400
+#: Where records of a batch are missing in more places, only the last ones are looked at.
+_JUMPS_MAX: Final = 8
 _HEARTBEAT: Final = "100"
 #: A pull request is over: there was nothing for it (404), or its time was (408).
 _REQUEST_OVER: Final = ("404", "408")
@@ -232,18 +235,16 @@ class JetStreamAdapter:
     async def _kept(self, log: int, after: int, records: list[LogRecord]) -> int:
         """Offsets of records jump: were those between removed by retention, or deleted? The first offset that is kept.
 
-        The consumer's server may be ahead of the leader, which then still has what retention has removed there.
+        The consumer's server may be ahead of the leader, which then still has what retention has removed there. The
+        leader is asked for that before its first offset: it may remove them between the two questions.
         """
-        first = (await self.bounds(log)).first
-        for record in records:
-            if record.offset != after + 1:
-                break
-            after = record.offset
-        if first <= after + 1:
-            found = await self._next(log, after)
-            if "error" not in found and int(found["message"]["seq"]) < record.offset:
-                return record.offset
-        return first
+        offsets = [after, *(record.offset for record in records)]
+        jumps = [(before, behind) for before, behind in pairwise(offsets) if behind != before + 1]
+        for before, behind in jumps[: -_JUMPS_MAX - 1 : -1]:  # the last that is found stands for those before
+            found = await self._next(log, before)
+            if "error" not in found and int(found["message"]["seq"]) < behind:
+                return max(behind, (await self.bounds(log)).first)
+        return (await self.bounds(log)).first
 
     async def _next(self, log: int, after: int) -> dict[str, Any]:
         return await self._ask(f"STREAM.MSG.GET.{self._streams[log]}", {"seq": after + 1, "next_by_subj": ">"})
