@@ -135,6 +135,12 @@ def test_what_two_other_homes_have_outlives_nodes_that_are_killed_and_gone(plan:
     journals = sorted(tmp_path.glob("*/journal.db"))
     assert len(journals) == plan.nodes
     rows = list(export_rows(journals))
+    left = {
+        (row.topic, row.source, row.seq)
+        for row in rows
+        if row.event is Event.DELIVER and row.node not in plan.gone.values()
+    }
+    assert [one for one in acknowledged if (f"p{one.partition}", one.slot, one.seq) not in left] == []
     # The journal of a node that is gone does not know how its last life ended.
     rows += [Row(rows[-1].time_us, Event.CRASH, node) for node in plan.gone.values()]
     assert audit(rows).violated == ()
