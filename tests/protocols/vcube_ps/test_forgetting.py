@@ -118,7 +118,7 @@ def test_the_mode_of_the_thesis_refuses_by_name() -> None:
 
 
 #: Each of these seeds showed an error while this was written.
-@pytest.mark.parametrize("seed", [49, 184, 496, 683, 2510])
+@pytest.mark.parametrize("seed", [49, 184, 496, 683, 2510, 12978])
 def test_seeds_that_went_wrong_once(seed: int) -> None:
     trial = trial_of(seed)
     assert trial.forgets

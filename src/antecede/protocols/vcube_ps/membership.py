@@ -145,7 +145,7 @@ class Membership:
         self.learn(group, ((packet.node, packet.register),))
         if packet.asked:
             gathering = Gathering(sender, set())
-            self._add_mine(group, gathering)
+            self._add_mine(group, gathering, packet.register)
             self._send_up(group, packet.node, packet.register, gathering, packet.asked)
             return
         known = group.waves.get(packet.node)
@@ -154,7 +154,7 @@ class Membership:
         height = state.height(sender)
         hops = state.everyone.near[height]
         gathering = Gathering(sender, set(hops))
-        self._add_mine(group, gathering)
+        self._add_mine(group, gathering, packet.register)
         gathering.skipped = {node for node in state.down if (node ^ state.node).bit_length() <= height}
         group.waves[packet.node] = (packet.register, gathering)
         for hop in hops:
@@ -225,8 +225,8 @@ class Membership:
         size = 1 << ((node ^ self._state.node).bit_length() - 1)
         return {first ^ k for k in range(size) if first ^ k < self._state.nodes}
 
-    def _add_mine(self, group: Group, gathering: Gathering) -> None:
-        """What this node itself has to say: its register, and by source how far it is.
+    def _add_mine(self, group: Group, gathering: Gathering, joiner: int) -> None:
+        """What this node itself has to say: its register, and by source how far it is. `joiner`: whose register asks.
 
         The latter is down-closed: what came before any of it is among it.
         """
@@ -235,6 +235,9 @@ class Membership:
         register = group.view.register(self._state.node)
         if register:
             gathering.view[self._state.node] = register
+        if register_epoch(joiner) and group.order.drops:
+            # The new owner of a number must know of members that are down, to wait for them (`carrying`).
+            raise_to(gathering.view, group.view.moved())
         for source, stream in group.streams.items():
             own = source == self._state.node
             done = told(self._state, group) if own else ((source, group.order.reached(group.name, source)),)
