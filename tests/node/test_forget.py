@@ -45,7 +45,7 @@ async def test_a_forgotten_node_is_gone_at_every_node_and_refused_with_its_old_d
             for number in range(5):
                 await bus.publish("t", bytes([number]))
             assert nodes[0].lagging() == {2: 5}
-            assert await bus.forget("n2") == "n2 (slot 2) is forgotten; 1 other nodes were told"
+            assert await bus.forget("n2") == "n2 (slot 2) is forgotten; told 1 of the other nodes"
         await until_closed(nodes, 2, 1)
         for node in nodes:
             assert node.process.members("main") == {0, 1}

@@ -155,7 +155,7 @@ class Membership:
         told: set[str] = set()
         if self._client is not None:
             told, _ = await self._client.exchange_all(node.roster.addresses(), me=self._me)
-        return f"{name} (slot {member.slot}) is forgotten; {len(told)} other nodes were told"
+        return f"{name} (slot {member.slot}) is forgotten; told {len(told)} of the other nodes"
 
     async def keep_in_touch(self) -> None:
         """Send our entry to every node, then exchange rosters with one at random now and then."""
