@@ -10,6 +10,7 @@ import pytest
 
 from antecede import ConnectionLostError, PublishError
 from antecede.logs import Batch, Bounds, connect
+from antecede.logs.jetstream import close_client
 from tests.logs.systems import LASTING, System, running
 
 
@@ -132,3 +133,28 @@ def test_a_consumer_that_jetstream_deleted_is_made_anew(tmp_path: Path) -> None:
 
     with running("nats", tmp_path) as system:
         asyncio.run(story())
+
+
+class _Client:
+    """A client of nats-py whose socket another task has waited for, and was cancelled."""
+
+    def __init__(self) -> None:
+        self.closed = asyncio.get_running_loop().create_future()
+
+    async def close(self) -> None:
+        await self.closed
+
+
+def test_a_wait_that_the_library_cancelled_does_not_cancel_its_caller() -> None:
+    async def story() -> None:
+        gone = _Client()
+        gone.closed.cancel()
+        await close_client(gone)
+
+        slow = asyncio.create_task(close_client(_Client()))
+        await asyncio.sleep(0)
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
+
+    asyncio.run(story())

@@ -19,6 +19,7 @@ from antecede.gateway.service import ServiceError, Take
 from antecede.loading import need_extra
 from antecede.logs.connect import connect_adapter
 from antecede.logs.contract import LogAdapter
+from antecede.logs.jetstream import close_client
 from antecede.logs.subjects import to_topic
 from antecede.wire.waiters import cancel_all
 
@@ -116,7 +117,7 @@ class NatsService:
         for reader in self._streams.values():
             await reader.close()
         if self._client is not None and not self._client.is_closed:
-            await self._client.close()
+            await close_client(self._client)
 
     async def _stream(self, topic: str) -> str:
         """The stream that takes a subject; empty if there is none. Remembered: streams come and go rarely."""
