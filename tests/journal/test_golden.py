@@ -44,12 +44,9 @@ LATER = len(Message.__struct_fields__)
 
 
 def as_version_1(value: Any) -> Any:
-    """Without the fields that messages and records have had since, which must have their defaults."""
+    """Without the fields that messages have had since, which must have their defaults."""
     if not isinstance(value, list):
         return value
-    if value[:1] == ["vps.began"]:
-        assert value[4:] == [[]]
-        value = value[:4]
     if (
         len(value) == LATER
         and isinstance(value[0], str)

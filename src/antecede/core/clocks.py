@@ -175,10 +175,9 @@ class DomainFrontier:
     cover only some of the groups each do not add up: a reader may have left one group and joined another.
 
     An entry that is *stable*, delivered by every node that takes its topic, is named on its own topic only (`stable`).
-    A *brief* stamp leaves out entries that this node's previous message on the topic implies (`stamp`).
     """
 
-    __slots__ = ("_ahead", "_changed", "_groups_of", "_node", "_settled", "_stable", "_stamped", "_tick")
+    __slots__ = ("_ahead", "_groups_of", "_node", "_settled", "_stable")
 
     def __init__(self, node: int, groups_of: Callable[[str], frozenset[str]] | None = None) -> None:
         self._node = node
@@ -187,11 +186,6 @@ class DomainFrontier:
         # By topic: elements that are stable. And by topic and source: up to where messages are, as far as is known.
         self._settled: dict[str, dict[int, int]] = {}
         self._stable: dict[str, dict[int, int]] = {}
-        # By (topic, source), the entry that changed last at the end: when it changed, counted in changes. And by topic:
-        # when this node last stamped a message on it, from which brief stamps go on.
-        self._changed: dict[tuple[str, int], int] = {}
-        self._stamped: dict[str, int] = {}
-        self._tick = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._ahead.values()))
@@ -228,62 +222,26 @@ class DomainFrontier:
         """The maximal elements on all topics."""
         return tuple([(topic, *entry) for topic, ahead in self._ahead.items() for entry in ahead.items()])
 
-    def stamp(
-        self, topic: str, seq: int, *, brief: bool = False
-    ) -> tuple[tuple[Dependency, ...], tuple[tuple[str, int, int], ...]]:
-        """Return the dependencies of this node's message `seq` on `topic`: on that topic, and on other topics.
-
-        `brief`: of other topics, only entries that are new since this node's last brief stamp on `topic`. Its messages
-        on the topic follow each other, so a reader has waited for the others already.
-        """
+    def stamp(self, topic: str, seq: int) -> tuple[tuple[Dependency, ...], tuple[tuple[str, int, int], ...]]:
+        """Return the dependencies of this node's message `seq` on `topic`: on that topic, and on other topics."""
         node = self._node
         here = self._ahead.get(topic, {})
         deps = tuple([entry for entry in here.items() if entry[0] != node])
         if self._settled and (settled := self._settled.pop(topic, None)) is not None:
             deps += tuple([entry for entry in settled.items() if entry[0] != node and entry[0] not in here])
-        since = self._stamped.get(topic) if brief else None
-        if since is None:
-            across = tuple(
-                [
-                    (other, source, last)
-                    for other, ahead in self._ahead.items()
-                    if other != topic
-                    for source, last in ahead.items()
-                ]
-            )
-        else:
-            across = self._new_since(since, topic)
+        across = tuple(
+            [
+                (other, source, last)
+                for other, ahead in self._ahead.items()
+                if other != topic
+                for source, last in ahead.items()
+            ]
+        )
         if self._groups_of is not None:
             for entry in across:
                 self._cover(topic, *entry)
         self._ahead[topic] = {node: seq}
-        self._touch(topic, node)
-        if brief:
-            self._stamped[topic] = self._tick
-        else:
-            self._stamped.pop(topic, None)
         return deps, across
-
-    def stamp_fully(self, topic: str) -> None:
-        """Name every entry in the next message on `topic`."""
-        self._stamped.pop(topic, None)
-
-    def _touch(self, topic: str, source: int) -> None:
-        """The entry has changed."""
-        self._tick += 1
-        self._changed.pop((topic, source), None)
-        self._changed[topic, source] = self._tick
-
-    def _new_since(self, tick: int, topic: str) -> tuple[tuple[str, int, int], ...]:
-        """The entries of other topics than `topic` that changed after `tick`."""
-        found = []
-        for (other, source), changed in reversed(self._changed.items()):
-            if changed <= tick:
-                break
-            last = self._ahead.get(other, {}).get(source)
-            if last is not None and other != topic:
-                found.append((other, source, last))
-        return tuple(found)
 
     def observe(self, message: Message, known: Callable[[str, int, int], bool]) -> None:
         """Count `message` as delivered here. `known` says of an entry whether this node delivered its message."""
@@ -292,22 +250,14 @@ class DomainFrontier:
             if here.get(source, 0) and here[source] <= seq:
                 del here[source]
         here[message.source] = message.seq
-        self._touch(message.topic, message.source)
         settled = self._settled.get(message.topic)
         if settled is not None:
             settled.pop(message.source, None)
             for source, seq in message.deps:
                 if settled.get(source, 0) and settled[source] <= seq:
                     del settled[source]
-        self.carry(message.across, known)
-        if self._groups_of is not None:
-            for entry in message.across:
-                self._cover(message.topic, *entry)
-
-    def carry(self, entries: Iterable[tuple[str, int, int]], known: Callable[[str, int, int], bool]) -> None:
-        """A message delivered here depends on these entries of other topics."""
         frontier, stable = self._ahead, self._stable
-        for topic, source, seq in entries:
+        for topic, source, seq in message.across:
             # Mostly it is in the frontier already, or has become stable: these questions are cheaper than `known`.
             there = frontier.get(topic)
             if there is None or there.get(source, 0) < seq:
@@ -315,6 +265,8 @@ class DomainFrontier:
                 # An entry delivered here is in the frontier, or a later one covers it.
                 if (settled is None or settled.get(source, 0) < seq) and not known(topic, source, seq):
                     self.merge([(topic, source, seq)])
+            if self._groups_of is not None:
+                self._cover(message.topic, topic, source, seq)
 
     def merge(self, entries: Iterable[tuple[str, int, int]]) -> None:
         """Make these entries predecessors of the next message."""
@@ -322,11 +274,6 @@ class DomainFrontier:
             ahead = self._ahead.setdefault(topic, {})
             if ahead.get(source, 0) < seq:
                 ahead[source] = seq
-                self._touch(topic, source)
-
-    def is_stable(self, topic: str, source: int, seq: int) -> bool:
-        """Is this message known to be stable?"""
-        return self._stable.get(topic, {}).get(source, 0) >= seq
 
     def _cover(self, by: str, topic: str, source: int, seq: int) -> None:
         """Drop the entry, on which a message on `by` depends, if every reader of its topic also reads `by`."""

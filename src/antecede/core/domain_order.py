@@ -67,13 +67,8 @@ class DomainOrder(ABC, Generic[T]):
             if self._gaps:
                 self._gaps.discard(((message.topic, message.source), message.seq))
             if self._frontier is not None:
-                self._observe(message)
+                self._frontier.observe(message, self._delivered)
         return ready
-
-    def _observe(self, message: Message) -> None:
-        """Count `message` as delivered in the frontier."""
-        assert self._frontier is not None
-        self._frontier.observe(message, self._delivered)
 
     def _start_after(self, levels: Iterable[tuple[str, int, int]]) -> list[T]:
         """Start each (topic, source) after the given number: earlier messages predate this node's session."""
@@ -96,7 +91,7 @@ class DomainOrder(ABC, Generic[T]):
             if own:
                 self._frontier.stamp(message.topic, message.seq)
             else:
-                self._observe(message)
+                self._frontier.observe(message, self._delivered)
 
     def _empty(self) -> list[T]:
         """Start a gate that holds nothing where this one has come. Returns the items that were held.

@@ -22,8 +22,6 @@ Topic: TypeAlias = Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)
 
 #: A message on the same topic: `(source, seq)`.
 Dependency: TypeAlias = tuple[Source, Seq]
-#: A message on any topic: `(topic, source, seq)`.
-Entry: TypeAlias = tuple[Topic, Source, Seq]
 
 
 class TopicMessageId(NamedTuple):
@@ -52,7 +50,7 @@ class Message(msgspec.Struct, frozen=True, gc=False, array_like=True):
     payload: bytes = b""
     #: Messages on other topics of its causal domain that must be delivered before it, where the node takes those
     #: topics. A node that does not take a topic carries its entries on (`core.clocks.DomainFrontier`).
-    across: Annotated[tuple[Entry, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
+    across: Annotated[tuple[tuple[Topic, Source, Seq], ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
     #: Lamport time: 1 + the highest of what its source published or delivered before on any topic; 0: unknown. It never
     #: decides a delivery. A reader of the past merges the histories of several topics by it.
     clock: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0

@@ -20,7 +20,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 from antecede.core.errors import UsageError
-from antecede.core.message import Entry, Message, TopicMessageId
+from antecede.core.message import Message, TopicMessageId
 from antecede.core.packet import Packet
 
 
@@ -269,13 +269,6 @@ class Process(ABC):
         A node asks when it has started and when it has joined, and counts deliveries itself in between.
         """
         return {}
-
-    def told(self, topic: str) -> tuple[Entry, ...]:
-        """Messages of other topics on which messages on `topic` from before this node's session depend.
-
-        Those that every node which takes them has delivered may be left out.
-        """
-        return ()
 
     def last_published(self, topic: str) -> int:
         """The sequence number of the last message that this node published on `topic`; 0: none."""

@@ -6,11 +6,9 @@ from unittest.mock import patch
 
 from antecede.core import Message
 from antecede.core.clocks import DomainFrontier
-from antecede.core.message import Dependency, Entry
 from antecede.protocols.vcube_ps import membership, outside
 from antecede.protocols.vcube_ps.carrying import Carrying
 from antecede.protocols.vcube_ps.join_replies import RollCall
-from antecede.protocols.vcube_ps.order import Domain
 from antecede.protocols.vcube_ps.packets import Carried, Levels
 from antecede.protocols.vcube_ps.state import Group, State
 
@@ -93,45 +91,4 @@ def takes_one_delivery_for_all() -> Iterator[None]:
         self._state.out.send(sender, Levels(packet.topic, levels))
 
     with patch.object(Carrying, "on_carried", on_carried):
-        yield
-
-
-@contextmanager
-def ignores_what_it_is_told() -> Iterator[None]:
-    """A joiner does not wait for what messages below its floors depend on, though those above do not name it again."""
-    with patch.object(Domain, "begin", lambda self, topic, told: None):
-        yield
-
-
-@contextmanager
-def is_brief_outside() -> Iterator[None]:
-    """A publisher that does not take the topic leaves out what its message before carried, too."""
-    stamp = DomainFrontier.stamp
-
-    def brief(
-        self: DomainFrontier, topic: str, seq: int, *, brief: bool = False
-    ) -> tuple[tuple[Dependency, ...], tuple[Entry, ...]]:
-        del brief
-        return stamp(self, topic, seq, brief=True)
-
-    with patch.object(DomainFrontier, "stamp", brief):
-        yield
-
-
-@contextmanager
-def tells_what_came_after_it_left() -> Iterator[None]:
-    """A node that left a topic tells joiners what its messages depend on now: on messages that the joiner waits for."""
-    told = Domain.told
-
-    def now(self: Domain, topic: str, *, takes: bool) -> tuple[Entry, ...]:
-        return told(self, topic, takes=takes or topic in self._left)
-
-    with patch.object(Domain, "told", now):
-        yield
-
-
-@contextmanager
-def tells_only_what_it_read() -> Iterator[None]:
-    """A node does not tell joiners what it was told itself when it joined."""
-    with patch.object(Domain, "began", lambda self, topic: ()):
         yield

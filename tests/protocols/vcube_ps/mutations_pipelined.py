@@ -136,10 +136,8 @@ class PassesNothingOn(VCubePs):
 
 
 class _CoversAcross(DomainFrontier):
-    def stamp(
-        self, topic: str, seq: int, *, brief: bool = False
-    ) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[str, int, int], ...]]:
-        stamped = super().stamp(topic, seq, brief=brief)
+    def stamp(self, topic: str, seq: int) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[str, int, int], ...]]:
+        stamped = super().stamp(topic, seq)
         self._ahead = {topic: {self._node: seq}}
         return stamped
 

@@ -224,8 +224,7 @@ def _more(packet: Packet) -> str:
             more = f" {packet.source}.{packet.seq}" + (f" (has left, {packet.left})" if packet.left else "")
         case SubAck():
             counts = f", delivered {_pairs(packet.counts)}" if packet.counts else ""
-            told = "".join([f", after {topic}/{source}.{seq}" for topic, source, seq in packet.told])
-            more = f" for {packet.node}: view {_pairs(packet.view)}{counts}{told}"
+            more = f" for {packet.node}: view {_pairs(packet.view)}{counts}"
         case ActAck():
             more = f" for {packet.node}: before it {_pairs(packet.counts)}"
         case Have():

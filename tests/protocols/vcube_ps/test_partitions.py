@@ -38,6 +38,10 @@ KEPT_BACK = (11576,)
 #: A node gave messages up that their publisher, outside, had left to the log of a member. That one had left, and was
 #: down for the moment.
 LEFT_AND_DOWN = (11553,)
+#: Messages left out the entries that their publisher's message before them on the topic carried. A node that joined two
+#: topics at a time broke causal order (351); one that left and recovered told a joiner too much (12511). Such messages
+#: were given up: in random traffic nearly every entry changes from one message to the next, and little was saved.
+CARRIED_ONCE = (351, 12511)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,7 @@ LEFT_AND_DOWN = (11553,)
         *ABSENT,
         *KEPT_BACK,
         *LEFT_AND_DOWN,
+        *CARRIED_ONCE,
     ],
 )
 def test_drawn_partitions(seed: int) -> None:
@@ -103,15 +108,11 @@ def test_dependencies_stay_small_where_each_node_takes_8_of_64_topics() -> None:
 FOUND: dict[Callable[[], AbstractContextManager[None]], tuple[int, str]] = {
     mutations.forgets_what_its_own_depend_on: (22, "causal"),
     mutations.lets_go_too_early: (26, "skipped"),
-    mutations.tells_all_it_published: (263, "causal"),
+    mutations.tells_all_it_published: (145, "causal"),
     mutations.drops_what_it_has_delivered: (4, "causal"),
     mutations.counts_members_that_are_up: (10, "causal"),
     mutations.takes_one_delivery_for_all: (30, "causal"),
     mutations.joins_without_a_member: (22, "causal"),
-    mutations.ignores_what_it_is_told: (5, "causal"),
-    mutations.is_brief_outside: (206, "causal"),
-    mutations.tells_what_came_after_it_left: (0, "blocked"),
-    mutations.tells_only_what_it_read: (231, "causal"),
 }
 
 

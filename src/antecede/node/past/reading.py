@@ -7,7 +7,6 @@ Until then the reader asks again, for `_PATIENCE_S` at most.
 
 import asyncio
 import logging
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from antecede.core import Message
@@ -50,12 +49,6 @@ class PastReader:
 
     def close(self) -> None:
         self._caller.close()
-
-    def told(self, partitions: Iterable[int]) -> list[tuple[int, int]]:
-        """Messages on which those depend that other nodes delivered in these partitions before this node took them."""
-        process, known = self._node.process, self._node.partitions
-        told = [entry for partition in partitions for entry in process.told(known.names[partition])]
-        return [(known.stream(name, source), seq) for name, source, seq in told]
 
     async def read(
         self, stream: int, first: int, last: int, *, bytes_max: int = PAGE_BYTES, patience_s: float = _PATIENCE_S

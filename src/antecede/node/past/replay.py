@@ -9,12 +9,10 @@ Lamport time: a message has a higher time than every message that it depends on.
 
 **The cut must be closed**: it must hold every message, of these partitions, on which one of its messages depends.
 Messages that this node delivered have that property. Messages from before it took a partition may depend on messages of
-another partition which this node takes and has not delivered yet. They name them (`Message.across`), or the message of
-the same source before them did, or they are stable, and this node has delivered them. When such a message is next, the
-replay waits until this node has delivered what it names, and takes the cut anew. The new cut adds messages on which
-nothing before them depends: what was given out named only messages within the old cut. The message that names a
-dependency may be gone, or the reader has had it. So the replay first waits for what this node was told when it joined:
-all that messages below its floors depend on, but for what is stable (`Process.told`).
+another partition which this node takes and has not delivered yet. They name them (`Message.across`); a dependency that
+they leave out is stable, so this node has delivered it. When such a message is next, the replay waits until this node
+has delivered what it names, and takes the cut anew. The new cut adds messages on which nothing before them depends:
+what was given out named only messages within the old cut.
 """
 
 import asyncio
@@ -68,9 +66,6 @@ class Replay:
         """Give out the past. Raises `GapError` for messages that are gone."""
         await self._take_cut()
         feed, partitions = self._feed, self._hub.partitions
-        if told := tuple([one for one in self._reader.told(feed.partitions) if self._beyond(*one)]):
-            await self._delivered(told)
-            await self._take_cut()
         given = 0
         while self._heap and not feed.closed:
             _, stream = self._heap[0]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from antecede.core import Message, Packet, Process, TopicMessageId
-from antecede.core.message import Entry
 from antecede.protocols.diagnosis.packets import Probe, Reply
 from antecede.protocols.diagnosis.process import TIMERS, Diagnosis, Tell
 from antecede.protocols.diagnosis.records import Life
@@ -91,9 +90,6 @@ class Diagnosed(Layered):
 
     def check(self, packets: Sequence[Packet]) -> None:
         self.inner.check(packets)
-
-    def told(self, topic: str) -> tuple[Entry, ...]:
-        return self.inner.told(topic)
 
     def takes(self, topic: str) -> bool:
         return self.inner.takes(topic)

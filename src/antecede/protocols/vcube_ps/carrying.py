@@ -1,9 +1,8 @@
-"""Entries of other topics are left out of messages where a reader does not need them.
+"""Entries of other topics are left out of messages once they are stable, and a node finds out which are.
 
-A message carries, in `across`, entries of other topics that a reader of both must have delivered before it. A publisher
-leaves an entry out by two rules.
+A message carries, in `across`, entries of other topics that a reader of both must have delivered before it. An entry is
+*stable* when every member of its topic has delivered it (`custody`). Rule: a stable entry is left out.
 
-**Stable.** An entry is *stable* when every member of its topic has delivered it (`custody`). It is left out then.
 *Why a reader R that takes both topics still gets them in order.* Let V be the custodian's view when the entry became
 stable.
 * R is in V: R has delivered the entry's message before the entry was left out anywhere.
@@ -15,33 +14,14 @@ stable.
 * R joins the topic after it has heard that the entry is stable: then its floor is at least the entry
   (`DomainFrontier.behind`).
 
-**Brief.** Let m1, m2, … be the messages of publisher P on topic T in one session of P. m1 carries all entries; each
-later one only those that are new in P's frontier since the one before. *Why a reader R of T still gets an entry e, on
-topic O, that m_i carried and m_k does not, before m_k.*
-* m_i is above R's floor: R has delivered it before m_k, and has waited for e, or had e in its frontier when it joined O
-  later. Then its floor for O is at least e.
-* m_i is at or below R's floor. A node A that had delivered m_i, or had it below its own floor, told R so. With its
-  counts A tells its frontier (`Order.told`), which has e, or an entry that covers e, or e is stable. R treats what it
-  was told as carried by the first message above its floor of each source (`Order.begin`): R waits for it there, and
-  carries it on from there. R itself tells it to later joiners of T, too.
-* R knows m_i from what it delivered on other topics, and its floor is raised to m_i for that (`join_replies`). Then R's
-  frontier has e as well: a frontier covers the whole past of what was delivered.
-*Why R waits for nothing that waits for R.* What R is told depends on no message on T above R's floors: A took T and had
-delivered what it told, or the past of that on T. A node that left T tells what held when it left, as its counts are of
-then. And an entry on O that R was told when it joined T is below R's floor if R joins O afterwards (`Order.known`).
-A publisher that does not take T always names everything: it does not tell joiners of its own messages (`outside`), so
-no node could tell them what these depend on. So does a publisher that recovers, in its first message.
-
 The custodian of a stream announces to the members what has become stable, together with that of other streams. A node
 that carries entries of a topic it does not take asks a member of it after a pause, or the source if no member is up. It
 asks again as long as entries are left, ever less often, and gives up after `Timing.attempts_max` pauses without news
 (`Timing.slow_us`).
 """
 
-from collections.abc import Iterable
 from typing import Final
 
-from antecede.core.message import Entry
 from antecede.overlay.members import nodes_of
 from antecede.protocols.vcube_ps.packets import Carried, Levels
 from antecede.protocols.vcube_ps.state import Group, State
@@ -51,17 +31,6 @@ CARRY: Final = "carry"
 
 #: A message is stable long before something would be sent again: ask after this part of the usual pause.
 _SOONER: Final = 8
-
-
-def raise_entries(known: dict[tuple[str, int], int], news: Iterable[Entry]) -> None:
-    """Keep the higher of what is known and what is told, for each topic and source."""
-    for topic, source, seq in news:
-        if known.get((topic, source), 0) < seq:
-            known[topic, source] = seq
-
-
-def entries_of(known: dict[tuple[str, int], int]) -> tuple[Entry, ...]:
-    return tuple([(topic, source, seq) for (topic, source), seq in known.items()])
 
 
 class Carrying:

@@ -17,7 +17,6 @@ from antecede.protocols.vcube_ps.records import (
     Closed,
     Forgotten,
     Held,
-    Left,
     OfMessages,
     Registered,
     Stable,
@@ -96,6 +95,4 @@ def _summary(records: list[object], state: State) -> list[object]:
     summary += [one for one in registers.values() if one.node != node]
     summary += [one for one in registers.values() if one.node == node]
     before = [earlier(state.group(topic)) for topic in began]
-    groups = state.groups.values()
-    left = [Left(group.name, told) for group in groups if (told := group.order.told(group.name, takes=False))]
-    return [*summary, *began.values(), *before, *left, *closed, *stable.values()]
+    return [*summary, *began.values(), *before, *closed, *stable.values()]

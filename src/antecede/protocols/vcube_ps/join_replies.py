@@ -116,7 +116,6 @@ class RollCall:
             return
         roll.asked += 1
         roll.counts.clear()
-        roll.told.clear()
         roll.stable.clear()  # else what is below the floors would not be looked for
         roll.without.clear()
         roll.taken = False

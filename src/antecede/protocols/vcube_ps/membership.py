@@ -26,7 +26,6 @@ Views are compared by digest with every acknowledgement. Where they differ, the 
 
 from collections.abc import Callable, Iterable
 
-from antecede.protocols.vcube_ps.carrying import entries_of, raise_entries
 from antecede.protocols.vcube_ps.join_replies import RollCall
 from antecede.protocols.vcube_ps.outside import raise_to, told
 from antecede.protocols.vcube_ps.packets import Sub, SubAck, Uns, Views
@@ -172,7 +171,6 @@ class Membership:
                 raise_to(roll.counts, packet.counts)
                 raise_to(roll.stable, packet.stable)
                 roll.taken |= packet.taken
-                raise_entries(roll.told, packet.told)
                 self.learn(group, packet.view)
                 self.roll_call.answered(group, speakers)
             return
@@ -184,7 +182,6 @@ class Membership:
             raise_to(gathering.stable, packet.stable)
             gathering.skipped.update(packet.skipped)
             gathering.taken |= packet.taken
-            raise_entries(gathering.told, packet.told)
             self._came_up(group, packet.node, register, gathering, sender)
 
     def on_uns(self, sender: int, packet: Uns) -> None:
@@ -211,7 +208,6 @@ class Membership:
             tuple(sorted(gathering.skipped)),
             asked,
             gathering.taken,
-            entries_of(gathering.told),
         )
         self._state.out.send(gathering.parent, answer)
 
@@ -231,7 +227,6 @@ class Membership:
         The latter is down-closed: what came before any of it is among it.
         """
         gathering.taken = group.takes
-        raise_entries(gathering.told, group.order.told(group.name, takes=group.takes))
         register = group.view.register(self._state.node)
         if register:
             gathering.view[self._state.node] = register

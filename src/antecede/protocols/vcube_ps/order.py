@@ -15,9 +15,9 @@ from typing import Protocol
 from antecede.core import Frontier, Gate, LimitError, Message, Verdict
 from antecede.core.clocks import DomainFrontier, UnprunedFrontier
 from antecede.core.domain_order import DomainOrder, StreamName
-from antecede.core.gate import Need, Stream
+from antecede.core.gate import Stream
 from antecede.core.limits import HELD_MESSAGES_MAX
-from antecede.core.message import Dependency, Entry
+from antecede.core.message import Dependency
 
 _NONE: tuple[Message, ...] = ()
 
@@ -85,25 +85,6 @@ class Order(Protocol):
 
     def carried(self, topic: str) -> tuple[Dependency, ...]:
         """Entries of `topic` that messages on other topics carry, to ask which of them are stable."""
-        ...
-
-    def told(self, topic: str, *, takes: bool) -> tuple[Entry, ...]:
-        """Entries of other topics that a joiner of `topic` is told: what messages delivered here depend on, at least.
-
-        Where this node does not take the topic: what held when it left (`leave`), since its counts are of then, too.
-        """
-        ...
-
-    def begin(self, topic: str, told: Iterable[Entry]) -> None:
-        """A session on `topic` begins here; other nodes told these entries (`carrying`)."""
-        ...
-
-    def began(self, topic: str) -> tuple[Entry, ...]:
-        """What `begin` was given in the present session, as far as it matters."""
-        ...
-
-    def left(self, topic: str, told: Iterable[Entry]) -> None:
-        """Before a crash, this node left `topic` with these entries."""
         ...
 
     drops: bool
@@ -225,16 +206,6 @@ class TopicOrder:
     def stable(self, topic: str, source: int, seq: int) -> None:
         """Messages carry no entries of other topics."""
 
-    def told(self, topic: str, *, takes: bool) -> tuple[Entry, ...]:
-        return ()
-
-    def begin(self, topic: str, told: Iterable[Entry]) -> None: ...
-
-    def began(self, topic: str) -> tuple[Entry, ...]:
-        return ()
-
-    def left(self, topic: str, told: Iterable[Entry]) -> None: ...
-
     def named(self) -> Sequence[str]:
         return ()  # its own only, which has a group
 
@@ -259,18 +230,10 @@ class TopicOrder:
 
 
 class Domain(DomainOrder[Message]):
-    """The order of all topics of a causal domain.
+    """The order of all topics of a causal domain. `drops`: entries are left out once they are stable (`carrying`)."""
 
-    `drops`: entries are left out once they are stable. `brief`: entries are left out that the previous message of the
-    same publisher on the topic implies. Both rules, and why they are right, are in `carrying`.
-    """
-
-    def __init__(self, node: int, *, drops: bool = False, brief: bool = False) -> None:
+    def __init__(self, node: int, *, drops: bool = False) -> None:
         self.drops = drops
-        self._brief = brief
-        #: By topic taken: what the first message of each source waits for, too. By topic left: what held then.
-        self._began: dict[str, tuple[Entry, ...]] = {}
-        self._left: dict[str, tuple[Entry, ...]] = {}
         #: Topics this node takes or is about to take.
         self._taken: set[str] = set()
         frontier = DomainFrontier(node)
@@ -285,43 +248,21 @@ class Domain(DomainOrder[Message]):
 
     def stamp(self, topic: str, seq: int, payload: bytes, clock: int = 0) -> Message:
         self._gate.mark_settled((topic, self._node), seq)
-        # A publisher that does not take the topic names everything: no other node knows what its messages depend on.
-        deps, across = self._frontier.stamp(topic, seq, brief=self._brief and topic in self._taken)
+        deps, across = self._frontier.stamp(topic, seq)
         return Message(topic, self._node, seq, deps, payload, across, clock)
 
     def stamp_run(self, topic: str, first: int, payloads: Sequence[bytes], clock: int) -> list[Message]:
-        if not self._brief or topic not in self._taken:
-            return [self.stamp(topic, first + i, payload, clock + i) for i, payload in enumerate(payloads)]
-        # Nothing is delivered in between: those behind the first follow it, and that is all.
-        node, last = self._node, first + len(payloads) - 1
-        messages = [self.stamp(topic, first, payloads[0], clock)]
-        messages += [
-            Message(topic, node, first + i, (), payload, (), clock + i) for i, payload in enumerate(payloads[1:], 1)
-        ]
-        if last > first:
-            if not self._gate.admit_run((topic, node), first + 1, last):
-                for seq in range(first + 1, last + 1):
-                    self._gate.mark_settled((topic, node), seq)
-            self._frontier.stamp(topic, last, brief=True)
-        return messages
+        return [self.stamp(topic, first + i, payload, clock + i) for i, payload in enumerate(payloads)]
 
     def offer(self, message: Message) -> Sequence[Message]:
         # Mostly nothing is missing and nothing waits for it.
         if not self._gaps and self._gate.admit((message.topic, message.source), message.seq, self._needs(message)):
-            self._observe(message)
+            self._frontier.observe(message, self._delivered)
             return (message,)
         return self._drain() if self._put(message) else _NONE
 
     def offer_run(self, messages: Sequence[Message]) -> Sequence[Message]:
-        first, last = messages[0], messages[-1]
-        if any(message.deps or message.across for message in messages[1:]):
-            return [ready for message in messages for ready in self.offer(message)]
-        ready = self.offer(first)
-        stream = (first.topic, first.source)
-        if len(ready) == 1 and ready[0] is first and self._gate.admit_run(stream, first.seq + 1, last.seq):
-            self._observe(last)
-            return messages
-        return [*ready, *[ready for message in messages[1:] for ready in self.offer(message)]]
+        return [ready for message in messages for ready in self.offer(message)]
 
     def floors(self, topic: str, counts: Iterable[tuple[int, int]]) -> Sequence[Message]:
         return self._start_after([(topic, source, count) for source, count in counts])
@@ -340,12 +281,7 @@ class Domain(DomainOrder[Message]):
         return self._missing()
 
     def known(self, topic: str) -> tuple[Dependency, ...]:
-        known = dict(self._frontier.behind(topic))
-        for entries in self._began.values():
-            for name, source, seq in entries:
-                if name == topic:
-                    known[source] = max(seq, known.get(source, 0))
-        return tuple(known.items())
+        return self._frontier.behind(topic)
 
     def replay(self, message: Message) -> None:
         self._replay(message, own=message.source == self._node)
@@ -358,52 +294,9 @@ class Domain(DomainOrder[Message]):
         self._refill()
 
     def leave(self, topic: str) -> Sequence[Message]:
-        self._left[topic] = self.told(topic, takes=True)
-        self._began.pop(topic, None)
-        self._frontier.stamp_fully(topic)
         self._taken.discard(topic)
         self._refill()
         return self._drain()
-
-    def told(self, topic: str, *, takes: bool) -> tuple[Entry, ...]:
-        if not self._brief:
-            return ()
-        if takes:
-            return (*self._frontier.entries(), *self.began(topic))
-        return self._unstable(self._left.get(topic, ()))
-
-    def begin(self, topic: str, told: Iterable[Entry]) -> None:
-        self._left.pop(topic, None)
-        if entries := self._unstable(told):
-            self._began[topic] = entries
-
-    def began(self, topic: str) -> tuple[Entry, ...]:
-        return self._unstable(self._began.get(topic, ()))
-
-    def left(self, topic: str, told: Iterable[Entry]) -> None:
-        self._left[topic] = tuple(told)
-
-    def _unstable(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-        stable = self._frontier.is_stable
-        return tuple([entry for entry in entries if not stable(*entry)])
-
-    def _implied(self, message: Message) -> tuple[Entry, ...]:
-        """Entries that messages before this one may have carried, if these predate this node's session."""
-        if self._began and message.seq == self._since.get((message.topic, message.source), 0) + 1:
-            return self._began.get(message.topic, ())
-        return ()
-
-    def _needs(self, message: Message) -> list[Need]:
-        needs = super()._needs(message)
-        if self._began:
-            takes, implied = self._taken, self._implied(message)
-            needs += [((topic, source), seq) for topic, source, seq in implied if topic in takes]
-        return needs
-
-    def _observe(self, message: Message) -> None:
-        super()._observe(message)
-        if self._began:
-            self._frontier.carry(self._implied(message), self._delivered)
 
     def deliverable(self, message: Message) -> bool:
         reached = self._gate.reached

@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from antecede.core import Message, Packet
 from antecede.core.epochs import EPOCHS_MAX
-from antecede.core.limits import CUBE_DIMENSION_MAX, DEPENDENCIES_MAX
-from antecede.core.message import Entry, Seq, Source, Topic
+from antecede.core.limits import CUBE_DIMENSION_MAX
+from antecede.core.message import Seq, Source, Topic
 
 #: How often a node has come and gone.
 Register: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
@@ -20,7 +20,6 @@ Epoch: TypeAlias = Annotated[int, Meta(ge=1, lt=EPOCHS_MAX)]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 #: One entry a node.
 Registers: TypeAlias = Annotated[tuple[tuple[Source, Register], ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)]
-Entries: TypeAlias = Annotated[tuple[Entry, ...], Meta(max_length=DEPENDENCIES_MAX)]
 Counts: TypeAlias = Annotated[tuple[tuple[Source, Count], ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)]
 
 #: How a PUB is passed on.
@@ -91,8 +90,6 @@ class SubAck(_OfMember, frozen=True, gc=False, tag="vps.suback"):
     asked: Count = 0
     #: Does a node below the sender take the topic?
     taken: bool = False
-    #: Entries of other topics that the messages in `counts` depend on (`carrying`).
-    told: Entries = ()
 
 
 class Act(_OfMember, frozen=True, gc=False, tag="vps.act"):

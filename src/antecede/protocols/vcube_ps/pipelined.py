@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Final
 from antecede.core import Message, Packet, ProtocolError
 from antecede.core.process import Missing
 from antecede.protocols.vcube_ps import outside
-from antecede.protocols.vcube_ps.carrying import Carrying, entries_of
+from antecede.protocols.vcube_ps.carrying import Carrying
 from antecede.protocols.vcube_ps.catching_up import CatchingUp
 from antecede.protocols.vcube_ps.closing import Closing
 from antecede.protocols.vcube_ps.compaction import compact
@@ -107,7 +107,7 @@ class VCubePs(Suspicions):
         self._closing = Closing(self._state, self._custody, self._catching_up, compare, self._deliver, self._freed)
         self._window = Window(self._state, self._custody.settle, self._freed)
         self._carrying = Carrying(self._state)
-        self._runs = Runs(self._state, self._custody, self._carrying)
+        self._runs = Runs(self._state, self._custody)
         self._edges = Edges(self._state, self._sizes) if aggregate else None
         custody, membership = self._custody, self._membership
         self._handlers: dict[type[Packet], Callable[[int, Any], None]] = {
@@ -408,14 +408,12 @@ class VCubePs(Suspicions):
         """Every node that is up has answered."""
         if group.joining:
             floors = tuple(roll.counts.items())
-            told = entries_of(roll.told)
-            self.out.keep(Began(group.name, roll.register, floors, told))
+            self.out.keep(Began(group.name, roll.register, floors))
             group.joining = False
             group.takes = True
             self.out.joined(group.name)
             begin_after(self._state, group, floors)
             outside.entered(group)
-            group.order.begin(group.name, told)
             self._deliver(group.order.floors(group.name, floors))
             for source, stable in roll.stable.items():
                 self._custody.stable(group, group.stream(source), stable)

@@ -4,7 +4,6 @@ from abc import ABC
 
 from antecede.core import Process, TopicMessageId
 from antecede.core.epochs import behind_seam, epoch_base
-from antecede.core.message import Entry
 from antecede.overlay.members import nodes_of
 from antecede.protocols.vcube_ps.edges import Edges
 from antecede.protocols.vcube_ps.state import State
@@ -38,9 +37,6 @@ class Questions(Process, ABC):
     def delivered(self, topic: str) -> dict[int, int]:
         group = self._state.group(topic)
         return {source: done for source in group.streams if (done := group.order.reached(topic, source))}
-
-    def told(self, topic: str) -> tuple[Entry, ...]:
-        return self._state.group(topic).order.began(topic)
 
     def takes(self, topic: str) -> bool:
         return self._state.group(topic).takes

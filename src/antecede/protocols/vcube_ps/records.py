@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from antecede.core import Message, Record
 from antecede.core.message import Seq, Source, Topic
-from antecede.protocols.vcube_ps.packets import Count, Counts, Entries, Epoch, Register
+from antecede.protocols.vcube_ps.packets import Count, Counts, Epoch, Register
 
 
 class OfMessages(Record, frozen=True, gc=False):
@@ -127,15 +127,6 @@ class Began(Record, frozen=True, gc=False, tag="vps.began"):
     topic: Topic
     register: Register
     floors: Counts
-    #: Entries of other topics that messages below the floors depend on.
-    told: Entries = ()
-
-
-class Left(Record, frozen=True, gc=False, tag="vps.left"):
-    """When this node left the topic, messages that it had delivered depended on these entries of other topics."""
-
-    topic: Topic
-    told: Entries
 
 
 class Forgotten(Record, frozen=True, gc=False, tag="vps.forgotten"):
@@ -182,7 +173,6 @@ Kept: TypeAlias = (
     | Secured
     | Registered
     | Began
-    | Left
     | Forgotten
     | Closed
     | Earlier

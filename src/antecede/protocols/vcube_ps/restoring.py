@@ -17,7 +17,6 @@ from antecede.protocols.vcube_ps.records import (
     Earlier,
     Forgotten,
     Held,
-    Left,
     Logged,
     OfMessages,
     Published,
@@ -57,10 +56,7 @@ def checkpoint(state: State) -> list[object]:
         found += [Registered(topic, node, register) for node, register in moved]
         if group.takes:
             floors = [(source, stream.floor) for source, stream in group.streams.items() if stream.floor]
-            began = Began(topic, group.view.register(state.node), tuple(floors), group.order.began(topic))
-            found += [began, earlier(group)]
-        elif told := group.order.told(topic, takes=False):
-            found.append(Left(topic, told))
+            found += [Began(topic, group.view.register(state.node), tuple(floors)), earlier(group)]
         for source, stream in group.streams.items():
             found += [Closed(topic, source, epoch, last) for epoch, last in stream.seams.items()]
             if stream.stable:
@@ -168,13 +164,8 @@ def _read_began(state: State, record: Began) -> None:
     group = state.group(record.topic)
     group.joining, group.takes = False, True
     begin_after(state, group, record.floors)
-    group.order.begin(record.topic, record.told)
     group.order.floors(record.topic, record.floors)
     outside.entered(group)
-
-
-def _read_left(state: State, record: Left) -> None:
-    state.group(record.topic).order.left(record.topic, record.told)
 
 
 def _read_stable(state: State, record: Stable) -> None:
@@ -225,7 +216,6 @@ _READ: Final[dict[type, Callable[[State, Any], None]]] = {
     Secured: _read_secured,
     Registered: _read_registered,
     Began: _read_began,
-    Left: _read_left,
     Stable: _read_stable,
     Forgotten: _read_forgotten,
     Closed: _read_closed,

@@ -10,7 +10,6 @@ from typing import Final
 
 from antecede.core import Message
 from antecede.protocols.bundling import in_packets
-from antecede.protocols.vcube_ps.carrying import Carrying
 from antecede.protocols.vcube_ps.custody import Custody
 from antecede.protocols.vcube_ps.memory import trim
 from antecede.protocols.vcube_ps.packets import AGAIN, DIRECT, ONCE, Pub
@@ -25,10 +24,9 @@ _PACKET_BYTES: Final = 32 * 1024
 class Runs:
     """The part of a node that publishes and takes runs."""
 
-    def __init__(self, state: State, custody: Custody, carrying: Carrying) -> None:
+    def __init__(self, state: State, custody: Custody) -> None:
         self._state = state
         self._custody = custody
-        self._carrying = carrying
 
     def publish(self, group: Group, payloads: Sequence[bytes]) -> list[Message]:
         """All of them; the window has room."""
@@ -78,8 +76,6 @@ class Runs:
             state.out.keep(DeliveredRun(messages))
         state.out.deliveries += messages
         state.clock.observe(messages[-1].clock)
-        if messages[0].across and group.order.drops:
-            self._carrying.watch()
         self._custody.received(group, stream, 2 * len(messages))  # they came, and were delivered
         return ()
 

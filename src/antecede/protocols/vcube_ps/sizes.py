@@ -34,7 +34,6 @@ class Sizes(FieldSizes, frozen=True):
                 size = self.node if packet.left else 0
             case SubAck():
                 size = self.entry * (len(packet.view) + len(packet.counts)) + self.node * len(packet.skipped)
-                size += (self.topic + self.entry) * len(packet.told)
             case ActAck():
                 size = self.entry * len(packet.counts)
             case Have():

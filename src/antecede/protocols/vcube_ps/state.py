@@ -69,7 +69,6 @@ class JoinReplies:
         "register",
         "stable",
         "taken",
-        "told",
         "waits_for",
         "without",
     )
@@ -82,8 +81,6 @@ class JoinReplies:
         #: By source, of a joiner: its floor, and up to where messages are stable.
         self.counts: dict[int, int] = {}
         self.stable: dict[int, int] = {}
-        #: By (topic, source): what the messages below the floors depend on, of other topics (`carrying`).
-        self.told: dict[tuple[str, int], int] = {}
         #: By source: up to where no node that is up has messages any more.
         self.gone: dict[int, int] = {}
         #: Has a node answered that takes the topic?
@@ -103,7 +100,7 @@ class JoinReplies:
 class Gathering:
     """A SUB that this node passed on: the node to answer, the answers still to come, and what came up so far."""
 
-    __slots__ = ("counts", "parent", "skipped", "stable", "taken", "told", "view", "waits_for")
+    __slots__ = ("counts", "parent", "skipped", "stable", "taken", "view", "waits_for")
 
     def __init__(self, parent: int, waits_for: set[int]) -> None:
         self.parent = parent
@@ -113,7 +110,6 @@ class Gathering:
         self.stable: dict[int, int] = {}
         self.skipped: set[int] = set()
         self.taken = False
-        self.told: dict[tuple[str, int], int] = {}
 
 
 class Group:
