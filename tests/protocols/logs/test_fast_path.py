@@ -65,7 +65,7 @@ class _Beside(Run):
         return _Both(cursor, whole=whole)
 
 
-@pytest.mark.parametrize("first", range(0, 40, 10))
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in range(10, 40, 10))])
 def test_both_ways_give_the_same(first: int) -> None:
     _Both.short = 0
     for seed in range(first, first + 10):
