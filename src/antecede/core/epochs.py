@@ -1,8 +1,8 @@
 """Epochs: a slot that gets another owner begins a new one, so that no number is given twice.
 
 A message is named by the slot of its source and a sequence number. When the owner of a slot is gone for good, the slot
-may be given to another node. Nobody can know all numbers that the former owner gave: it may have published while it was
-alone. So the numbers of the new owner begin above all that the former one could give:
+may be given to another node. The other nodes cannot know all numbers that the former owner gave: it may have published
+while it was alone. So the numbers of the new owner begin above all that the former one could give:
 
     seq = epoch << 40 | n        n = 1, 2, 3, …
 

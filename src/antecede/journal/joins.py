@@ -1,7 +1,7 @@
 """Where a node began to take topics, and which earlier messages it lacks from there on.
 
-A change "subscribe" stands behind some position (table `changes`). The messages that the node lacks at that point are a
-fact of its own, written a little later. A join without it has lost it in a crash: what is missing is unknown.
+A change "subscribe" stands behind some position (table `changes`). The node writes the
+list of messages that it lacks at that point a little later. If it crashes in between, the join has no such list.
 """
 
 import json

@@ -105,7 +105,7 @@ class RespConnection:
                 break
         self._at = at
         entries: list[Entry] = []
-        while len(entries) < count:  # what was cut out is not looked at again when more comes
+        while len(entries) < count:  # each entry is parsed once, however many reads the reply takes
             try:
                 entry, self._at = _entry(self._data, self._at)
             except _Incomplete:

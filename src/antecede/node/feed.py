@@ -98,7 +98,7 @@ class Feed:
         self.had = dict(wanted.seen)
         #: The reader asked for all there is, and was given nothing yet.
         self.from_oldest = wanted.since == 0 and not wanted.seen
-        #: It goes on behind messages that its reader has had. If not, what was before a join is not missing.
+        #: The feed continues from a cursor. A feed without a cursor does not miss the messages before a join.
         self._behind_cursor = wanted.since >= 0 and not self.from_oldest
         #: The client knows that it has everything up to this position.
         self._told = 0

@@ -342,7 +342,7 @@ class Node:
             name = self.partitions.names[partition]
             whole = count == len(payloads)
             run = payloads if whole else payloads[len(messages) : len(messages) + count]
-            # One promise is enough: what is published in one turn of the loop is in one batch.
+            # One promise is enough: the node commits all publications of one turn of the loop in one batch.
             promised, run_size = None if messages else promise, size if whole else sum(map(len, run))
             stamped = self.driver.publish_run(name, run, promised, size=run_size)
             messages += stamped

@@ -36,7 +36,7 @@ class Share:
         return True
 
     def add(self, size: int) -> None:
-        """Count `size` bytes more, beyond the bound if need be: for what was let in while there was room."""
+        """Count `size` bytes more, also beyond the bound: the caller admitted the request while there was room."""
         self.used += size
         self._pool.used += size
 

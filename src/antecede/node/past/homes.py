@@ -94,7 +94,7 @@ class Homes:
         """Fetch the messages of a gap. Returns whether this node has all that any node has."""
         if self._node.journal is None:
             return False
-        # What is missing may be unknown: then it is everything up to where the node is now.
+        # A join without a list of missing messages may lack every message up to the node's present deliveries.
         known = gap.missing or tuple(
             [(at, 1, seq) for at, seq in self._node.hub.delivered.items() if split_stream(at)[0] == gap.partition]
         )
