@@ -32,7 +32,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
-from antecede.core.errors import LimitError, UsageError
+from antecede.core.errors import LimitError
 from antecede.core.gate import Gate, Stream, Verdict
 from antecede.core.limits import HELD_MESSAGES_MAX
 from antecede.protocols.logs.header import Header
@@ -440,11 +440,3 @@ def _settled(log: int) -> Stream:
 
 def _numbers(log: int, held: _Held[R]) -> Stream:
     return (log, held.header.writer, held.key)
-
-
-def check_logs(cursor: Cursor, logs: frozenset[int]) -> None:
-    """A cursor must name the logs that are read: no more, no less."""
-    if set(cursor) != logs:
-        raise UsageError(
-            "cursor", sorted(cursor), f"is of other logs than {sorted(logs)}", "open the feed with the logs it names"
-        )

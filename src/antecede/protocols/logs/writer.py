@@ -50,11 +50,6 @@ class Writer:
             found[log] = max(offset, found.get(log, -1))
         return found
 
-    @property
-    def in_flight(self) -> int:
-        """Records that were published and have no acknowledgement yet."""
-        return sum(map(len, self._pending.values()))
-
     def observe(self, log: int, offset: int, past: Iterable[tuple[int, int]] = ()) -> None:
         """The application was given the record at `offset` of `log`: whatever it publishes next depends on it."""
         self._raise(log, offset)
