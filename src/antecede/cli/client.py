@@ -4,54 +4,26 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from antecede.cli.access import Access, with_access
 from antecede.cli.printing import printable
 from antecede.client.bus import Bus
-from antecede.client.connect import connect
 from antecede.client.message import Message, MessageId
-from antecede.client.options import PUBLISH_TIMEOUT_S, ConnectOptions, checked_timeout, parse_durability
+from antecede.client.options import PUBLISH_TIMEOUT_S, checked_timeout, parse_durability
 from antecede.core import UsageError
-from antecede.wire.address import PORT_DEFAULT
 from antecede.wire.topics import check_topic
 
-Url = Annotated[
-    str,
-    typer.Option(
-        "--url",
-        "-u",
-        envvar="ANTECEDE_URL",
-        help="Address of a node, antecede://host:port. Several, separated by commas, are tried in turn.",
-    ),
-]
-Token = Annotated[
-    str,
-    typer.Option(envvar="ANTECEDE_TOKEN", help="Token of this client, if the nodes ask for one.", show_default=False),
-]
-Tls = Annotated[
-    Path | None,
-    typer.Option(
-        envvar="ANTECEDE_TLS", help="Use TLS with the certificates in this directory (see `antecede cert init`)."
-    ),
-]
-ClearToken = Annotated[
-    bool, typer.Option(help="Send the token to another machine without TLS too: others on the way can read it.")
-]
-Cluster = Annotated[str, typer.Option(envvar="ANTECEDE_CLUSTER", help="Name of the cluster.")]
 
-DEFAULT_URL = f"antecede://127.0.0.1:{PORT_DEFAULT}"
-
-
+@with_access
 def pub_command(
     topic: Annotated[str, typer.Argument(help="Topic to publish on, for example rooms/42/chat.")],
+    access: Access,
     message: Annotated[
         str, typer.Argument(help="The message; - publishes each line of standard input as a message.")
     ] = "-",
-    url: Url = DEFAULT_URL,
     header: Annotated[
         list[str] | None, typer.Option("--header", "-H", help="A header, name=value; may be repeated.")
     ] = None,
@@ -69,10 +41,6 @@ def pub_command(
     timeout: Annotated[
         float, typer.Option(help="Seconds after which a message that is not acknowledged counts as failed.")
     ] = PUBLISH_TIMEOUT_S,
-    token: Token = "",
-    tls: Tls = None,
-    clear_token: ClearToken = False,
-    cluster: Cluster = "antecede",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the ids.")] = False,
 ) -> None:
     """Publish a message, or each line of standard input, and print the id of each once it is acknowledged.
@@ -107,12 +75,13 @@ def pub_command(
             if message != "-":
                 return
 
-    asyncio.run(connected(url, token, tls, clear_token, cluster, publish))
+    access.run(publish)
 
 
+@with_access
 def sub_command(
     filters: Annotated[list[str], typer.Argument(help="Topic filters: + stands for one level, # for all that follow.")],
-    url: Url = DEFAULT_URL,
+    access: Access,
     since: Annotated[
         str | None,
         typer.Option(
@@ -130,10 +99,6 @@ def sub_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each message as a JSON object with its id, cursor and headers.")
     ] = False,
-    token: Token = "",
-    tls: Tls = None,
-    clear_token: ClearToken = False,
-    cluster: Cluster = "antecede",
 ) -> None:
     """Print the messages of some topics, each after the messages it depends on, as topic, tab, payload.
 
@@ -157,18 +122,15 @@ def sub_command(
                     return
 
     try:
-        asyncio.run(connected(url, token, tls, clear_token, cluster, read))
+        access.run(read)
     except BrokenPipeError:  # `| head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+@with_access
 def status_command(
-    url: Url = DEFAULT_URL,
+    access: Access,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as one JSON object.")] = False,
-    token: Token = "",
-    tls: Tls = None,
-    clear_token: ClearToken = False,
-    cluster: Cluster = "antecede",
 ) -> None:
     """Show a node's members, what it has delivered, which messages it holds back and how far readers lag.
 
@@ -191,22 +153,7 @@ def status_command(
             for table in status_tables(status):
                 console.print(table)
 
-    asyncio.run(connected(url, token, tls, clear_token, cluster, ask))
-
-
-async def connected(
-    url: str, token: str, tls: Path | None, clear_token: bool, cluster: str, use: Callable[[Bus], Awaitable[None]]
-) -> None:
-    """Call `use` with a client of the node at `url`."""
-    access: ConnectOptions = {
-        "name": "command line",
-        "token": token,
-        "tls": tls,
-        "clear_token": clear_token,
-        "cluster": cluster,
-    }
-    async with connect(url, **access) as bus:
-        await use(bus)
+    access.run(ask)
 
 
 def _pair(text: str) -> tuple[str, str]:

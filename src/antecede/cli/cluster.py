@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from antecede.cli.client import DEFAULT_URL, ClearToken, Cluster, Tls, Token, Url, connected
+from antecede.cli.access import Access, with_access
 from antecede.cli.node import former_protocol
 from antecede.cli.tables import cluster_table
 from antecede.client.bus import Bus
@@ -70,13 +70,10 @@ def cluster_command(
 
 
 @app.command("forget")
+@with_access
 def forget_command(
     name: Annotated[str, typer.Argument(help="Name of the node, as `antecede status` shows it.")],
-    url: Url = DEFAULT_URL,
-    token: Token = "",
-    tls: Tls = None,
-    clear_token: ClearToken = False,
-    cluster: Cluster = "antecede",
+    access: Access,
 ) -> None:
     """Say that a node is gone for good. The node must be down.
 
@@ -94,7 +91,7 @@ def forget_command(
     async def ask(bus: Bus) -> None:
         typer.echo(await bus.forget(name))
 
-    asyncio.run(connected(url, token, tls, clear_token, cluster, ask))
+    access.run(ask)
 
 
 async def _run(directory: Path, nodes: int, port: int, seconds: float, settings: dict[str, Any]) -> None:

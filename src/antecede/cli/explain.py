@@ -1,11 +1,10 @@
 """`antecede explain`: draws the trees that messages take, and says where a topic lives."""
 
-import asyncio
 from typing import Annotated, Any
 
 import typer
 
-from antecede.cli.client import DEFAULT_URL, ClearToken, Cluster, Tls, Token, Url, connected
+from antecede.cli.access import Access, with_access
 from antecede.client.bus import Bus
 from antecede.core import UsageError
 from antecede.core.partitions import Partitions, homes
@@ -16,13 +15,10 @@ app = typer.Typer(help="Draw the tree that a node's messages take, or where a to
 
 
 @app.command("partition")
+@with_access
 def partition_command(
     topic: Annotated[str, typer.Argument(help="A topic, for example rooms/42/chat.")],
-    url: Url = DEFAULT_URL,
-    token: Token = "",
-    tls: Tls = None,
-    clear_token: ClearToken = False,
-    cluster: Cluster = "antecede",
+    access: Access,
 ) -> None:
     """Say in which partition of a running cluster a topic is, where that is kept, and who takes it now.
 
@@ -36,10 +32,7 @@ def partition_command(
     async def ask(bus: Bus) -> None:
         found.update(await bus.status())
 
-    def look(at: str) -> None:
-        asyncio.run(connected(at, token, tls, clear_token, cluster, ask))
-
-    look(url)
+    access.run(ask)
     settings = found["partitioning"]
     number = Partitions(settings["partitions"], settings["levels"], "main").of(topic)
     typer.echo(f"{topic} is in partition {number} of {settings['partitions']}")
@@ -55,7 +48,7 @@ def partition_command(
         typer.echo("none of its homes is up: who takes it is not known")
         return
     if members[home]["state"] != "here":
-        look(f"antecede://{members[home]['address']}")
+        access._replace(url=f"antecede://{members[home]['address']}").run(ask)
     takers: list[int] = next((one["members"] for one in found["partitions"] if one["partition"] == number), [])
     typer.echo(f"taken by: {', '.join(map(str, takers))}; messages published at node {home} go this way:")
     slots = found["slots"]
