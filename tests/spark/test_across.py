@@ -8,8 +8,8 @@ import pytest
 
 from antecede.core import LimitError
 from antecede.spark.causal.across import LogRule, advance_logs
-from antecede.spark.causal.keyed import WORDS
 from antecede.spark.causal.naming import Naming
+from antecede.spark.causal.steps import WORDS
 
 PAST = pa.list_(pa.struct([("log", pa.string()), ("offset", pa.int64())]))
 KINDS = {"log": pa.string(), "offset": pa.int64(), "past": PAST, "writer": pa.int64(), "number": pa.int64()}

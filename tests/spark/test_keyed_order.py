@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antecede.core import Gate, LimitError, UsageError
-from antecede.spark.causal.keyed import INCOMPLETE, LATE, WORDS, Late, Rule, Step, advance
+from antecede.spark.causal.keyed import Rule, advance
 from antecede.spark.causal.naming import Naming
+from antecede.spark.causal.steps import INCOMPLETE, LATE, WORDS, Late, Step
 from tests.spark.logs import Id, Said, conversation, ids, table, travelled
 
 NAMING = Naming(key=("room",), source=("author",), seq="n", deps="after", first=1)

@@ -15,16 +15,15 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from antecede.core import LimitError, UsageError
+from antecede.core import LimitError
 from antecede.protocols.logs import Gap, Header, LogCursor, Reader
 from antecede.spark.causal.headers import read_columns
-from antecede.spark.causal.keyed import CAUSAL, INCOMPLETE, LATE, Counts, Late, Step, open_rows, same_columns, seal_rows
 from antecede.spark.causal.naming import Naming
+from antecede.spark.causal.steps import CAUSAL, INCOMPLETE, LATE, Late, Rows, Step, read_state
 
 _VERSION: Final = 1
 #: Writers whose last number is kept, for each log.
 _CHANNELS_MAX: Final = 4096
-_EVERY_BIT: Final = (1 << 64) - 1
 
 
 class LogRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +54,7 @@ class _Kept(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Kept).decode
+_decoder = msgspec.msgpack.Decoder(_Kept)
 
 
 def advance_logs(rule: LogRule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> Step:
@@ -63,21 +62,15 @@ def advance_logs(rule: LogRule, state: bytes | None, arrived: Sequence[pa.Table]
     return _Across(rule, state, arrived, now_ms).step()
 
 
-class _Across:
+class _Across(Rows):
     def __init__(self, rule: LogRule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> None:
-        self.rule, self.now_ms = rule, now_ms
-        kept = _Kept(_VERSION, [], {}, {}, {}, [], b"") if state is None else _read(state)
-        pool = list(arrived)
-        if kept.since_ms:
-            pool.insert(0, same_columns(open_rows(kept.held), pool))
-        self.pool: pa.Table = pa.concat_tables(pool).combine_chunks() if pool else pa.table({})
-        self.since = kept.since_ms + [now_ms] * (self.pool.num_rows - len(kept.since_ms))
-        self.held_before = len(kept.since_ms)
-        self.seen, self.given_up = kept.seen, kept.given_up
+        new = _Kept(_VERSION, [], {}, {}, {}, [], b"")
+        kept = new if state is None else read_state(_decoder, state, _VERSION)
+        super().__init__(kept.since_ms, kept.held, arrived, now_ms)
+        self.rule = rule
+        self.pool = self.pool.combine_chunks()
+        self.seen, self.passed = kept.seen, kept.given_up
         self.names = kept.logs
-        self.out: list[int] = []
-        self.words: list[int] = []
-        self.late = self.dropped = self.forced = 0
         self._offer(kept.cursor)
 
     def step(self) -> Step:
@@ -93,7 +86,8 @@ class _Across:
                 raise LimitError("rows that wait", len(held), rule.held_max, remedy)
             held = self._give_up()
         wake_ms = None if rule.patience_ms is None or not held else self.since[held[0]] + rule.patience_ms
-        return self._done(held, wake_ms)
+        self.duplicates = self.pool.num_rows - len(self.out) - len(held) - self.dropped
+        return self.finish(self._state(held), len(held), wake_ms)
 
     def _offer(self, cursor: dict[int, LogCursor]) -> None:
         """Offer all rows to the reader, log by log."""
@@ -119,7 +113,7 @@ class _Across:
         in_turn = np.lexsort((offsets, logs))
         for row, log, offset in zip(in_turn.tolist(), logs[in_turn].tolist(), offsets[in_turn].tolist(), strict=True):
             if row >= self.held_before:
-                if offset <= self.given_up.get(log, -1) and offset > self.seen.get(log, -1):
+                if offset <= self.passed.get(log, -1) and offset > self.seen.get(log, -1):
                     self._came_late(row)
                     continue
                 self.seen[log] = max(offset, self.seen.get(log, -1))
@@ -129,7 +123,7 @@ class _Across:
     def _progress(self) -> None:
         """Rows up to the last one seen have all been offered, now or in an earlier batch."""
         for log in range(len(self.names)):
-            self.reader.progress(log, max(self.seen.get(log, -1), self.given_up.get(log, -1)))
+            self.reader.progress(log, max(self.seen.get(log, -1), self.passed.get(log, -1)))
 
     def _headers(self) -> list[Header | None]:
         count = self.pool.num_rows
@@ -153,13 +147,13 @@ class _Across:
             if isinstance(taken, Gap):
                 continue
             lacking = taken.incomplete or any(
-                self.seen.get(log, -1) < offset <= self.given_up.get(log, -1) for log, offset in taken.past
+                self.seen.get(log, -1) < offset <= self.passed.get(log, -1) for log, offset in taken.past
             )
             if taken.late:
                 self._came_late(taken.record)
             else:
                 self.out.append(taken.record)
-                self.words.append(INCOMPLETE if lacking or self.forced else CAUSAL)
+                self.words.append(INCOMPLETE if lacking or self.given_up else CAUSAL)
 
     def _came_late(self, row: int) -> None:
         self.late += 1
@@ -175,50 +169,15 @@ class _Across:
             holes, awaited = self.reader.holes(), self.reader.awaited()
             if not holes and not awaited:
                 raise AssertionError("a row that waits for nothing would have been released")
-            self.forced += 1
+            self.given_up += 1
             for hole in holes:
                 self.reader.give_up(hole)
             for log, offset in awaited.items():
-                self.given_up[log] = max(offset, self.given_up.get(log, -1))
+                self.passed[log] = max(offset, self.passed.get(log, -1))
                 self.reader.progress(log, offset)
             self._take()
         return []
 
-    def _done(self, held: list[int], wake_ms: int | None) -> Step:
-        order, words = np.array(self.out, np.int64), np.array(self.words, np.int8)
-        held_ms = self.now_ms - np.array(self.since, np.int64)[order]
-        left_out = self.pool.num_rows - len(order) - len(held) - self.dropped
-        counts = Counts(
-            released=len(order),
-            incomplete=int((words == INCOMPLETE).sum()),
-            late=self.late,
-            duplicates=left_out,
-            dropped=left_out + self.dropped,
-            held=len(held),
-            held_change=len(held) - self.held_before,
-            given_up=self.forced,
-            hold_ms_max=int(held_ms.max(initial=0)),
-        )
-        kept = _Kept(
-            _VERSION,
-            self.names,
-            self.reader.cursor(_CHANNELS_MAX),
-            self.seen,
-            self.given_up,
-            [self.since[row] for row in held],
-            seal_rows(self.pool.take(held)) if held else b"",
-        )
-        return Step(_encode(kept), self.pool, order, words, held_ms, counts, wake_ms)
-
-
-def _read(state: bytes) -> _Kept:
-    try:
-        kept = _decode(state)
-    except msgspec.DecodeError as error:
-        remedy = "start with a new checkpoint"
-        raise UsageError("checkpoint", "causal_order", f"has a state that cannot be read ({error})", remedy) from None
-    if kept.version != _VERSION:
-        remedy = "start with a new checkpoint, or with the version that wrote it"
-        problem = f"has state of version {kept.version}, this antecede reads {_VERSION}"
-        raise UsageError("checkpoint", "causal_order", problem, remedy)
-    return kept
+    def _state(self, held: list[int]) -> bytes:
+        cursor = self.reader.cursor(_CHANNELS_MAX)
+        return _encode(_Kept(_VERSION, self.names, cursor, self.seen, self.passed, *self.kept_rows(held)))

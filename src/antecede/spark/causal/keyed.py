@@ -11,28 +11,20 @@ the first half may have to wait for the second.
 
 The state is: a counter for each source, the waiting rows (as Arrow, with their times of arrival), and the newest
 positions that were given up (`_GIVEN_UP_MAX`, or `held_max` if that is more). A wider hole counts as a stream that
-begins behind it: rows of it that come later are left out as duplicates. The state is no pickle: it outlives the code
-that wrote it, and has a version.
+begins behind it: rows of it that come later are left out as duplicates.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
-from antecede.core import Gate, LimitError, UsageError, Verdict
+from antecede.core import Gate, LimitError, Verdict
 from antecede.core.gate import READY, WAITING, Need, Settled, Stream
 from antecede.spark.causal.headers import Headers, read_headers
 from antecede.spark.causal.naming import Naming
-
-Late: TypeAlias = Literal["wait", "tag", "drop"]
-
-#: What the added column says of a row: everything it depends on came before it; a dependency was given up; the row
-#: itself was given up, and rows that depend on it went ahead.
-CAUSAL, INCOMPLETE, LATE = 0, 1, 2
-WORDS: Final = ("causal", "incomplete", "late")
+from antecede.spark.causal.steps import CAUSAL, INCOMPLETE, LATE, Late, Rows, Step, read_state
 
 _VERSION: Final = 1
 _EXAMPLES: Final = 3
@@ -55,36 +47,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return max(_GIVEN_UP_MAX, self.held_max)
 
 
-class Counts(NamedTuple):
-    """What happened to a key in a batch."""
-
-    released: int
-    #: Of the released rows.
-    incomplete: int
-    #: Rows that came after they were given up: shown with policy tag, left out with drop.
-    late: int
-    #: Rows left out: duplicates, and with policy drop late rows.
-    duplicates: int
-    dropped: int
-    #: Rows that wait now, and how many more than before.
-    held: int
-    held_change: int
-    given_up: int
-    hold_ms_max: int
-
-
-class Step(NamedTuple):
-    state: bytes
-    #: The released rows in order, as indices into `pool`; for each its word (`WORDS`) and how long it waited.
-    pool: pa.Table
-    order: "np.ndarray[Any, np.dtype[np.int64]]"
-    words: "np.ndarray[Any, np.dtype[np.int8]]"
-    held_ms: "np.ndarray[Any, np.dtype[np.int64]]"
-    counts: Counts
-    #: When the first waiting row will have waited long enough; None if no row waits or nothing is ever given up.
-    wake_ms: int | None
-
-
 class _Kept(msgspec.Struct, array_like=True):
     """The state of a key between batches."""
 
@@ -98,7 +60,7 @@ class _Kept(msgspec.Struct, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Kept).decode
+_decoder = msgspec.msgpack.Decoder(_Kept)
 
 
 def advance(rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> Step:
@@ -106,36 +68,23 @@ def advance(rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms
     return _Ordering(rule, state, arrived, now_ms).step()
 
 
-class _Ordering:
+class _Ordering(Rows):
     def __init__(self, rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> None:
-        self.rule, self.now_ms = rule, now_ms
-        since: list[int] = []
-        self.any_given_up = False
+        kept = _Kept(_VERSION, [], [], [], [], b"") if state is None else read_state(_decoder, state, _VERSION)
+        super().__init__(kept.since_ms, kept.held, arrived, now_ms)
+        self.rule = rule
         #: Holes of this batch that are too wide to be remembered.
         self.passed_over: dict[Stream, range] = {}
-        pool = list(arrived)
-        settled = None
-        if state is not None:
-            kept = _read(state)
-            settled = _settled(kept)
-            self.any_given_up = bool(settled.given_up)
-            since = kept.since_ms
-            if since:
-                pool.insert(0, same_columns(open_rows(kept.held), pool))
-        self.held_before = len(since)
-        self.pool: pa.Table = pa.concat_tables(pool) if pool else pa.table({})
-        self.since = since + [now_ms] * (self.pool.num_rows - len(since))
-        self.headers: Headers = read_headers(self.pool, rule.naming) if pool else Headers([], [], [0], [])
+        settled = _settled(kept)
+        self.any_given_up = bool(settled.given_up)
+        self.headers: Headers = (
+            read_headers(self.pool, rule.naming) if self.pool.num_columns else Headers([], [], [0], [])
+        )
         #: Waiting rows, oldest first; and, once something is given up, the same by name.
         self.waiting: dict[int, None] = {}
         self.by_name: dict[Need, int] = {}
-        #: Released rows, and the word of each.
-        self.out: list[int] = []
-        self.words: list[int] = []
         self.gate: Gate[int] = Gate(held_max=len(self.since) + 1)
-        if settled is not None:
-            self.gate.resume(settled)
-        self.late = self.dropped = self.duplicates = self.given_up = 0
+        self.gate.resume(settled)
 
     def step(self) -> Step:
         rule = self.rule
@@ -147,7 +96,7 @@ class _Ordering:
         wake_ms = None
         if rule.patience_ms is not None and self.waiting:
             wake_ms = self.since[next(iter(self.waiting))] + rule.patience_ms
-        return self._done(wake_ms)
+        return self.finish(self._state(list(self.waiting)), len(self.waiting), wake_ms)
 
     def _take_all(self) -> None:
         """Offer all rows to the gate, waiting ones first. Nothing is given up here: the common case, and fast."""
@@ -278,24 +227,6 @@ class _Ordering:
     def _name(self, row: int) -> Need:
         return self.headers.streams[row], self.headers.numbers[row]
 
-    def _done(self, wake_ms: int | None) -> Step:
-        order = np.array(self.out, np.int64)
-        words = np.array(self.words, np.int8)
-        held_ms = self.now_ms - np.array(self.since, np.int64)[order]
-        held = list(self.waiting)
-        counts = Counts(
-            released=len(order),
-            incomplete=int((words == INCOMPLETE).sum()),
-            late=self.late,
-            duplicates=self.duplicates,
-            dropped=self.duplicates + self.dropped,
-            held=len(held),
-            held_change=len(held) - self.held_before,
-            given_up=self.given_up,
-            hold_ms_max=int(held_ms.max(initial=0)),
-        )
-        return Step(self._state(held), self.pool, order, words, held_ms, counts, wake_ms)
-
     def _state(self, held: list[int]) -> bytes:
         levels, beyond, given_up = self.gate.settled()
         kept = _Kept(
@@ -303,27 +234,12 @@ class _Ordering:
             list(levels.items()),
             [(stream, sorted(positions)) for stream, positions in beyond.items()],
             _newest(levels, given_up, self.rule.given_up_max),
-            [self.since[row] for row in held],
-            seal_rows(self.pool.take(held)) if held else b"",
+            *self.kept_rows(held),
         )
         return _encode(kept)
 
 
 # -- the state as bytes -----------------------------------------------------------------------------------------------
-
-
-def _read(state: bytes) -> _Kept:
-    try:
-        kept = _decode(state)
-    except msgspec.DecodeError as error:
-        remedy = "start with a new checkpoint"
-        raise UsageError("checkpoint", "causal_order", f"has a state that cannot be read ({error})", remedy) from None
-    if kept.version != _VERSION:
-        remedy = "start with a new checkpoint, or with the version that wrote it"
-        raise UsageError(
-            "checkpoint", "causal_order", f"has state of version {kept.version}, this antecede reads {_VERSION}", remedy
-        )
-    return kept
 
 
 def _settled(kept: _Kept) -> Settled:
@@ -348,26 +264,3 @@ def _newest(
         for _, stream, n in back[:at_most]:
             given_up.setdefault(stream, set()).add(n)
     return [(stream, sorted(positions)) for stream, positions in given_up.items()]
-
-
-def seal_rows(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(rows)
-    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
-
-
-def open_rows(data: bytes) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()
-
-
-def same_columns(held: pa.Table, arrived: Sequence[pa.Table]) -> pa.Table:
-    if arrived and held.schema != arrived[0].schema:
-        was = ", ".join(f"{field.name}: {field.type}" for field in held.schema)
-        raise UsageError(
-            "checkpoint",
-            "causal_order",
-            f"has rows with other columns ({was})",
-            "start with a new checkpoint, or give the stream these columns",
-        )
-    return held

@@ -25,9 +25,10 @@ from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, Stri
 
 from antecede.core import UsageError
 from antecede.spark.causal.across import LogRule, advance_logs
-from antecede.spark.causal.keyed import WORDS, Counts, Late, Rule, Step, advance
+from antecede.spark.causal.keyed import Rule, advance
 from antecede.spark.causal.naming import check_free, make_naming
 from antecede.spark.causal.packing import EVERYTHING, ROWS, opened, packer, packets, unpack
+from antecede.spark.causal.steps import WORDS, Counts, Late, Step
 
 _LATE: Final = ("wait", "tag", "drop")
 #: The default number of rows of a key that may wait from one batch to the next: seconds of a busy topic.

@@ -1,0 +1,129 @@
+"""One step of an ordered stream: the rows it has, what it makes of them, and its state between batches.
+
+The state is no pickle: it outlives the code that wrote it, and has a version. The waiting rows are in it as Arrow, with
+their times of arrival.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from antecede.core import UsageError
+
+Late: TypeAlias = Literal["wait", "tag", "drop"]
+
+#: What the added column says of a row: everything it depends on came before it; a dependency was given up; the row
+#: itself was given up, and rows that depend on it went ahead.
+CAUSAL, INCOMPLETE, LATE = 0, 1, 2
+WORDS: Final = ("causal", "incomplete", "late")
+
+
+class Counts(NamedTuple):
+    """What happened to a key in a batch."""
+
+    released: int
+    #: Of the released rows.
+    incomplete: int
+    #: Rows that came after they were given up: shown with policy tag, left out with drop.
+    late: int
+    #: Rows left out: duplicates, and with policy drop late rows.
+    duplicates: int
+    dropped: int
+    #: Rows that wait now, and how many more than before.
+    held: int
+    held_change: int
+    given_up: int
+    hold_ms_max: int
+
+
+class Step(NamedTuple):
+    state: bytes
+    #: The released rows in order, as indices into `pool`; for each its word (`WORDS`) and how long it waited.
+    pool: pa.Table
+    order: "np.ndarray[Any, np.dtype[np.int64]]"
+    words: "np.ndarray[Any, np.dtype[np.int8]]"
+    held_ms: "np.ndarray[Any, np.dtype[np.int64]]"
+    counts: Counts
+    #: When the first waiting row will have waited long enough; None if no row waits or nothing is ever given up.
+    wake_ms: int | None
+
+
+class _State(Protocol):
+    version: int
+
+
+S = TypeVar("S", bound=_State)
+
+
+def read_state(decoder: "msgspec.msgpack.Decoder[S]", state: bytes, version: int) -> S:
+    """Read what an earlier step kept."""
+    try:
+        kept = decoder.decode(state)
+    except msgspec.DecodeError as error:
+        remedy = "start with a new checkpoint"
+        raise UsageError("checkpoint", "causal_order", f"has a state that cannot be read ({error})", remedy) from None
+    if kept.version != version:
+        remedy = "start with a new checkpoint, or with the version that wrote it"
+        problem = f"has state of version {kept.version}, this antecede reads {version}"
+        raise UsageError("checkpoint", "causal_order", problem, remedy)
+    return kept
+
+
+class Rows:
+    """Base of a step: its rows, those that waited before those that arrived, and what became of them so far."""
+
+    def __init__(self, since_ms: list[int], held: bytes, arrived: Sequence[pa.Table], now_ms: int) -> None:
+        """`since_ms`: when each of the rows came that wait in `held`."""
+        self.now_ms = now_ms
+        tables = list(arrived)
+        if since_ms:
+            tables.insert(0, _same_columns(pa.ipc.open_stream(held).read_all(), tables))
+        self.pool: pa.Table = pa.concat_tables(tables) if tables else pa.table({})
+        self.held_before = len(since_ms)
+        self.since = since_ms + [now_ms] * (self.pool.num_rows - len(since_ms))
+        #: Released rows, and the word of each.
+        self.out: list[int] = []
+        self.words: list[int] = []
+        self.late = self.dropped = self.duplicates = self.given_up = 0
+
+    def kept_rows(self, held: list[int]) -> tuple[list[int], bytes]:
+        """The rows that wait, for the state: when each came, and the rows as an Arrow stream."""
+        return [self.since[row] for row in held], _seal(self.pool.take(held)) if held else b""
+
+    def finish(self, state: bytes, held: int, wake_ms: int | None) -> Step:
+        order, words = np.array(self.out, np.int64), np.array(self.words, np.int8)
+        held_ms = self.now_ms - np.array(self.since, np.int64)[order]
+        counts = Counts(
+            released=len(order),
+            incomplete=int((words == INCOMPLETE).sum()),
+            late=self.late,
+            duplicates=self.duplicates,
+            dropped=self.duplicates + self.dropped,
+            held=held,
+            held_change=held - self.held_before,
+            given_up=self.given_up,
+            hold_ms_max=int(held_ms.max(initial=0)),
+        )
+        return Step(state, self.pool, order, words, held_ms, counts, wake_ms)
+
+
+def _seal(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(rows)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _same_columns(held: pa.Table, arrived: Sequence[pa.Table]) -> pa.Table:
+    if arrived and held.schema != arrived[0].schema:
+        was = ", ".join(f"{field.name}: {field.type}" for field in held.schema)
+        raise UsageError(
+            "checkpoint",
+            "causal_order",
+            f"has rows with other columns ({was})",
+            "start with a new checkpoint, or give the stream these columns",
+        )
+    return held
