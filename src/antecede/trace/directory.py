@@ -45,16 +45,9 @@ _VERSION = 1
 
 #: Which events stand in which part.
 _PART_OF: Final[dict[Event, str]] = {
-    Event.PUBLISH: "events",
-    Event.SUBSCRIBE: "events",
-    Event.UNSUBSCRIBE: "events",
-    Event.CRASH: "events",
-    Event.RECOVER: "events",
-    Event.STOP: "events",
+    **dict.fromkeys(Event, "events"),
     Event.DELIVER: "deliveries",
-    Event.SEND: "packets",
-    Event.RECEIVE: "packets",
-    Event.DROP: "packets",
+    **dict.fromkeys((Event.SEND, Event.RECEIVE, Event.DROP), "packets"),
 }
 BUCKETED: Final = ("deliveries", "packets")
 

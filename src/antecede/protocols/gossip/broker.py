@@ -10,7 +10,7 @@ A broker without news for `rest` rounds stops its rounds until a packet comes, s
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
 from antecede.core.clocks import DomainClock
@@ -53,6 +53,21 @@ _ROUND: Final = "round"
 _PIECE: Final = 2
 
 
+class Founding(NamedTuple):
+    """What a broker has from the beginning."""
+
+    #: Groups of its application.
+    takes: frozenset[str] = frozenset()
+    #: Brokers it may know.
+    peers: Sequence[Peer] = ()
+    #: By subscriber: its groups.
+    subscribers: Mapping[int, frozenset[str]] = {}
+
+
+#: Of a broker that has nothing.
+NEW: Final = Founding()
+
+
 class Broker(Process):
     """A broker of gossip-context. `rounds` has the differences of gossip-rounds."""
 
@@ -65,29 +80,24 @@ class Broker(Process):
         config: GossipConfig,
         rng: Rng,
         clock: DomainClock,
+        founding: Founding = NEW,
         *,
-        takes: Iterable[str] = (),
-        peers: Iterable[Peer] = (),
-        subscribers: Mapping[int, frozenset[str]] | None = None,
         sessions: type[SubscriberSessions] = SubscriberSessions,
         logged: bool = False,
     ) -> None:
-        """`takes`: groups of its application. `peers`: brokers it may know. `subscribers`: its first subscribers.
-
-        `logged`: the driver has a log of what is delivered here and reads it when asked (`Outbox.look_up`).
-        """
+        """`logged`: the driver has a log of what is delivered here and reads it when asked (`Outbox.look_up`)."""
         super().__init__(node)
         self.reads_log = logged
         self.brokers = brokers
         self.config = config
         self.rng = rng
-        self.takes_groups = set(takes)
-        self.sessions = sessions(self, subscribers or {})
+        self.takes_groups = set(founding.takes)
+        self.sessions = sessions(self, founding.subscribers)
         #: Groups it relays. Of some it may not know yet where they begin.
-        self.relays = self.takes_groups.union(*(subscribers or {}).values())
+        self.relays = self.takes_groups.union(*founding.subscribers.values())
         self.group_join = GroupJoin(self)
         self.views = Views(node, config.view, rng)
-        self.views.learn(peers, self.relays)
+        self.views.learn(founding.peers, self.relays)
         self.store = Store(
             young=config.young, retain=config.retain, capacity=config.store_max, bytes_max=config.store_bytes_max
         )

@@ -10,7 +10,7 @@ from msgspec import Meta
 from antecede.core import Process, UsageError
 from antecede.core.clocks import DomainFrontier
 from antecede.core.rng import MakeRng, Rng
-from antecede.protocols.gossip.broker import Broker
+from antecede.protocols.gossip.broker import Broker, Founding
 from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.groups import SEPARATOR, groups_of, together
 from antecede.protocols.gossip.packets import Peer
@@ -94,7 +94,8 @@ class GossipOptions(RngOptions, frozen=True, kw_only=True):
                 for group in sorted(relays[node])
                 for other in _some(by_group[group], config.view + 1, drawn)
             ]
-            return make_broker(node, drawn, takes.get(node, frozenset()), peers, homes.get(node, {}), brokers)
+            founding = Founding(takes.get(node, frozenset()), peers, homes.get(node, {}))
+            return make_broker(node, brokers, drawn, founding)
 
         return make
 
@@ -118,8 +119,8 @@ class GossipOptions(RngOptions, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
-#: (node, rng, takes, peers, subscribers, brokers)
-MakeBroker = Callable[[int, Rng, frozenset[str], list[Peer], dict[int, frozenset[str]], int], Broker]
+#: (node, brokers, rng, founding)
+MakeBroker = Callable[[int, int, Rng, Founding], Broker]
 #: (node, home, alternates, rng, takes)
 MakeSubscriber = Callable[[int, int, list[int], Rng, frozenset[str]], Subscriber]
 
@@ -132,16 +133,8 @@ class ContextOptions(GossipOptions, frozen=True, kw_only=True):
 
     def _makers(self, relays: dict[int, frozenset[str]], config: GossipConfig) -> tuple[MakeBroker, MakeSubscriber]:
         return (
-            lambda node, rng, takes, peers, subscribers, brokers: Broker(
-                node,
-                brokers,
-                config,
-                rng,
-                DomainFrontier(node, groups_of),
-                takes=takes,
-                peers=peers,
-                subscribers=subscribers,
-                logged=self.log,
+            lambda node, brokers, rng, founding: Broker(
+                node, brokers, config, rng, DomainFrontier(node, groups_of), founding, logged=self.log
             ),
             lambda node, home, alternates, rng, takes: Subscriber(node, home, alternates, config, rng, takes=takes),
         )
@@ -165,9 +158,7 @@ class RoundsOptions(GossipOptions, frozen=True, kw_only=True):
         streams = tuple([(together(groups), node) for node, groups in relays.items() if groups])
         plan = Plan(streams, self.colours or 2 * config.young)
         return (
-            lambda node, rng, takes, peers, subscribers, brokers: RoundsBroker(
-                node, brokers, config, rng, plan, takes=takes, peers=peers, subscribers=subscribers
-            ),
+            lambda node, brokers, rng, founding: RoundsBroker(node, brokers, config, rng, plan, founding),
             lambda node, home, alternates, rng, takes: RoundsSubscriber(
                 node, home, alternates, config, rng, plan, takes=takes
             ),

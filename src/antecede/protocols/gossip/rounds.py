@@ -27,9 +27,9 @@ from antecede.core import LimitError, Message, Packet, TopicMessageId, UsageErro
 from antecede.core.clocks import GroupVectors
 from antecede.core.domain_order import StreamName
 from antecede.core.rng import Rng
-from antecede.protocols.gossip.broker import Broker
+from antecede.protocols.gossip.broker import Broker, Founding
 from antecede.protocols.gossip.config import GossipConfig
-from antecede.protocols.gossip.packets import Attach, Beat, Copy, Level, Peer, Pull, Rumour, Standing
+from antecede.protocols.gossip.packets import Attach, Beat, Copy, Level, Pull, Rumour, Standing
 from antecede.protocols.gossip.plan import Plan
 from antecede.protocols.gossip.round_reader import RoundReader
 from antecede.protocols.gossip.sizes import Sizes
@@ -138,29 +138,8 @@ class RoundsBroker(Broker):
 
     sessions: RoundsSessions
 
-    def __init__(
-        self,
-        node: int,
-        brokers: int,
-        config: GossipConfig,
-        rng: Rng,
-        plan: Plan,
-        *,
-        takes: Iterable[str] = (),
-        peers: Iterable[Peer] = (),
-        subscribers: Mapping[int, frozenset[str]] | None = None,
-    ) -> None:
-        super().__init__(
-            node,
-            brokers,
-            config,
-            rng,
-            GroupVectors(node),
-            takes=takes,
-            peers=peers,
-            subscribers=subscribers,
-            sessions=RoundsSessions,
-        )
+    def __init__(self, node: int, brokers: int, config: GossipConfig, rng: Rng, plan: Plan, founding: Founding) -> None:
+        super().__init__(node, brokers, config, rng, GroupVectors(node), founding, sessions=RoundsSessions)
         self.plan = plan
         self._sizes = Sizes(colours=plan.colours)
         self._queue: deque[tuple[str, bytes]] = deque()
@@ -246,7 +225,8 @@ class RoundsSubscriber(Subscriber):
         takes: Iterable[str] = (),
     ) -> None:
         self._plan = plan
-        super().__init__(node, home, alternates, config, rng, takes=takes, sizes=Sizes(colours=plan.colours))
+        super().__init__(node, home, alternates, config, rng, takes=takes)
+        self._sizes = Sizes(colours=plan.colours)
 
     def _make_reader(self) -> Reader:
         config = self.config

@@ -148,7 +148,6 @@ class Subscriber(Process):
         rng: Rng,
         *,
         takes: Iterable[str] = (),
-        sizes: Sizes | None = None,
     ) -> None:
         """`home` knows this subscriber if it takes anything already; otherwise nothing is sent until it does."""
         super().__init__(node)
@@ -160,7 +159,7 @@ class Subscriber(Process):
         self.fresh: set[str] = set()
         self.reader = self._make_reader()
         self.round = 0
-        self._sizes = sizes or Sizes()
+        self._sizes = Sizes()
         self._version = 0
         self._attached = True
         self._attempts = 0

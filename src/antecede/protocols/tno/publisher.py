@@ -20,6 +20,7 @@ from antecede.protocols.tno.event import encode_event
 from antecede.protocols.tno.outbox import ModuleOutbox
 from antecede.protocols.tno.packets import Create, Published, PublishedAck, Stamp
 from antecede.protocols.tno.records import Asked, Out
+from antecede.protocols.tno.retries import Retries
 from antecede.protocols.tno.settings import Settings
 
 #: Sends to a node, or to the manager of a topic.
@@ -61,14 +62,14 @@ class Publisher:
         self._out = out
         self._post = post
         self._settings = settings
-        #: Ticks without an answer.
-        self._vain = 0
         self._topics: dict[str, _Topic] = {}
         self._queue: deque[Message] = deque()
         #: Requests under way, with the tick in which each was made.
         self._open: dict[tuple[str, int], int] = {}
         self._ticks = 0
-        self._ticking = False
+        wake = lambda: self._out.wake_after(settings.retry_us, PublisherTick())  # noqa: E731
+        self._retries = Retries(settings.tries, self._waits, wake)
+        self.encourage = self._retries.encourage
 
     # -- inputs -------------------------------------------------------------------------------------------------
 
@@ -81,7 +82,7 @@ class Publisher:
         on.messages[message.seq] = message
         self._out.keep(Asked(message))
         self._queue.append(message)
-        self._vain = 0
+        self._retries.answered()
         self._go_on()
         return message
 
@@ -90,7 +91,7 @@ class Publisher:
         on = self._topics.get(stamp.topic)
         if on is None or stamp.source != self._node or stamp.seq in on.stamps or stamp.seq not in on.messages:
             return
-        self._vain = 0
+        self._retries.answered()
         on.stamps[stamp.seq] = stamp
         self._open.pop((stamp.topic, stamp.seq), None)
         while (due := on.stamps.pop(on.given + 1, None)) is not None:
@@ -116,25 +117,24 @@ class Publisher:
 
     def acknowledged(self, ack: PublishedAck) -> None:
         on = self._on(ack.topic)
-        self._vain = 0
+        self._retries.answered()
         on.untold = {seq: number for seq, number in on.untold.items() if seq > ack.seq}
 
     def wake(self, timer: PublisherTick | PublishedDue) -> None:
         if isinstance(timer, PublishedDue):
             self._on(timer.topic).due = False
             self._tell(timer.topic)
-            self._tick_later()
+            self._retries.go_on()
             return
-        self._ticking = False
         self._ticks += 1
-        self._vain += 1
+        self._retries.ticked()
         for (topic, seq), tick in self._open.items():
             if tick < self._ticks - 1:  # a full tick has passed
                 self._post(topic, Create(topic, self._node, seq))
         for topic, on in self._topics.items():
             if not on.due:
                 self._tell(topic)
-        self._tick_later()
+        self._retries.go_on()
 
     # -- questions ----------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class Publisher:
             if message.seq not in on.messages or message.seq in on.stamps:
                 continue  # an answer to a request from before a crash came first
             self._ask(message.topic, message.seq)
-        self._tick_later()
+        self._retries.go_on()
 
     def _is_old(self, stamp: Stamp, last: int) -> bool:
         """Was it given before the previous event, which has number `last`, was numbered anew?"""
@@ -200,17 +200,8 @@ class Publisher:
         if untold:
             self._post(topic, Published(topic, self._node, tuple(untold.items())[:DEPENDENCIES_MAX]))
 
-    def encourage(self) -> None:
-        """A node is back, perhaps the one that did not answer: try again."""
-        self._vain = 0
-        self._tick_later()
-
-    def _tick_later(self) -> None:
-        if self._settings.tries and self._vain >= self._settings.tries:
-            return
-        if not self._ticking and (self._open or any(on.untold for on in self._topics.values())):
-            self._ticking = True
-            self._out.wake_after(self._settings.retry_us, PublisherTick())
+    def _waits(self) -> bool:
+        return bool(self._open) or any(on.untold for on in self._topics.values())
 
     # -- crashes ------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from antecede.protocols.tno.packets import (
     Replication,
     Request,
 )
+from antecede.protocols.tno.retries import Retries
 
 #: How many requests may wait for an earlier one or an election, and answers for other replicas, at one replica. More
 #: are dropped: their senders repeat them.
@@ -107,8 +108,9 @@ class Replica:
         # At the leader: how far the others are under this ballot, and the last requests.
         self._match: dict[int, int] = dict.fromkeys(members, 0)
         self._tail: deque[Append] = deque(maxlen=_TAIL)
-        self._ticking = False
-        self._vain = 0
+        wake = lambda: host.out.wake_after(host.retry_us, Tick(topic))  # noqa: E731
+        self._retries = Retries(host.tries, self._restless, wake)
+        self.encourage = self._retries.encourage
         #: What was not answered at the last tick, and the request up to which it was computed.
         self._outstanding: tuple[int, set[Out]] = (0, set())
 
@@ -116,13 +118,13 @@ class Replica:
         """Send what there is before the first request."""
         if self.leading:
             self.say(self.machine.unfinished())
-            self.tick_later()
+            self._retries.go_on()
 
     # -- requests -----------------------------------------------------------------------------------------------
 
     def request(self, request: Request) -> None:
         """Take a request from any node, or forward it to the leader."""
-        self._vain = 0
+        self._retries.answered()
         if self.leading:
             self._submit(request)
             self._advance()
@@ -170,7 +172,7 @@ class Replica:
                 for early in ready:
                     del self._early[early]
                 waiting += ready
-        self.tick_later()
+        self._retries.go_on()
 
     def _advance(self) -> None:
         """Release the answers whose requests a majority has."""
@@ -197,7 +199,7 @@ class Replica:
         self._candidate = {}
         self._elected(self._host.node, self._report(self._promised))
         self._canvass()
-        self.tick_later()
+        self._retries.go_on()
 
     def _canvass(self) -> None:
         for node in self._others():
@@ -224,12 +226,11 @@ class Replica:
         for request in waiting:
             self._submit(request)
         self._advance()
-        self.tick_later()
+        self._retries.go_on()
 
     def tick(self) -> None:
         """Retransmit what was not answered."""
-        self._ticking = False
-        self._vain += 1
+        self._retries.ticked()
         if self._candidate is not None:
             if self.leader() == self._host.node:
                 self._canvass()
@@ -244,19 +245,7 @@ class Replica:
                     if (to, packet) in outstanding:  # others had no time to be answered
                         self._host.post(to, packet)
                 self._outstanding = (self._index, set(unfinished))
-        self.tick_later()
-
-    def encourage(self) -> None:
-        """A node is back, perhaps the one that did not answer: try again."""
-        self._vain = 0
-        self.tick_later()
-
-    def tick_later(self) -> None:
-        if self._host.tries and self._vain >= self._host.tries:
-            return
-        if not self._ticking and self._restless():
-            self._ticking = True
-            self._host.out.wake_after(self._host.retry_us, Tick(self.topic))
+        self._retries.go_on()
 
     def _restless(self) -> bool:
         if self._candidate is not None:
@@ -286,7 +275,7 @@ class Replica:
         """Handle a packet of another replica."""
         if sender not in self.members or sender == self._host.node:
             raise ProtocolError(f"node {sender} is no other replica of the manager of {self.topic!r}")
-        self._vain = 0
+        self._retries.answered()
         if packet.ballot > self._promised and not isinstance(packet, Promise | Appended):
             self._promise(packet.ballot)
         match packet:
@@ -309,7 +298,7 @@ class Replica:
                 elif self.leading and packet.ballot == self._promised:
                     self._match[sender] = max(self._match[sender], packet.index)
                     self._advance()
-                    self.tick_later()
+                    self._retries.go_on()
 
     def _heard(self, sender: int, promise: Promise) -> None:
         if self._candidate is not None and promise.ballot == self._promised:
