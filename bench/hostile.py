@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 import antecede
-from antecede.client.bus import PENDING_MAX
+from antecede.client.publications import PENDING_MAX
 from antecede.node.local_cluster import LocalCluster
 from antecede.wire.security import new_token
 from hostile_attacks import ATTACKS, attack, prepare

@@ -82,6 +82,7 @@ def _signature(name: str, function: Any) -> str:
     written = str(inspect.signature(function))
     written = re.sub(r"\b(?:antecede|collections|typing|pathlib|pyspark)(?:\.\w+)*\.(?=\w)", "", written)
     written = re.sub(r"(: |-> |\[)'([A-Z][\w.\[\], |]*)'", r"\1\2", written)  # a type named before it is defined
+    written = re.sub(r"~(?=\w)", "", written)  # a type variable
     written = re.sub(r"\(self(, )?", "(", re.sub(r"\(cls(, )?", "(", written))
     return f"{name}{re.sub(r'<function (.*?) at 0x[0-9a-f]+>', lambda found: found[1], written)}"
 

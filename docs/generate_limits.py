@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from antecede.client.bus import PENDING_MAX, QUEUE_MESSAGES
+from antecede.client.base import QUEUE_MESSAGES
 from antecede.client.options import PUBLISH_TIMEOUT_S_MAX
 from antecede.client.pending import PENDING_BYTES_MAX
+from antecede.client.publications import PENDING_MAX
 from antecede.core import limits
 from antecede.gateway.ordered import UNREAD_MAX
 from antecede.node import http

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # The client starts a node for memory:// only, and loads `logs` for nats:// and its like only, inside functions.
     "client": {"core", "wire", "embedded", "logs.connect"},
     # Causal order over logs of other systems: the rules are in protocols.logs.
-    "logs": {"core", "protocols.logs", "wire", "client.message", "client.options", "loading"},
+    "logs": {"core", "protocols.logs", "wire", "client.base", "client.message", "client.options", "loading"},
     # Live links can be given the simulator's faults: the functions that decide them, not the engine.
     "node": {
         *_PROTOCOLS,
@@ -102,13 +103,19 @@ EXTRA_LIBRARIES = ("jinja2", "numpy", "pandas", "pyarrow", "pyspark", "nats", "r
 LINES_MAX = 500
 
 
+@cache
+def walk(code: str) -> list[ast.AST]:
+    """The nodes that the tests look at, of a file that several tests read."""
+    return [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)]
+
+
 def imports(code: str, module: str) -> Iterator[str]:
     """The full name of everything `code`, the text of `module`, imports anywhere, also inside functions.
 
     `from a.b import c` gives `a.b.c`: c may be a module, and if it is not, the prefix says as much. A package's own
     text is that of `package.__init__`.
     """
-    for node in ast.walk(ast.parse(code)):
+    for node in walk(code):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -228,7 +235,7 @@ def test_only_the_command_line_prints() -> None:
 
 
 def printing_lines(code: str) -> list[int]:
-    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    calls = [node for node in walk(code) if isinstance(node, ast.Call)]
     return [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
 
 

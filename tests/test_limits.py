@@ -74,4 +74,4 @@ async def test_bytes_that_are_not_acknowledged() -> None:
         node.hub._jammed = False
         node.hub._relieved.release()
         await asyncio.gather(*under_way, waiting)
-        assert bus._pending_bytes.used == 0
+        assert bus._publications.bytes.used == 0

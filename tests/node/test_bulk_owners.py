@@ -80,7 +80,7 @@ async def test_a_forged_mark_publishes_nothing_less(tmp_path: Path) -> None:
         assert mark is not None
         forged = seal("t", b"forged", time_us=1, mark=(mark[0], 2))
         async with first.connect() as bus:
-            bus._numbers = 1000
+            bus._publications.last = 1000
             bus._bodies.append(TO_NODE.encode(Publish(1000, (forged,))))
             await bus.publish("t", b"behind it")
         first.abort()

@@ -149,7 +149,7 @@ async def test_a_node_whose_publishers_wait_for_long_is_not_well(monkeypatch: py
         node.driver.peer_up(1)  # nobody waits for a node that is down
         node.transport.relief.set(node.slot, True)  # any that is not down
         freed = asyncio.Event()
-        node.when_free(freed.set)
+        node.pressure.when_free(freed.set)
         await asyncio.sleep(0.1)
         code, _, body = await get(node, "/health")
         assert code == 503

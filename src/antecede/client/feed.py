@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from antecede.client.message import Message, Trail, parse_cursor
+from antecede.client.options import Subscription
 from antecede.core import AntecedeError, ProtocolError, UsageError
 from antecede.core.errors import (
     ConnectionLostError,
@@ -26,7 +27,7 @@ from antecede.core.errors import (
     StoppedError,
 )
 from antecede.wire.envelope import unseal
-from antecede.wire.requests import Begun, Credit, Ended, Info, Items, Order, Policy, Subscribe, Unsubscribe
+from antecede.wire.requests import Begun, Credit, Ended, Info, Items, Subscribe, Unsubscribe
 
 if TYPE_CHECKING:
     from antecede.client.bus import Bus
@@ -35,28 +36,15 @@ if TYPE_CHECKING:
 class Feed:
     """Made by `Bus.subscribe`."""
 
-    def __init__(
-        self,
-        bus: "Bus",
-        number: int,
-        filters: tuple[str, ...],
-        *,
-        since: str | None,
-        order: Order,
-        policy: Policy,
-        queue: int,
-        over_gaps: bool = False,
-    ) -> None:
+    def __init__(self, bus: "Bus", number: int, wanted: Subscription) -> None:
         #: Messages that were left out by the policy "drop_oldest".
         self.dropped = 0
         self._bus = bus
         self._number = number
-        self._filters = filters
-        self._order = order
-        self._policy = policy
-        self._window = queue
-        self._over_gaps = over_gaps
-        self._since = None if since is None else parse_cursor(since)
+        self._wanted = wanted
+        self._filters = wanted.filters
+        self._window = wanted.queue
+        self._since = None if wanted.since is None else parse_cursor(wanted.since)
         #: Messages that came: position, source, seq, payload, deps, held_us, out of order?, trail, index in it.
         self._queue: deque[tuple[int, int, int, bytes, tuple[tuple[int, int], ...], int, bool, Trail, int]] = deque()
         self._read = bus._frontier.read
@@ -122,7 +110,7 @@ class Feed:
         if self._taken * 2 >= self._window:
             self._bus._credit(Credit(self._number, self._taken))
             self._taken = 0
-        message = Message(source, seq, position, trail, index, unseal(payload), deps, held_us, tagged)
+        message = Message(source, seq, unseal(payload), position, trail, index, deps, held_us, tagged)
         # The application has read it: what is published next follows it.
         self._read(source, seq, deps)
         return message
@@ -136,7 +124,7 @@ class Feed:
 
     def _connected(self, info: Info) -> Subscribe:
         """There is a connection: how to open this feed on it. Raises when it cannot go on there."""
-        return msgspec.structs.replace(self._subscription(info), over_gaps=self._over_gaps)
+        return msgspec.structs.replace(self._subscription(info), over_gaps=self._wanted.over_gaps)
 
     def _subscription(self, info: Info) -> Subscribe:
         before, self._info = self._info, info
@@ -146,7 +134,8 @@ class Feed:
         begun = before is not None and self._begun is not None and self._begun.done()
         window = self._window if begun else 0
         since, seen = self._go_on_at(info, before) if begun and before is not None else self._begin_at(info)
-        return Subscribe(self._number, self._filters, credit, since, self._order, self._policy, seen, window)
+        order, policy = self._wanted.order, self._wanted.policy
+        return Subscribe(self._number, self._filters, credit, since, order, policy, seen, window)
 
     def _begin_at(self, info: Info) -> tuple[int, tuple[tuple[int, int], ...]]:
         """Where a new feed begins: the position, or what was read before."""
@@ -251,7 +240,9 @@ class Feed:
         elif record.kind == "denied":
             error = DeniedError(record.text)
         elif record.kind == "order":
-            error = UsageError("order", self._order, record.text, 'set protocol = "total" on all nodes of the cluster')
+            error = UsageError(
+                "order", self._wanted.order, record.text, 'set protocol = "total" on all nodes of the cluster'
+            )
         elif record.kind == "filter":
             error = UsageError("filters", self._filters, record.text, "write filters as in a/+/b or a/#")
         elif record.kind == "limit":

@@ -14,7 +14,7 @@ stops, so its cursors name its life, too (`2.81985529216486895:1045@…`).
 """
 
 import re
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -55,12 +55,24 @@ class MessageId(NamedTuple):
         return cls(stream_of(int(found[1] or 0), int(found[2])), int(found[3]))
 
 
+class Content(Protocol):
+    """What an application published, as it was stored."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def headers(self) -> dict[str, str]: ...
+    @property
+    def time_us(self) -> int: ...
+
+
 class ReadMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
     """Base of messages as they were read. Immutable; comparable by `id`."""
 
     #: Where it was published, and its number among the messages published there.
     source: int
     seq: int
+    _content: Content
 
     @property
     def id(self) -> MessageId:
@@ -68,7 +80,17 @@ class ReadMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
 
     @property
     def topic(self) -> str:
-        raise NotImplementedError
+        return self._content.topic
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return self._content.headers
+
+    @property
+    def time_us(self) -> int:
+        """When it was published, by its publisher's clock, or stored, by the clock of its log's server: microseconds
+        since 1970. Not for ordering: clocks differ."""
+        return self._content.time_us
 
     @property
     def payload(self) -> bytes:
@@ -88,32 +110,19 @@ class ReadMessage(msgspec.Struct, frozen=True, gc=False, eq=False):
 class Message(ReadMessage, frozen=True, gc=False, eq=False):
     """A message as it was read. Immutable; comparable by `id`. See `MessageId` for its source."""
 
+    _content: Envelope
     #: Its position at the node it was read from, and the messages before it there.
     _position: int
     _trail: "Trail"
     _index: int
-    _envelope: Envelope
     _deps: tuple[tuple[int, int], ...] = ()
     _held_us: int = 0
     #: In a cluster with total order: it came too late, so other readers may have read it earlier.
     out_of_order: bool = False
 
     @property
-    def topic(self) -> str:
-        return self._envelope.topic
-
-    @property
     def payload(self) -> bytes:
-        return self._envelope.body
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return self._envelope.headers
-
-    @property
-    def time_us(self) -> int:
-        """When it was published, by its publisher's clock: microseconds since 1970. Not for ordering: clocks differ."""
-        return self._envelope.time_us
+        return self._content.body
 
     @property
     def held_ms(self) -> float:

@@ -4,9 +4,9 @@ import re
 import ssl
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
-from antecede.client.message import Message, MessageId
+from antecede.client.message import MessageId, ReadMessage
 from antecede.core import LimitError, UsageError
 from antecede.core.limits import DEPENDENCIES_MAX
 from antecede.wire.requests import CREDIT_MAX, FILTERS_MAX, TIMEOUT_MS_MAX, Order, Policy
@@ -33,7 +33,7 @@ class PublishOptions(TypedDict, total=False):
     """Keywords of `Bus.publish`."""
 
     headers: dict[str, str] | None
-    after: Iterable[MessageId | Message] | None
+    after: Iterable[MessageId | ReadMessage] | None
     durability: str | None
     timeout_s: float
 
@@ -41,6 +41,17 @@ class PublishOptions(TypedDict, total=False):
 class SubscribeOptions(TypedDict, total=False):
     """Keywords of `Bus.subscribe`."""
 
+    since: str | None
+    order: Order
+    policy: Policy
+    queue: int
+    over_gaps: bool
+
+
+class Subscription(NamedTuple):
+    """What a feed was asked for (`BaseBus.subscribe`), checked."""
+
+    filters: tuple[str, ...]
     since: str | None
     order: Order
     policy: Policy
@@ -69,8 +80,8 @@ def checked_timeout(timeout_s: float) -> float:
     return timeout_s
 
 
-def named(after: Iterable[MessageId | Message]) -> tuple[tuple[int, int], ...]:
-    named = [one.id if isinstance(one, Message) else one for one in after]
+def named(after: Iterable[MessageId | ReadMessage]) -> tuple[tuple[int, int], ...]:
+    named = [one.id if isinstance(one, ReadMessage) else one for one in after]
     if len(named) > DEPENDENCIES_MAX:
         remedy = "name the last message of each source: the others precede it"
         raise LimitError("messages named by `after`", len(named), DEPENDENCIES_MAX, remedy)

@@ -1,6 +1,6 @@
 """Bounds the bytes of publications that are not acknowledged yet.
 
-Only larger publications are counted: their number bounds the small ones (`client.bus`), and most are small.
+Only larger publications are counted: their number bounds the small ones (`client.publications`), and most are small.
 """
 
 from typing import Final

@@ -54,7 +54,7 @@ PAIR_BYTES: Final = 128
 WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024
 
 #: Publications of one client that may wait at the node, and their bytes, with `PUBLICATION_BYTES` for each. A client of
-#: ours holds back before (`client.bus`).
+#: ours holds back before (`client.publications`).
 WAITING_MAX: Final = 16_384
 WAITING_BYTES_MAX: Final = 16 * 1024 * 1024
 PUBLICATION_BYTES: Final = 256

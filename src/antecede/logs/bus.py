@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
-from antecede.client.message import MessageId
-from antecede.client.options import PUBLISH_TIMEOUT_S, check_subscription, checked_timeout, parse_durability
+from antecede.client.base import BaseBus
+from antecede.client.message import MessageId, ReadMessage
+from antecede.client.options import PUBLISH_TIMEOUT_S, Subscription, checked_timeout, parse_durability
 from antecede.core.errors import ConnectionLostError, LimitError, StoppedError, UsageError
 from antecede.logs.contract import LogAdapter
 from antecede.logs.cursors import write_cursor
@@ -20,19 +21,15 @@ from antecede.logs.message import LogMessage
 from antecede.logs.publishing import PENDING_MAX, Past, Publisher
 from antecede.protocols.logs import LogCursor, LogsCursor
 from antecede.wire.envelope import BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX
-from antecede.wire.requests import Order, Policy
 from antecede.wire.topics import check_topic
-
-#: Messages that wait in a feed, unless it was asked for more or fewer.
-QUEUE_MESSAGES: Final = 1024
 
 _AGAIN_S: Final = 0.25
 
 T = TypeVar("T")
 
 
-class LogBus:
-    """A connection to a log system, with the methods of `antecede.Bus`. `async with` opens it."""
+class LogBus(BaseBus[LogFeed]):
+    """A connection to a log system. `async with` opens it."""
 
     def __init__(self, adapter: LogAdapter, *, patience_s: float) -> None:
         #: How long a broken connection, or a number that does not come, is waited for.
@@ -67,44 +64,23 @@ class LogBus:
                 await feed._close()
             await self._adapter.close()
 
-    # -- publishing ----------------------------------------------------------------------------------------------------
+    # -- what the calls of every bus ask -------------------------------------------------------------------------------
 
-    async def publish(
+    def _must_wait(self) -> bool:
+        return self._publisher.waiting >= PENDING_MAX
+
+    async def _until_ready(self, timeout_s: float) -> None:
+        await self._publisher.room(timeout_s)
+
+    def _submit(
         self,
         topic: str,
         payload: bytes,
-        *,
-        headers: dict[str, str] | None = None,
-        after: Iterable[MessageId | LogMessage] | None = None,
-        durability: str | None = None,
-        timeout_s: float = PUBLISH_TIMEOUT_S,
-    ) -> MessageId:
-        """Publish, and return the message's id (its log and offset) once the log has acknowledged it.
-
-        It follows everything this client has read and published; `after` narrows that to the messages named, and to
-        what this client has published on the same log. `durability` is checked against what the log system gives.
-        Raises `PublishError` when there is no acknowledgement within `timeout_s`.
-        """
-        if self._publisher.waiting >= PENDING_MAX:
-            await self._publisher.room(checked_timeout(timeout_s))
-        return await self.publish_nowait(
-            topic, payload, headers=headers, after=after, durability=durability, timeout_s=timeout_s
-        )
-
-    def publish_nowait(
-        self,
-        topic: str,
-        payload: bytes,
-        *,
-        headers: dict[str, str] | None = None,
-        after: Iterable[MessageId | LogMessage] | None = None,
-        durability: str | None = None,
-        timeout_s: float = PUBLISH_TIMEOUT_S,
+        headers: dict[str, str] | None,
+        after: Iterable[MessageId | ReadMessage] | None,
+        durability: str | None,
+        timeout_s: float,
     ) -> "asyncio.Future[MessageId]":
-        """Publish without waiting: the future is what `publish` returns. Messages have the order of these calls.
-
-        Raises `LimitError` when `PENDING_MAX` publications are not acknowledged yet: await one of them.
-        """
         adapter = self._opened()
         if timeout_s != PUBLISH_TIMEOUT_S:
             checked_timeout(timeout_s)
@@ -123,30 +99,16 @@ class LogBus:
         past = None if after is None else self._named(after)
         return self._publisher.submit(log, topic, payload, headers, past, timeout_s)
 
-    # -- subscribing ---------------------------------------------------------------------------------------------------
+    def _feed(self, wanted: Subscription) -> LogFeed:
+        if wanted.order != "causal":
+            raise UsageError(
+                "order", wanted.order, "is not made over logs", 'use "causal", or a log client of your own'
+            )
+        if wanted.policy != "block":
+            raise UsageError("policy", wanted.policy, "is not made over logs", 'use "block": the logs keep what waits')
+        return LogFeed(self, wanted)
 
-    def subscribe(
-        self,
-        *filters: str,
-        since: str | None = None,
-        order: Order = "causal",
-        policy: Policy = "block",
-        queue: int = QUEUE_MESSAGES,
-        over_gaps: bool = False,
-    ) -> LogFeed:
-        """A feed of the topics that any of `filters` takes: `+` stands for one level, `#` for the rest.
-
-        `since`: a message's cursor or a cut, to go on right behind it; "0" for everything the logs still have; by
-        default from now on. Where retention has removed what a reader did not read yet, the feed ends with `GapError`;
-        with `over_gaps=True` it reads on, and lists them in `feed.gaps`. Logs keep what a slow reader has not read, so
-        the only policy is "block".
-        """
-        check_subscription(filters, order, policy, queue)
-        if order != "causal":
-            raise UsageError("order", order, "is not made over logs", 'use "causal", or a log client of your own')
-        if policy != "block":
-            raise UsageError("policy", policy, "is not made over logs", 'use "block": the logs keep what waits')
-        return LogFeed(self, filters, since=since, queue=queue, over_gaps=over_gaps)
+    # -- questions -----------------------------------------------------------------------------------------------------
 
     async def cut(self) -> str:
         """A consistent cut over all logs, for `since=`: whatever a record in it depends on is in it too."""
@@ -200,11 +162,11 @@ class LogBus:
         for log, offset in frontier.items():
             self._publisher.writer.observe(log, offset)
 
-    def _named(self, after: Iterable[MessageId | LogMessage]) -> Past:
+    def _named(self, after: Iterable[MessageId | ReadMessage]) -> Past:
         """The past of a message that depends on `after` alone."""
         past: dict[int, int] = {}
         for one in after:
-            named = one.id if isinstance(one, LogMessage) else one
+            named = one.id if isinstance(one, ReadMessage) else one
             if not (isinstance(named, tuple) and len(named) == 2):
                 raise UsageError("after", one, "is not a message", "name messages or their ids")
             known = one.past if isinstance(one, LogMessage) else self._publisher.past_of(named)

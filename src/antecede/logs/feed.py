@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
+from antecede.client.options import Subscription
 from antecede.core.errors import AntecedeError, ConnectionLostError, GapError, ProtocolError, StoppedError, UsageError
 from antecede.core.limits import HELD_MESSAGES_MAX
 from antecede.logs.contract import Batch, LogAdapter, LogRecord
@@ -46,19 +47,17 @@ class LogFeed:
     #: No message is left out: logs keep them.
     dropped = 0
 
-    def __init__(
-        self, bus: "LogBus", filters: tuple[str, ...], *, since: str | None, queue: int, over_gaps: bool
-    ) -> None:
+    def __init__(self, bus: "LogBus", wanted: Subscription) -> None:
         #: What retention had removed before it could be read: log, first and last offset.
         self.gaps: list[Gap] = []
         self._bus = bus
         self._adapter: LogAdapter = bus._adapter
-        self._filters = filters
-        self._since = None if since in (None, "0") else read_cursor(str(since))
-        self._from_start = since == "0"
-        self._window = queue
-        self._over_gaps = over_gaps
-        self._matches = _matcher(filters)
+        self._filters = wanted.filters
+        self._since = None if wanted.since in (None, "0") else read_cursor(str(wanted.since))
+        self._from_start = wanted.since == "0"
+        self._window = wanted.queue
+        self._over_gaps = wanted.over_gaps
+        self._matches = _matcher(wanted.filters)
         self._reader: Reader[_Held]
         self._trails: Trails
         self._positions: dict[int, int] = {}

@@ -16,7 +16,7 @@ class LogMessage(ReadMessage, frozen=True, gc=False, eq=False):
     `source` is the number of its log, `seq` its offset there.
     """
 
-    _record: LogRecord
+    _content: LogRecord
     #: By log: the offset that its writer had read or written when it published. Transitive.
     past: tuple[tuple[int, int], ...]
     #: How long ago it came here: it waited for messages it depends on, or for the application.
@@ -37,21 +37,8 @@ class LogMessage(ReadMessage, frozen=True, gc=False, eq=False):
         return self.seq
 
     @property
-    def topic(self) -> str:
-        return self._record.topic
-
-    @property
     def payload(self) -> bytes:
-        return self._record.payload
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return self._record.headers
-
-    @property
-    def time_us(self) -> int:
-        """When the log stored it, by the server's clock: microseconds since 1970. Not for ordering."""
-        return self._record.time_us
+        return self._content.payload
 
     @property
     def after(self) -> tuple[MessageId, ...]:

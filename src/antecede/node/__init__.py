@@ -28,6 +28,7 @@ publishing.py       the publications of one client
 predecessors.py     publications that wait for what they follow
 following.py        publications follow messages that this node never delivers
 numbering.py        publications that wait for a number
+back_pressure.py    when publishers must wait
 batch_shares.py     the part of a batch that each client may fill
 shares.py           the memory that each client may cost
 turns.py            the event loop, shared between clients

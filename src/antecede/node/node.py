@@ -22,10 +22,10 @@ import msgspec
 
 from antecede.core import Message, UsageError
 from antecede.core.errors import RefusedError, StoppedError
-from antecede.core.limits import UNCOMMITTED_BYTES_MAX, UNNUMBERED_MAX, UNNUMBERED_TOTAL_MAX
 from antecede.core.partitions import Partitions
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
+from antecede.node.back_pressure import BackPressure
 from antecede.node.bulk.service import BulkService
 from antecede.node.config import DOMAIN, NodeConfig, make_config
 from antecede.node.continuity import Continuity, Evidence
@@ -108,6 +108,7 @@ class Node:
         self.http: HttpServer | None = None
         self.tasks = SupervisedTasks()
         self.bulk = BulkService(self)
+        self.pressure = BackPressure(self)
         self.past = PastReader(self)
         self.homes = Homes(self, self.past)
         self.journal: Journal | None = None
@@ -115,11 +116,7 @@ class Node:
         #: Is it part of its cluster and open to clients?
         self.ready = False
         self._closed = False
-        self._unstamped = 0
         self._given_up = 0
-        self._waiting: dict[Callable[[], None], None] = {}
-        #: Since when publishers have been waiting, by the loop's clock; None: none waits.
-        self.busy_since: float | None = None
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -371,8 +368,7 @@ class Node:
             return message
         promise: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self.driver.publish(name, payload, promise) is None:
-            self._unstamped += 1
-            promise.add_done_callback(self._stamped)
+            self.pressure.count_until_stamped(promise)
             self.numbering.queued = promise
         return promise if level <= 1 else self._replicated(promise, level - 1)
 
@@ -402,54 +398,12 @@ class Node:
             raise StoppedError("the node stopped before the copies were confirmed")
         return replicas.wait(promise, copies)
 
-    @property
-    def busy(self) -> bool:
-        """Must publishers wait (back-pressure)?"""
-        return self.hub.jammed or self._behind or self._congested
-
-    @property
-    def _behind(self) -> bool:
-        """Is the protocol behind with numbers, or the journal with commits?"""
-        most = UNNUMBERED_TOTAL_MAX if self.protocol.live.total_order else UNNUMBERED_MAX
-        unnumbered = self._unstamped + self.process.backlog
-        return unnumbered >= most or self.driver.uncommitted_bytes > UNCOMMITTED_BYTES_MAX
-
-    @property
-    def _congested(self) -> bool:
-        """Does a peer take packets too slowly that publishers wait for? Not for one that is down or far behind."""
-        slow = self.transport.relief.slow
-        return bool(slow) and not slow <= self.lagging().keys() | self.process.down
-
     def lagging(self) -> dict[int, int]:
         """By member that is down or too far behind to be waited for: how many of this node's messages it lacks."""
         found: Counter[int] = Counter()
         for name in self.partitions.names:
             found.update(self.process.lagging(name))
         return found
-
-    def when_free(self, do: Callable[[], None]) -> None:
-        """Call `do` when publishers need not wait any more."""
-        if self.busy_since is None:
-            self.tasks.start("wakes waiting publishers", self._free())
-            self.busy_since = asyncio.get_running_loop().time()
-        self._waiting[do] = None
-
-    def not_when_free(self, do: Callable[[], None]) -> None:
-        """Take `when_free` back: the client is gone."""
-        self._waiting.pop(do, None)
-
-    async def _free(self) -> None:
-        while self.busy:
-            await self.hub.relieved()
-            if self._congested:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self.transport.relieved(), 0.05)  # or a slow peer is found to be down
-            if self._behind:
-                await asyncio.sleep(0.005)
-        self.busy_since = None
-        waiting, self._waiting = self._waiting, {}
-        for do in waiting:
-            do()
 
     def status(self) -> dict[str, Any]:
         """The node's state as plain values."""
@@ -493,8 +447,3 @@ class Node:
             self.transport.pause()
         else:
             self.transport.resume()
-
-    def _stamped(self, done: "asyncio.Future[Message]") -> None:
-        self._unstamped -= 1
-        if not done.cancelled():
-            done.exception()  # the session asks as well; a session that is gone does not

@@ -235,9 +235,9 @@ class Publications:
             return one
         if one.past:
             self._owed = ()
-        if node.busy:
-            self._withdraw = partial(node.not_when_free, self._go_on)
-            node.when_free(self._go_on)
+        if node.pressure.busy:
+            self._withdraw = partial(node.pressure.not_when_free, self._go_on)
+            node.pressure.when_free(self._go_on)
             return one
         if self._unnamed(after) or self._unnumbered(None):
             return one

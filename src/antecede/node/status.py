@@ -69,7 +69,7 @@ def node_status(node: "Node") -> dict[str, Any]:
         "feeds": len(hub.feeds),
         "behind": sum([not feed.live for feed in hub.feeds]),
         "lag_max": max([hub.position - feed.position for feed in hub.feeds if not feed.live], default=0),
-        "busy": node.busy,
+        "busy": node.pressure.busy,
         "problems": problems(node),
         "certificate_expires_s": node.credentials.expires_s,
         "counts": {
@@ -104,7 +104,7 @@ def problems(node: "Node") -> list[str]:
     certificate = node.credentials.problem()
     found += [] if certificate is None else [certificate]
     found += [f"the task that {name} has failed: {error}" for name, error in node.tasks.failures.items()]
-    since = node.busy_since
+    since = node.pressure.since
     if since is not None and (waited_s := asyncio.get_running_loop().time() - since) > BUSY_S:
         found.append(f"publishers have been waiting for {waited_s:.0f} s: {why_busy(node)}")
     found += [in_words(missing) for missing in node.process.missing() if missing.attempts >= MISSING_ATTEMPTS]

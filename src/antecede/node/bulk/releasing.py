@@ -265,14 +265,14 @@ class Releases:
         pending: deque[asyncio.Future[Message]] = deque()
         at = 0
         while at < len(rows):
-            if release.cancelled or (rows[at].after and not has(rows[at].after)) or node.busy:
+            if release.cancelled or (rows[at].after and not has(rows[at].after)) or node.pressure.busy:
                 while pending:
                     await pending.popleft()
                 release.check()
                 if not has(rows[at].after):
                     await self._until_delivered(release, rows[at].after)
-                elif node.busy:
-                    await self._until(release, node.when_free)
+                elif node.pressure.busy:
+                    await self._until(release, node.pressure.when_free)
                 continue
             end = at + 1
             while end < min(len(rows), at + _RUN) and (not rows[end].after or has(rows[end].after)):
