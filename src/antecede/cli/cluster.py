@@ -84,8 +84,6 @@ def forget_command(
     The other nodes keep nothing for it any more, and its slot is free for another node. Messages that it published and
     that no other node has delivered are lost. Should it come back with its old directory, it is refused: start it with
     an empty one, and it joins anew. A node that can still be started should leave instead (`antecede node --leave`).
-
-    Experimental: do it while the other nodes are up and linked (docs/operations.md).
     """
 
     async def ask(bus: Bus) -> None:

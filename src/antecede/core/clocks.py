@@ -175,14 +175,24 @@ class DomainFrontier:
     cover only some of the groups each do not add up: a reader may have left one group and joined another.
 
     An entry that is *stable*, delivered by every node that takes its topic, is named on its own topic only (`stable`).
+
+    A message of this node covers other entries of its topic. If the node is lost for good before another node has the
+    message, readers wait for the message no more, and the covered entries must be named by what came after it. So with
+    `doubts`, messages on other topics carry covered entries, too, until another node has what covers them (`secured`).
     """
 
-    __slots__ = ("_ahead", "_groups_of", "_node", "_settled", "_stable")
+    __slots__ = ("_ahead", "_covered", "_doubts", "_groups_of", "_node", "_settled", "_stable")
 
-    def __init__(self, node: int, groups_of: Callable[[str], frozenset[str]] | None = None) -> None:
+    def __init__(
+        self, node: int, groups_of: Callable[[str], frozenset[str]] | None = None, *, doubts: bool = False
+    ) -> None:
         self._node = node
         self._groups_of = groups_of
+        self._doubts = doubts
         self._ahead: dict[str, dict[int, int]] = {}
+        # By topic, while this node alone may have its last messages: a number, and the entries that messages up to it
+        # cover. Twice at most: a publisher that never pauses would else collect one for each of its messages.
+        self._covered: dict[str, list[tuple[int, dict[int, int]]]] = {}
         # By topic: elements that are stable. And by topic and source: up to where messages are, as far as is known.
         self._settled: dict[str, dict[int, int]] = {}
         self._stable: dict[str, dict[int, int]] = {}
@@ -206,12 +216,35 @@ class DomainFrontier:
 
     def across(self, topic: str) -> tuple[Dependency, ...]:
         """The entries of `topic` that messages on other topics carry."""
-        return tuple(self._ahead.get(topic, {}).items())
+        return tuple(self._carried(topic).items())
+
+    def _carried(self, topic: str) -> dict[int, int]:
+        ahead = self._ahead.get(topic, {})
+        if topic not in self._covered:
+            return ahead
+        stable = self._stable.get(topic, {})
+        carried = dict(ahead)
+        for _, entries in self._covered[topic]:
+            for source, seq in entries.items():
+                if max(carried.get(source, 0), stable.get(source, 0)) < seq:
+                    carried[source] = seq
+        return carried
+
+    def secured(self, topic: str, seq: int) -> None:
+        """Another node has this node's messages on `topic` up to `seq`."""
+        if topic in self._covered:
+            left = [entry for entry in self._covered[topic] if entry[0] > seq]
+            if left:
+                self._covered[topic] = left
+            else:
+                del self._covered[topic]
 
     def stable(self, topic: str, source: int, seq: int) -> None:
         """Every node that takes `topic` has delivered the source's messages up to `seq`."""
         levels = self._stable.setdefault(topic, {})
         levels[source] = max(seq, levels.get(source, 0))
+        if source == self._node:
+            self.secured(topic, seq)
         ahead = self._ahead.get(topic)
         if ahead is not None and 0 < ahead.get(source, 0) <= seq:
             self._settled.setdefault(topic, {})[source] = ahead.pop(source)
@@ -234,12 +267,17 @@ class DomainFrontier:
                 (other, source, last)
                 for other, ahead in self._ahead.items()
                 if other != topic
-                for source, last in ahead.items()
+                for source, last in (self._carried(other) if self._covered else ahead).items()
             ]
         )
         if self._groups_of is not None:
             for entry in across:
                 self._cover(topic, *entry)
+        if self._doubts and (covered := {source: last for source, last in here.items() if source != node}):
+            pending = self._covered.setdefault(topic, [])
+            if len(pending) == 2:
+                covered = pending.pop()[1] | covered  # a source's number only rises
+            pending.append((seq, covered))
         self._ahead[topic] = {node: seq}
         return deps, across
 

@@ -349,9 +349,9 @@ class VCubePsRun(Run[Trial]):
     def checks(self, rows: Sequence[Row], report: Report) -> Mapping[str, Sequence[str]]:
         found = dict(super().checks(rows, report))
         # What a node published outside is in no log of its own. A joiner that suspected it wrongly may find it gone.
-        # Or the only member that has it in its log was forgotten.
-        gone = self.trial.log_keeps or (self.trial.outside and (self.trial.false_suspicions or self.trial.forgets))
-        if self.trial.log and not gone and self.broken:
+        # Or all nodes that had it in their logs were forgotten.
+        gone = self.trial.log_keeps or (self.trial.outside and self.trial.false_suspicions)
+        if self.trial.log and not gone and self.broken and not self.lost.from_logs:
             found["skipped"] = [f"{self.broken} sessions were broken off, though every message is in a log"]
         found["lamport"] = self.watcher.untimely
         return found
@@ -387,6 +387,9 @@ class _Lost:
         takes = {Event.PUBLISH, Event.DELIVER}
         self._there = {(row.topic, row.source, row.seq) for row in rows if row.event in takes and row.node in up}
         self._deps = {(row.topic, row.source, row.seq): row.deps for row in rows if row.event is Event.PUBLISH}
+        delivered = [(row, (row.topic, row.source, row.seq)) for row in rows if row.event is Event.DELIVER]
+        #: Messages that were delivered, and by no node that is up: they are in no log.
+        self.from_logs = {name for _, name in delivered} - {name for row, name in delivered if row.node in up}
         self._known: dict[tuple[str, int, int], bool] = {}
 
     def blocks(self, message: tuple[str, int, int]) -> bool:

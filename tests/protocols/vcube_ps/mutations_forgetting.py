@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
+from antecede.core.clocks import DomainFrontier
 from antecede.protocols.vcube_ps.closing import Closing
 from antecede.protocols.vcube_ps.state import Group
 from antecede.protocols.vcube_ps.streams import Stream
@@ -42,4 +43,15 @@ def does_not_wait_for_the_absent() -> Iterator[None]:
         return [node for node in others(self, group) if node not in self._state.down]
 
     with patch.object(Closing, "_others", up):
+        yield
+
+
+@contextmanager
+def trusts_its_own_messages() -> Iterator[None]:
+    """Messages on other topics do not carry what a message covers that no other node has."""
+
+    def carried(self: DomainFrontier, topic: str) -> dict[int, int]:
+        return self._ahead.get(topic, {})
+
+    with patch.object(DomainFrontier, "_carried", carried):
         yield

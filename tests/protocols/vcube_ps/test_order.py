@@ -83,6 +83,21 @@ def test_an_entry_goes_when_its_own_topic_covers_it() -> None:
     assert frontier.stamp("a", 1) == (((2, 1),), (("b", 0, 3),))
 
 
+def test_what_a_message_covers_is_carried_until_another_node_has_the_message() -> None:
+    """If this node is lost, and its message on a with it, readers of b still wait for what it depended on."""
+    frontier = DomainFrontier(0, doubts=True)
+    never = lambda topic, source, seq: False  # noqa: E731
+    frontier.observe(said(1, 1, topic="a"), never)
+    assert frontier.stamp("a", 1) == (((1, 1),), ())
+    frontier.observe(said(2, 5, topic="a"), never)
+    assert frontier.stamp("a", 2) == (((2, 5),), ())
+    assert frontier.stamp("b", 1) == ((), (("a", 0, 2), ("a", 1, 1), ("a", 2, 5)))
+    frontier.secured("a", 1)
+    assert frontier.stamp("b", 2) == ((), (("a", 0, 2), ("a", 2, 5)))
+    frontier.secured("a", 2)
+    assert frontier.stamp("b", 3) == ((), (("a", 0, 2),))
+
+
 def test_entries_of_topics_not_taken_are_passed_on() -> None:
     relay = Domain(5)
     relay.enter("b")

@@ -105,7 +105,7 @@ class CatchingUp:
             return  # an answer to an earlier question
         del fetching.asked[packet.first]
         if packet.got > fetching.target + self._state.timing.burst:
-            fetching.target = packet.got
+            fetching.target = min(packet.got, stream.limit)
         if packet.upto >= packet.first:
             if packet.first == stream.got + 1:  # its messages were lost, or refused
                 fetching.lacking_at(packet.first).pop(sender, None)

@@ -18,6 +18,11 @@ nothing more of the stream. So the answers do not change, whichever node asks, h
 The custodian waits for every node but those that were forgotten, too, and numbers that no node has. A node that is down
 may have delivered a message that no other node has: then the stream stays open until that node is back or forgotten.
 
+*If another node Y is forgotten meanwhile*, perhaps Y alone had delivered the last message, and the maximum is lower
+without Y. So a node that learns of Y's new epoch ends the open streams of other nodes again: it drops what it received
+and did not deliver, and waits for the last message anew. `Ended` counts only with the receiver's own view, which has
+the epochs of both. A stream that was closed stays so: every member had delivered its last message.
+
 *Why the next owner cannot be misunderstood.* Its numbers are above those of all former epochs (`core.epochs`). It is
 the custodian of its own stream, and publishes on a topic once the former epochs are closed there. A member delivers its
 first message when it has closed them, too: the message before it in the stream is the last number of the former epoch.
@@ -69,14 +74,20 @@ class Closing:
             stream.positions.pop(node, None)
             stream.heard.discard(node)
             stream.behind.discard(node)
-            stream.ends.pop(node, None)
+            if stream.ending:
+                stream.end(group.order.reached(group.name, stream.source))
+                self._ended_here(group, stream)
         stream = group.stream(node)
         if stream.begin_epoch(epoch, group.order.reached(group.name, node)):
-            group.order.drop(group.name, node)
-            early = {name: one for name, one in group.early.items() if name[0] != node}
-            self._state.early -= len(group.early) - len(early)
-            group.early = early
-            self._moved(group, stream)
+            self._ended_here(group, stream)
+
+    def _ended_here(self, group: Group, stream: Stream) -> None:
+        """Hold no message of the stream, and tell its custodian."""
+        group.order.drop(group.name, stream.source)
+        early = {name: one for name, one in group.early.items() if name[0] != stream.source}
+        self._state.early -= len(group.early) - len(early)
+        group.early = early
+        self._moved(group, stream)
 
     # -- the custodian ------------------------------------------------------------------------------------------
 
@@ -89,8 +100,11 @@ class Closing:
             return
         agrees = packet.digest == group.view.digest
         seam = next((epoch for epoch in sorted(stream.seams) if packet.done < epoch_base(epoch)), None)
+        if seam is None and not stream.ending and packet.done < epoch_base(stream.epoch):
+            seam = stream.epoch  # this node joined behind it; whichever message was the last, every member has it
         if seam is not None:
-            self._state.out.send(sender, Ended(group.name, stream.source, seam, stream.seams[seam], True))
+            last = stream.seams.get(seam, 0)
+            self._state.out.send(sender, self._ended(group, stream, seam, last, closed=True))
         elif not stream.ending:
             self._custody.on_have(sender, packet)
             return
@@ -118,7 +132,7 @@ class Closing:
             if node not in stream.ends:
                 state.out.send(node, Probe(group.name, stream.source))
             elif node in group.view and stream.ends[node][0] < stream.last:
-                state.out.send(node, Ended(group.name, stream.source, stream.epoch, stream.last))
+                state.out.send(node, self._ended(group, stream, stream.epoch, stream.last))
         self._look(group, stream)
 
     def _others(self, group: Group) -> list[int]:
@@ -139,7 +153,7 @@ class Closing:
         if stream.last != last:
             stream.last = last
             for node in behind:
-                self._state.out.send(node, Ended(group.name, stream.source, stream.epoch, last))
+                self._state.out.send(node, self._ended(group, stream, stream.epoch, last))
         if group.takes and done < last:
             self._admit(group, stream, last)
         elif not behind:
@@ -147,7 +161,10 @@ class Closing:
             epoch = stream.epoch
             self._close(group, stream, epoch, last)
             for node in told:
-                self._state.out.send(node, Ended(group.name, stream.source, epoch, last, True))
+                self._state.out.send(node, self._ended(group, stream, epoch, last, closed=True))
+
+    def _ended(self, group: Group, stream: Stream, epoch: int, last: int, *, closed: bool = False) -> Ended:
+        return Ended(group.name, stream.source, epoch, last, closed, group.view.digest)
 
     # -- every node ---------------------------------------------------------------------------------------------
 
@@ -159,6 +176,8 @@ class Closing:
         done = group.order.reached(packet.topic, packet.source)
         if packet.closed and (done >= packet.last or not group.takes):
             self._close(group, stream, packet.epoch, packet.last)
+        elif not packet.closed and packet.digest != group.view.digest:
+            self._differs(group, sender)
         elif group.takes and done < packet.last:
             self._admit(group, stream, packet.last)
         else:

@@ -22,7 +22,6 @@ A message has *arrived* when all members that are up and keep up have received i
 from collections.abc import Callable
 
 from antecede.core import Message
-from antecede.core.process import Missing
 from antecede.protocols.bundling import in_packets
 from antecede.protocols.vcube_ps import outside
 from antecede.protocols.vcube_ps.catching_up import CatchingUp
@@ -41,16 +40,12 @@ from antecede.protocols.vcube_ps.records import Stable
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Position, Stream
 
-#: Timers: look after a stream; acknowledge; announce what is stable; ask for what is missing; see what a tree that lost
-#: a node left undone.
+#: Timers: look after a stream; acknowledge; announce what is stable; see what a tree that lost a node left undone.
 RESEND = "resend"
 ACK = "ack"
 ANNOUNCE = "announce"
-REQUEST = "request"
 REPAIR = "repair"
 
-#: A receiver knows that a message is missing; a custodian assumes it. So receivers ask sooner than custodians send.
-SEEK_SOONER = 4
 #: What a suspicion leaves undone is brought after half the usual pause, which crosses a tree and back.
 REPAIR_SOONER = 2
 
@@ -61,8 +56,7 @@ _BUNDLE = 16
 class Custody:
     """The part of a node that looks after streams.
 
-    `differs(group, peer)` is told when views do, `progress(group)` when messages have arrived everywhere, and
-    `overdue()` when something did not come down its tree and is asked for.
+    `differs(group, peer)` is told when views do, `progress(group)` when messages have arrived everywhere.
     """
 
     def __init__(
@@ -71,13 +65,11 @@ class Custody:
         catching_up: CatchingUp,
         differs: Callable[[Group, int], None],
         progress: Callable[[Group], None],
-        overdue: Callable[[], None],
     ) -> None:
         self._state = state
         self._catching_up = catching_up
         self._differs = differs
         self._progress = progress
-        self._overdue = overdue
         #: Called when the timer of a stream goes off whose epoch has ended (`closing`).
         self.pursue: Callable[[Group, Stream], None] | None = None
         self._dirty: set[tuple[str, int]] = set()
@@ -85,11 +77,6 @@ class Custody:
         self._unannounced: set[tuple[str, int]] = set()
         # By topic whose tree lost a node, by source: up to where messages were under way then.
         self._under_way: dict[str, dict[int, int]] = {}
-        self._seeking = False
-        self._sought = 0
-        self._lacked: set[tuple[str, int]] = set()
-        # Nodes asked for what is missing since something was.
-        self._asked: dict[tuple[str, int], set[int]] = {}
 
     # -- acknowledging ------------------------------------------------------------------------------------------
 
@@ -357,6 +344,8 @@ class Custody:
         stream = group.stream(packet.source)
         if packet.source == state.node:
             state.out.acknowledged(sender, packet.topic, packet.done)
+            if packet.done > packet.floor:
+                group.order.secured(packet.topic, packet.done)
             if group.undelivered and packet.floor < group.undelivered[0]:
                 outside.secured(state, group, packet.done)
                 self._progress(group)
@@ -424,77 +413,3 @@ class Custody:
             stream.forget(until)
             group.order.stable(group.name, stream.source, until)
             self._state.out.keep(Stable(group.name, stream.source, until))
-
-    # -- asking for what is missing -----------------------------------------------------------------------------
-
-    def watch(self) -> None:
-        """Something is held: if that lasts, ask for what it waits for."""
-        self._sought = 0
-        if not self._seeking:
-            self._lacked = set(self._missing())
-            self._seek_later()
-
-    def _seek_later(self) -> None:
-        if self._state.timing.goes_on(self._sought):
-            self._seeking = True
-            pause_us = self._state.timing.pause_us(self._sought) // SEEK_SOONER
-            self._state.out.wake_after(pause_us, (REQUEST,))
-
-    def request_missing(self) -> None:
-        """The timer went off: ask for what was missing a pause ago and still is."""
-        self._seeking = False
-        missing = self._missing()
-        for (topic, source), numbers in missing.items():
-            if (topic, source) in self._lacked:
-                self._overdue()
-                self._ask(self._state.group(topic), source, numbers)
-        self._lacked = set(missing)
-        self._asked = {key: asked for key, asked in self._asked.items() if key in missing}
-        if missing:
-            self._sought += 1
-            self._seek_later()
-
-    def _missing(self) -> dict[tuple[str, int], list[int]]:
-        found: dict[tuple[str, int], list[int]] = {}
-        held = {key for key, order in self._state.orders.items() if order.held}
-        for group in self._state.groups.values() if held else ():
-            if group.takes and id(group.order) in held:
-                held.discard(id(group.order))
-                for (topic, source), awaited in group.order.missing(group.name).items():
-                    other = self._state.group(topic)
-                    if not other.takes:
-                        continue  # it is joining, and what it lacks then is the matter of `join_replies`
-                    stream = other.stream(source)
-                    numbers = stream.lacking(awaited, NUMBERS_MAX + 1) if stream.fetching is None else []
-                    if numbers:
-                        found[topic, source] = numbers
-        return found
-
-    def missing(self) -> list[Missing]:
-        """What this node waits for and has asked for in vain."""
-        return [
-            Missing(topic, source, numbers[0], numbers[-1], tuple(sorted(self._asked[topic, source])), self._sought)
-            for (topic, source), numbers in self._missing().items()
-            if (topic, source) in self._asked
-        ]
-
-    def _ask(self, group: Group, source: int, numbers: list[int]) -> None:
-        """Ask the custodian; if that does not help, one node after the other. Fetch in bulk what is much.
-
-        Members come first. A node that left may be the only one that has it: it delivered it while it was a member.
-        """
-        state = self._state
-        asked = self._asked.setdefault((group.name, source), set())
-        to = state.custodian(group, source)
-        if self._sought % 2 or to in (-1, state.node):
-            up = state.up()
-            members = [node for node in state.others(group) if node in up]
-            others = members + sorted(up.difference(members))
-            if not others:
-                return
-            to = others[self._sought // 2 % len(others)]
-        asked.add(to)
-        if len(numbers) > NUMBERS_MAX:
-            self._catching_up.begin(group, group.stream(source), numbers[-1], to)
-        else:
-            state.out.send(to, Pull(group.name, source, tuple(numbers)))

@@ -14,7 +14,7 @@ vector clocks, links are reliable and membership is fixed. Here they carry causa
 * *Who will bring it?* The tree of the predecessor's source as this node's view has it (`View.passes`). Views may be
   wrong, and messages may be lost or come by another way. So what is kept back is let go whenever the supposition turns
   out to be wrong or may be: when the predecessor comes and is not passed on to that child; when a view or a suspicion
-  changes; when this node leaves; and when it has to ask for something that is overdue (`custody.request_missing`),
+  changes; when this node leaves; and when it has to ask for something that is overdue (`requests`),
   which is when it would not wait for it any longer itself. What a crashed node kept back is like a packet lost.
 * *How much can be kept back?* Only what is not deliverable here either: what is missing at the child is missing here.
   So it is among what the gate holds, which is bounded.

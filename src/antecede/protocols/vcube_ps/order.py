@@ -79,6 +79,10 @@ class Order(Protocol):
         """Every member has delivered the source's messages on `topic` up to `seq`."""
         ...
 
+    def secured(self, topic: str, seq: int) -> None:
+        """Another node has delivered this node's messages on `topic` up to `seq`."""
+        ...
+
     def named(self) -> Sequence[str]:
         """The topics whose messages the next message published here would name, on any topic."""
         ...
@@ -206,6 +210,9 @@ class TopicOrder:
     def stable(self, topic: str, source: int, seq: int) -> None:
         """Messages carry no entries of other topics."""
 
+    def secured(self, topic: str, seq: int) -> None:
+        """Messages carry no entries of other topics."""
+
     def named(self) -> Sequence[str]:
         return ()  # its own only, which has a group
 
@@ -236,7 +243,7 @@ class Domain(DomainOrder[Message]):
         self.drops = drops
         #: Topics this node takes or is about to take.
         self._taken: set[str] = set()
-        frontier = DomainFrontier(node)
+        frontier = DomainFrontier(node, doubts=True)
         super().__init__(self._taken.__contains__, frontier)
         self._node = node
         self._held_bytes = 0
@@ -305,7 +312,8 @@ class Domain(DomainOrder[Message]):
         )
 
     def checkpoint(self, topic: str) -> tuple[Dependency, ...]:
-        return self._frontier.ahead(topic)
+        # Entries that this node's messages cover, too, as long as no other node has these.
+        return tuple((dict(self._frontier.ahead(topic)) | dict(self._frontier.across(topic))).items())
 
     def resume(self, topic: str, reached: Iterable[tuple[int, int]], frontier: Iterable[Dependency]) -> None:
         for source, seq in reached:
@@ -315,6 +323,11 @@ class Domain(DomainOrder[Message]):
     def stable(self, topic: str, source: int, seq: int) -> None:
         if self.drops:
             self._frontier.stable(topic, source, seq)
+        elif source == self._node:
+            self._frontier.secured(topic, seq)
+
+    def secured(self, topic: str, seq: int) -> None:
+        self._frontier.secured(topic, seq)
 
     def named(self) -> Sequence[str]:
         return sorted({topic for topic, _, _ in self._frontier.entries()})

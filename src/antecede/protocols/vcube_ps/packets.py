@@ -191,6 +191,8 @@ class Ended(_OfStream, frozen=True, gc=False, tag="vps.ended"):
     last: Count
     #: Has every member delivered them?
     closed: bool = False
+    #: Of the sender's view.
+    digest: Digest = 0
 
 
 class Carried(Packet, frozen=True, gc=False, tag="vps.carried"):

@@ -6,7 +6,8 @@ nodes crash, are suspected rightly or wrongly, and recover with what they kept.
 
 A PUB goes down its tree once, as a rule. The guarantee that all members get it rests on other parts:
 
-    custody       custodians retransmit to members that lack messages, and receivers ask for gaps in sequence numbers
+    custody       custodians retransmit to members that lack messages
+    requests      receivers ask for messages that those they hold depend on
     catching_up   members that lack many messages fetch them in bulk, from the logs of other nodes
     membership    joiners start from what other nodes have delivered
     window        publishers wait for members that keep up
@@ -57,6 +58,7 @@ from antecede.protocols.vcube_ps.packets import (
     Views,
 )
 from antecede.protocols.vcube_ps.records import Began, Delivered, Forgotten, Held, Logged, Published
+from antecede.protocols.vcube_ps.requests import Requests
 from antecede.protocols.vcube_ps.restoring import begin_after, checkpoint, restore
 from antecede.protocols.vcube_ps.runs import Runs, bare, records_of
 from antecede.protocols.vcube_ps.sizes import Sizes
@@ -103,7 +105,8 @@ class VCubePs(Suspicions):
         self._membership = Membership(self._state, self._moved, self._heard_all, self.forget)
         self._catching_up = CatchingUp(self._state, self._join_anew)
         compare = self._membership.compare
-        self._custody = Custody(self._state, self._catching_up, compare, self._freed, self._let_go)
+        self._custody = Custody(self._state, self._catching_up, compare, self._freed)
+        self._requests = Requests(self._state, self._catching_up, self._let_go)
         self._closing = Closing(self._state, self._custody, self._catching_up, compare, self._deliver, self._freed)
         self._window = Window(self._state, self._custody.settle, self._freed)
         self._carrying = Carrying(self._state)
@@ -199,7 +202,7 @@ class VCubePs(Suspicions):
             case ("carry",):
                 self._carrying.tick()
             case ("request",):
-                self._custody.request_missing()
+                self._requests.tick()
             case ("repair", str(topic)):
                 self._custody.repair(self._state.group(topic))
             case ("resend", str(topic), int(source)):
@@ -232,7 +235,7 @@ class VCubePs(Suspicions):
         return self._given_up
 
     def missing(self) -> list[Missing]:
-        return [*self._catching_up.missing(), *self._custody.missing()]
+        return [*self._catching_up.missing(), *self._requests.missing()]
 
     # -- messages -----------------------------------------------------------------------------------------------
 
@@ -274,7 +277,7 @@ class VCubePs(Suspicions):
             trim(self._state, group, stream)
             self._custody.stable(group, stream, packet.stable)
             if fresh and group.order.held:
-                self._custody.watch()
+                self._requests.watch()
             if packet.spread == DIRECT:
                 self._custody.brought(sender, group, stream, fresh=fresh)
         elif group.joining:
@@ -431,7 +434,7 @@ class VCubePs(Suspicions):
             for stream in group.streams.values():
                 self._custody.owes(group, stream)
             if group.order.held:
-                self._custody.watch()
+                self._requests.watch()
         group.asked = True
         self._custody.review(group)
         if group.takes:

@@ -174,21 +174,25 @@ class Stream:
         return self.got < epoch_base(self.epoch)
 
     def begin_epoch(self, epoch: int, done: int) -> bool:
-        """The source's former owner is gone: take nothing more of it, and drop what was not delivered. False: known."""
+        """The source's former owner is gone: end what it published. False: nothing was open, or that is known."""
         if epoch <= self.epoch:
             return False
         self.epoch = epoch
-        self.last = -1
-        self.ends.clear()
         if not self.ending:
             return False
+        self.end(done)
+        return True
+
+    def end(self, done: int) -> None:
+        """Take nothing more of former epochs until the last message is known, and drop what was not delivered."""
+        self.last = -1
+        self.ends.clear()
         self.rewind(done)
         self.limit = 0 if self.ending else NO_LIMIT
         self.positions.clear()
         self.heard.clear()
         self.behind.clear()
         self.pace = None
-        return True
 
     def delivered(self, done: int) -> int:
         """The last message delivered here, in any session. `done`: how far this node is, at least its floor."""
