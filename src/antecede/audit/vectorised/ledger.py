@@ -5,7 +5,7 @@ named as dependencies. A second publish row of a message is kept as a take of it
 on; rule `no-invention` reports it.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -60,6 +60,7 @@ class Ledger:
         self.subscriptions: dict[int, dict[str, int]] = {}
         #: The filters with wildcards among them, by node.
         self._wild: dict[int, list[str]] = {}
+        self._taken_by: dict[str, Ints] = {}
         self.subscribe_rows = 0
         self.messages = Messages(*(np.zeros(0, np.int64),) * 3)
         self.published_at: Ints = np.zeros(0, np.int64)
@@ -72,13 +73,6 @@ class Ledger:
         """The number of published messages; they have the lowest numbers."""
         return len(self.first.row)
 
-    def steady(self, topic: str) -> Iterator[tuple[int, int]]:
-        """Nodes up at the end that subscribe to `topic` until the end, and the row since which they do (−1: always)."""
-        for node in sorted({*self.subscriptions, *self.broadcast_to} - self.down):
-            since = self.since(node, topic)
-            if since is not None:
-                yield node, since
-
     def since(self, node: int, topic: str) -> int | None:
         """The row since which `node` subscribes to `topic` until the end; None if it does not."""
         opened = self.subscriptions.get(node, {})
@@ -87,6 +81,20 @@ class Ledger:
         if node in self.broadcast_to:
             since.append(-1)
         return min(since) if since else None
+
+    def wild(self, node: int) -> bool:
+        """Does `node` subscribe with wildcards?"""
+        return bool(self._wild.get(node))
+
+    def taken_by(self, pattern: str) -> Ints:
+        """The topics that a filter takes."""
+        found = self._taken_by.get(pattern)
+        if found is None:
+            codes = [self.topics.code(pattern)]
+            if _is_wild(pattern):
+                codes = [code for code, name in enumerate(self.topics.names) if matches(pattern, name)]
+            found = self._taken_by[pattern] = np.array(codes, np.int64)
+        return found
 
     def published_by(self, node: int) -> tuple[Ints, Ints]:
         """Rows and messages of the node's publish rows, in order."""
@@ -111,6 +119,7 @@ class Ledger:
         self.messages = self.messages.extended(*(np.array(column, np.int64) for column in (topic, source, seq)))
         self.published_at = np.append(self.published_at, np.full(len(keys), NEVER, np.int64))
         self.graphs.clear()
+        self._taken_by.clear()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -132,7 +141,7 @@ class Ledger:
                     self.went_down.add(node)  # a trace may begin while the node is down
                     self.down.discard(node)
         for node, opened in self.subscriptions.items():
-            self._wild[node] = [pattern for pattern in opened if "+" in pattern or "#" in pattern]
+            self._wild[node] = list(filter(_is_wild, opened))
 
     def _read_publications(self, named: Dependencies) -> None:
         is_publish = self.events.event == int(Event.PUBLISH)
@@ -178,5 +187,12 @@ def steady_since(ledger: Ledger, node: int) -> Ints | None:
     """By topic: the row since which `node` subscribes to it until the end, or LATE. None: it subscribes to nothing."""
     if node in ledger.down or not (ledger.subscriptions.get(node) or node in ledger.broadcast_to):
         return None
-    since = [ledger.since(node, topic) for topic in ledger.topics.names]
-    return np.array([LATE if row is None else row for row in since], np.int64)
+    since = np.full(len(ledger.topics.names), -1 if node in ledger.broadcast_to else LATE, np.int64)
+    for pattern, row in ledger.subscriptions.get(node, {}).items():
+        topics = ledger.taken_by(pattern)
+        since[topics] = np.minimum(since[topics], row)
+    return since
+
+
+def _is_wild(pattern: str) -> bool:
+    return "+" in pattern or "#" in pattern

@@ -40,23 +40,34 @@ def judge_losses(ledger: Ledger, surveys: Sequence[Survey]) -> Losses:
 
 def owed_to(ledger: Ledger) -> Ints:
     """By published message: the number of nodes that are owed it."""
-    owed = np.zeros(ledger.published, np.int64)
-    topic = ledger.messages.topic[: ledger.published]
-    for code in np.unique(topic).tolist():
-        since = np.sort([row for _, row in ledger.steady(ledger.topics.names[code])])
-        owed[topic == code] = np.searchsorted(since, ledger.first.row[topic == code])
-    return owed
+    topic, row = ledger.messages.topic[: ledger.published].astype(np.int64), ledger.first.row
+    everything = ledger.broadcast_to - ledger.down
+    owed = np.full(ledger.published, len(everything), np.int64)
+    exact: list[tuple[int, int]] = []
+    for node in ledger.subscriptions.keys() - ledger.down - everything:
+        if ledger.wild(node):
+            since = steady_since(ledger, node)
+            assert since is not None
+            owed += since[topic] < row
+        else:
+            exact += [(ledger.topics.code(name), opened) for name, opened in ledger.subscriptions[node].items()]
+    # A topic and a row as one number, sorted: the time does not depend on the number of topics.
+    stride = max([0, *[opened for _, opened in exact], int(row.max(initial=0))]) + 1
+    subscriptions = np.sort(np.array([code * stride + opened for code, opened in exact], np.int64))
+    begin = topic * stride
+    return np.asarray(owed + np.searchsorted(subscriptions, begin + row) - np.searchsorted(subscriptions, begin))
 
 
 def _steady_publishers(ledger: Ledger) -> Bools:
     """By published message: whether it is owed to its own publisher, which then has it."""
     steady = np.zeros(ledger.published, bool)
-    topic = ledger.messages.topic[: ledger.published]
     for node in np.unique(ledger.first.node).tolist():
-        since = steady_since(ledger, node)
-        if since is not None:
-            mine = ledger.first.node == node
-            steady[mine] = since[topic[mine]] < ledger.first.row[mine]
+        if node not in ledger.down:
+            mine = ledger.first_published_by(node)
+            topics, which = np.unique(ledger.messages.topic[mine], return_inverse=True)
+            since = [ledger.since(node, ledger.topics.names[code]) for code in topics.tolist()]
+            rows = np.array([LATE if row is None else row for row in since], np.int64)
+            steady[mine] = rows[which] < ledger.first.row[mine]
     return steady
 
 
