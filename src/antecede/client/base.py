@@ -1,21 +1,25 @@
 """The calls of a bus, the same whether a node is behind it (`client.Bus`) or logs of another system (`logs.LogBus`)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from antecede.client.message import MessageId, ReadMessage
-from antecede.client.options import PUBLISH_TIMEOUT_S, Subscription, check_subscription, checked_timeout
+from antecede.client.message import MessageId
+from antecede.client.options import (
+    PUBLISH_TIMEOUT_S,
+    After,
+    Headers,
+    Subscription,
+    check_subscription,
+    checked_timeout,
+)
 from antecede.wire.requests import Order, Policy
 
 #: Messages that wait in a feed, unless it was asked for more or fewer.
 QUEUE_MESSAGES: Final = 1024
 
 #: Publish: topic, payload, headers, after, durability and timeout_s, as below.
-Submit: TypeAlias = Callable[
-    [str, bytes, dict[str, str] | None, Iterable[MessageId | ReadMessage] | None, str | None, float],
-    "asyncio.Future[MessageId]",
-]
+Submit: TypeAlias = Callable[[str, bytes, Headers, After, str | None, float], "asyncio.Future[MessageId]"]
 
 FeedType = TypeVar("FeedType")
 
@@ -30,8 +34,8 @@ class BaseBus(Generic[FeedType]):
         topic: str,
         payload: bytes,
         *,
-        headers: dict[str, str] | None = None,
-        after: Iterable[MessageId | ReadMessage] | None = None,
+        headers: Headers = None,
+        after: After = None,
         durability: str | None = None,
         timeout_s: float = PUBLISH_TIMEOUT_S,
     ) -> MessageId:
@@ -55,8 +59,8 @@ class BaseBus(Generic[FeedType]):
         topic: str,
         payload: bytes,
         *,
-        headers: dict[str, str] | None = None,
-        after: Iterable[MessageId | ReadMessage] | None = None,
+        headers: Headers = None,
+        after: After = None,
         durability: str | None = None,
         timeout_s: float = PUBLISH_TIMEOUT_S,
     ) -> "asyncio.Future[MessageId]":

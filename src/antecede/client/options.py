@@ -4,7 +4,7 @@ import re
 import ssl
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple, TypeAlias, TypedDict
 
 from antecede.client.message import MessageId, ReadMessage
 from antecede.core import LimitError, UsageError
@@ -15,6 +15,11 @@ from antecede.wire.topics import check_filter
 #: How long a publication may take, unless the caller says otherwise; and how long at most: a day.
 PUBLISH_TIMEOUT_S: Final = 30.0
 PUBLISH_TIMEOUT_S_MAX: Final = TIMEOUT_MS_MAX / 1000
+
+
+Headers: TypeAlias = dict[str, str] | None
+#: The messages that a publication follows; None: everything this client has read and published.
+After: TypeAlias = Iterable[MessageId | ReadMessage] | None
 
 
 class ConnectOptions(TypedDict, total=False):
@@ -32,8 +37,8 @@ class ConnectOptions(TypedDict, total=False):
 class PublishOptions(TypedDict, total=False):
     """Keywords of `Bus.publish`."""
 
-    headers: dict[str, str] | None
-    after: Iterable[MessageId | ReadMessage] | None
+    headers: Headers
+    after: After
     durability: str | None
     timeout_s: float
 

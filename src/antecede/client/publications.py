@@ -9,12 +9,12 @@ Publications that follow each other closely, with the same options, travel in on
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from antecede.client.deadlines import Deadlines
-from antecede.client.message import MessageId, ReadMessage
-from antecede.client.options import PUBLISH_TIMEOUT_S, checked_timeout, named, parse_durability
+from antecede.client.message import MessageId
+from antecede.client.options import PUBLISH_TIMEOUT_S, After, Headers, checked_timeout, named, parse_durability
 from antecede.client.past import Past
 from antecede.client.pending import PENDING_BYTES_MAX, PendingBytes
 from antecede.core import AntecedeError, LimitError, ProtocolError
@@ -79,13 +79,7 @@ class Publications:
         return self.last
 
     def submit(
-        self,
-        topic: str,
-        payload: bytes,
-        headers: dict[str, str] | None,
-        after: Iterable[MessageId | ReadMessage] | None,
-        durability: str | None,
-        timeout_s: float,
+        self, topic: str, payload: bytes, headers: Headers, after: After, durability: str | None, timeout_s: float
     ) -> "asyncio.Future[MessageId]":
         if not self.connected:
             raise self.error or PublishError(f"not connected to {self._where}", may_arrive=False)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from antecede.client.base import BaseBus
 from antecede.client.message import MessageId, ReadMessage
-from antecede.client.options import PUBLISH_TIMEOUT_S, Subscription, checked_timeout, parse_durability
+from antecede.client.options import PUBLISH_TIMEOUT_S, After, Headers, Subscription, checked_timeout, parse_durability
 from antecede.core.errors import ConnectionLostError, LimitError, StoppedError, UsageError
 from antecede.logs.contract import LogAdapter
 from antecede.logs.cursors import write_cursor
@@ -73,13 +73,7 @@ class LogBus(BaseBus[LogFeed]):
         await self._publisher.room(timeout_s)
 
     def _submit(
-        self,
-        topic: str,
-        payload: bytes,
-        headers: dict[str, str] | None,
-        after: Iterable[MessageId | ReadMessage] | None,
-        durability: str | None,
-        timeout_s: float,
+        self, topic: str, payload: bytes, headers: Headers, after: After, durability: str | None, timeout_s: float
     ) -> "asyncio.Future[MessageId]":
         adapter = self._opened()
         if timeout_s != PUBLISH_TIMEOUT_S:

@@ -12,12 +12,13 @@ from antecede.core import UsageError
 from antecede.protocols.gossip.groups import groups_of, together
 from antecede.sim.engine import Simulation
 from antecede.sim.units import ticks
-from antecede.sim.workload import Count, Members, NotNegative, Positive, WorkloadChoice, ignore
+from antecede.sim.workload import Count, Members, NotNegative, Positive, SeveralTopics, ignore
 
 
-class Brokered(WorkloadChoice, frozen=True, kw_only=True):
+class Brokered(SeveralTopics, frozen=True, kw_only=True):
     """Brokers, drawn at random for each message, publish to overlapping groups; the other nodes read."""
 
+    word = "g"
     brokers: Count = 8
     count: Count = 1
     overlap: NotNegative = 0.5
@@ -26,10 +27,6 @@ class Brokered(WorkloadChoice, frozen=True, kw_only=True):
     messages: Count = 100
     #: Mean time between two publications of any brokers; exponential.
     interval: Positive = 100.0
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        return tuple(f"g{number}" for number in range(1, self.count + 1))
 
     def members(self, nodes: int, rng: random.Random) -> Members:
         if self.brokers > nodes or self.aside >= nodes:

@@ -4,12 +4,14 @@ import random
 from itertools import accumulate
 
 from antecede.sim.engine import Simulation
-from antecede.sim.workload import Count, Members, NotNegative, Positive, WorkloadChoice
+from antecede.sim.workload import Count, Members, NotNegative, Positive, SeveralTopics
 
 
-class Partitioned(WorkloadChoice, frozen=True, kw_only=True):
+class Partitioned(SeveralTopics, frozen=True, kw_only=True):
     """Each node takes `taken` of the topics, drawn at random, and publishes at exponential intervals, on any topic."""
 
+    word = "p"
+    first = 0
     count: Count = 64
     taken: Count = 8
     messages: Count = 100
@@ -17,10 +19,6 @@ class Partitioned(WorkloadChoice, frozen=True, kw_only=True):
     interval: Positive = 1000.0
     #: Share of the publications on any topic, taken or not. The others are on topics that the node takes.
     outside: NotNegative = 0.5
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        return tuple(f"p{number}" for number in range(self.count))
 
     def members(self, nodes: int, rng: random.Random) -> Members:
         """At least one node takes each topic."""

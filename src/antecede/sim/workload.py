@@ -3,7 +3,7 @@
 import random
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Meta
 
@@ -54,6 +54,18 @@ class WorkloadChoice(Choice, frozen=True, kw_only=True):
     def _publish_at(self, simulation: Simulation, time: float, node: int, topic: str = TOPIC) -> None:
         payload = bytes(self.payload)
         simulation.at(ticks(time), lambda: ignore(simulation.publish(node, topic, payload)))
+
+
+class SeveralTopics(WorkloadChoice, frozen=True, kw_only=True):
+    """Base of workloads over `count` topics, each named by a word and a number."""
+
+    word: ClassVar[str] = "topic-"
+    first: ClassVar[int] = 1
+    count: Count = 8
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        return tuple(f"{self.word}{number}" for number in range(self.first, self.first + self.count))
 
 
 def ignore(message: Message | None) -> None:

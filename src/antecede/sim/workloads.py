@@ -18,7 +18,17 @@ from antecede.sim.overlapping import Overlapping
 from antecede.sim.partitioned import Partitioned
 from antecede.sim.saturation import Saturating
 from antecede.sim.units import ticks
-from antecede.sim.workload import TOPIC, Count, Members, NotNegative, Positive, Share, WorkloadChoice, ignore
+from antecede.sim.workload import (
+    TOPIC,
+    Count,
+    Members,
+    NotNegative,
+    Positive,
+    SeveralTopics,
+    Share,
+    WorkloadChoice,
+    ignore,
+)
 
 
 class _Timed(WorkloadChoice, frozen=True, kw_only=True):
@@ -139,19 +149,14 @@ class Discussion(WorkloadChoice, frozen=True, kw_only=True):
             simulation.at(ticks(rng.uniform(0, self.opening)) if self.opening else 0, speak(node))
 
 
-class Zipf(WorkloadChoice, frozen=True, kw_only=True):
+class Zipf(SeveralTopics, frozen=True, kw_only=True):
     """Several topics of unequal popularity: the k-th is chosen with weight k^−exponent (thesis 5.6.5: 0.825)."""
 
-    count: Count = 8
     exponent: Annotated[float, Meta(ge=0)] = 0.825
     messages: Count = 1
     window: Positive = 1000.0
     #: Mean time between two publications of a node; 0: they are spread over the window instead.
     interval: NotNegative = 0.0
-
-    @property
-    def topics(self) -> tuple[str, ...]:
-        return tuple(f"topic-{rank}" for rank in range(1, self.count + 1))
 
     def start(self, simulation: Simulation, members: Members, rng: random.Random) -> None:
         topics = self.topics

@@ -6,7 +6,7 @@ of a message it lacks asks the teller for it, and again when it hears of it agai
 """
 
 from abc import abstractmethod
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
@@ -18,6 +18,7 @@ from antecede.core.message import Seq, Source, Topic
 from antecede.core.numbers import NumberSet
 from antecede.core.rng import Rng
 from antecede.protocols.gossip.packets import BUNDLE_MAX, ENTRIES_MAX
+from antecede.protocols.options import Founders
 
 #: The name of a message.
 Name: TypeAlias = tuple[Topic, Source, Seq]
@@ -70,7 +71,7 @@ class Sizes(msgspec.Struct, frozen=True):
 class Epidemic(Process):
     """A member of some groups. Subclasses say what it tells whom (`_tell`), and in which order it delivers."""
 
-    def __init__(self, node: int, rounds: Rounds, rng: Rng, members: Mapping[str, Collection[int]]) -> None:
+    def __init__(self, node: int, rounds: Rounds, rng: Rng, members: Founders) -> None:
         super().__init__(node)
         self._rounds = rounds
         self._rng = rng

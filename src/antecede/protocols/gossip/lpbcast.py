@@ -8,7 +8,7 @@ passed around rather than forgotten, so views remain a random sample. (If parts 
 would soon be full of members that gossip just now, which have the message already.)
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Annotated
 
 from msgspec import Meta
@@ -18,6 +18,7 @@ from antecede.core.message import Source
 from antecede.core.rng import Rng
 from antecede.protocols.gossip.epidemic import Epidemic, Messages, Names, Rounds
 from antecede.protocols.gossip.packets import BUNDLE_MAX
+from antecede.protocols.options import Founders
 
 
 class Gossip(Packet, frozen=True, gc=False, tag="lpbcast.gossip"):
@@ -37,9 +38,7 @@ class Gossip(Packet, frozen=True, gc=False, tag="lpbcast.gossip"):
 class Lpbcast(Epidemic):
     """A member that knows as many others as its view holds."""
 
-    def __init__(
-        self, node: int, rounds: Rounds, rng: Rng, members: Mapping[str, Collection[int]], *, view: int
-    ) -> None:
+    def __init__(self, node: int, rounds: Rounds, rng: Rng, members: Founders, *, view: int) -> None:
         super().__init__(node, rounds, rng, members)
         self._places = view
         #: By topic: the members in the view, and those replaced there, to be told to others.

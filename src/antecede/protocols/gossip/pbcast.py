@@ -6,11 +6,10 @@ members get it, or almost none. A source's messages are delivered in order. A me
 tells of it any more is given up. Messages of different sources are not ordered.
 """
 
-from collections.abc import Collection, Mapping
-
 from antecede.core import Gate, Message, MessagePacket, Packet
 from antecede.core.rng import Rng
 from antecede.protocols.gossip.epidemic import Epidemic, Names, Rounds
+from antecede.protocols.options import Founders
 
 
 class Multicast(MessagePacket, frozen=True, gc=False, tag="pbcast.multicast"):
@@ -26,9 +25,7 @@ class Have(Packet, frozen=True, gc=False, tag="pbcast.have"):
 class Pbcast(Epidemic):
     """A member that knows all members."""
 
-    def __init__(
-        self, node: int, rounds: Rounds, rng: Rng, members: Mapping[str, Collection[int]], *, multicast: bool
-    ) -> None:
+    def __init__(self, node: int, rounds: Rounds, rng: Rng, members: Founders, *, multicast: bool) -> None:
         """`multicast`: if false, a message spreads by gossip alone."""
         super().__init__(node, rounds, rng, members)
         self._multicast = multicast

@@ -222,7 +222,7 @@ class RoundsSubscriber(Subscriber):
         rng: Rng,
         plan: Plan,
         *,
-        takes: Iterable[str] = (),
+        takes: Iterable[str],
     ) -> None:
         self._plan = plan
         super().__init__(node, home, alternates, config, rng, takes=takes)

@@ -140,14 +140,7 @@ class Subscriber(Process):
     reports_membership: ClassVar[bool] = True
 
     def __init__(
-        self,
-        node: int,
-        home: int,
-        alternates: Sequence[int],
-        config: GossipConfig,
-        rng: Rng,
-        *,
-        takes: Iterable[str] = (),
+        self, node: int, home: int, alternates: Sequence[int], config: GossipConfig, rng: Rng, *, takes: Iterable[str]
     ) -> None:
         """`home` knows this subscriber if it takes anything already; otherwise nothing is sent until it does."""
         super().__init__(node)
