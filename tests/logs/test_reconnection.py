@@ -51,7 +51,11 @@ def test_a_server_that_is_killed_twice(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", LASTING)
-def test_a_server_that_stays_away_is_told(name: str, tmp_path: Path) -> None:
+def test_a_server_that_stays_away_is_told(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # How long a bus that closes waits for acknowledgements, and for answers.
+    monkeypatch.setattr("antecede.logs.publishing._CLOSING_S", 0.5)
+    monkeypatch.setattr("antecede.logs.jetstream._API_S", 1.0)
+
     async def story() -> None:
         async with asyncio.timeout(60):
             await system.create("orders")

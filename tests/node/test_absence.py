@@ -18,7 +18,7 @@ def _check(run: AbsenceRun) -> None:
     assert run.report.ok, str(run.report)
 
 
-@pytest.mark.parametrize("way", ["stop", "kill"])
+@pytest.mark.parametrize("way", [pytest.param("stop", marks=pytest.mark.slow), "kill"])
 def test_away_for_many_small_windows(tmp_path: Path, way: Way) -> None:
     """Windows of 64: memory holds 256 messages of a source, and the node misses twelve times as many."""
     run = asyncio.run(absence_run(tmp_path, way=way, missed=3000, publishers=2, rate=4000, window=64))

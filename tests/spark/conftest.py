@@ -12,6 +12,7 @@ from antecede.spark.session import spark_session
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     session = spark_session("local[2]", short=True)
+    session.conf.set("spark.sql.shuffle.partitions", "2")  # a batch of some rows costs what its tasks cost
     yield session
     session.stop()
 

@@ -42,7 +42,7 @@ def write_random(directory: Path, seeds: range, asked: Question) -> dict[str, li
 @pytest.mark.parametrize("across_topics", [True, False])
 def test_many_runs_in_one_job(spark: SparkSession, tmp_path: Path, across_topics: bool) -> None:
     asked = Question(across_topics=across_topics, rules=ALL_RULES)
-    written = write_random(tmp_path / "traces", range(200_000, 200_300), asked)
+    written = write_random(tmp_path / "traces", range(200_000, 200_100), asked)
     verdicts = judge(spark, find_targets([tmp_path / "traces"]), asked)
     assert len(verdicts) == len(written)
     for verdict in verdicts:

@@ -1,7 +1,7 @@
 """The re-order operator in Spark: order, copies, restarts, metrics, and mistakes told before anything runs."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +65,8 @@ class Feed:
 
 
 @pytest.fixture
-def feed(spark: SparkSession, tmp_path: Path) -> Iterator[Feed]:
-    partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "2")  # a batch of some rows costs what its tasks cost
-    yield Feed(spark, tmp_path)
-    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+def feed(spark: SparkSession, tmp_path: Path) -> Feed:
+    return Feed(spark, tmp_path)
 
 
 def ordered(stream: DataFrame, **options: Any) -> DataFrame:

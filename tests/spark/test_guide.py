@@ -19,8 +19,6 @@ def blocks() -> list[str]:
 
 
 def test_the_guide_does_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
-    partitions = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
     here: dict[str, Any] = {}
     with Cluster(tmp_path, nodes=2) as cluster:
         places = {"antecede://127.0.0.1:7400": cluster.url(0)}
@@ -33,7 +31,6 @@ def test_the_guide_does_what_it_says(spark: SparkSession, tmp_path: Path) -> Non
                 exec(compile(code, f"{GUIDE.name}, block {number}", "exec"), here)
             except Exception as error:
                 raise AssertionError(f"block {number} of {GUIDE.name} fails: {error}") from error
-    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
     assert here["messages"] == len(here["SAID"]) == 7
     told = sorted((topic, one["from"][11:16], one["messages"], one["people"]) for topic, one in here["told"])
