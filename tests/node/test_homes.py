@@ -12,6 +12,8 @@ from tests.client.running import awaited, bodies, take, until
 from tests.node.clusters import cluster, make, restart
 from tests.node.test_interest import ALONE, judged, taken, topic_at, until_settled
 
+pytestmark = pytest.mark.usefixtures("short_pauses")
+
 
 @awaited
 async def test_a_feed_of_the_past_at_a_node_that_took_the_partition_later_gets_it_from_a_home(tmp_path: Path) -> None:

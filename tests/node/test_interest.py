@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import antecede
 from antecede import Node
 from antecede.audit import audit
@@ -13,6 +15,8 @@ from antecede.wire.bulk import Done, Release, Row, Stage, encode_rows
 from tests.client.running import awaited, bodies, take, until
 from tests.node.clusters import cluster
 from tests.node.test_bulk import ask
+
+pytestmark = pytest.mark.usefixtures("short_pauses")
 
 #: One home for each of eight partitions.
 ALONE: dict[str, Any] = {"partitions": 8, "replicas": 1, "linger_s": 0.5}
