@@ -121,6 +121,12 @@ TABLES: dict[str, tuple[Limit, ...]] = {
             "the rest is done in later turns, in which all such clients share as much; meanwhile it is not read",
         ),
         Limit(
+            "percent of the event loop's time for all such clients, while clients that ask for less make requests",
+            round(100 / (1 + limits.REST_SHARE)),
+            "are used",
+            "they rest after each turn; deliveries and commits of what they published are not counted",
+        ),
+        Limit(
             "clients in a token file",
             tokens.CLIENTS_MAX,
             "are known",

@@ -93,6 +93,10 @@ AT_ONCE_COST_MAX: Final = 768
 STEP_COST_MAX: Final = 32
 TURN_COST_MAX: Final = 96
 
+#: While clients without a backlog make requests, backlogs rest for so many times as long as each turn of theirs took:
+#: together they have a third of the event loop's time at the most. The same holds for threads that read for clients.
+REST_SHARE: Final = 2.0
+
 # -- the memory of a node ----------------------------------------------------------------------------------------------
 
 #: Memory of one connection beside what the pool counts: a frame and a read of the socket (1¼ MiB), the records of a

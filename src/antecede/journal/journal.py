@@ -89,6 +89,8 @@ class Journal:
         self._writer = Writer(str(path), connection, self._loop, sync=sync)
         self._reader = connect(path, read_only=True)
         self._reading = ThreadPoolExecutor(1, thread_name_prefix=f"read {path.name}")
+        #: Called in the thread that reads, between two blocks: it may have to rest.
+        self.rest: Callable[[], None] = _nothing
         self._has_fetched = has_fetched(connection)
         self._closed = False
         self._clock = clock
@@ -348,6 +350,7 @@ class Journal:
             reached = last
             if len(items) >= limit or last - after >= limit * 100:  # scanning must not keep the thread for ever
                 break
+            self.rest()
         return Page(items, reached)
 
     async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
@@ -383,6 +386,10 @@ class Journal:
 
         self._writer.put(do, done, sync=sync)
         return await future
+
+
+def _nothing() -> None:
+    """The thread that reads need not rest."""
 
 
 def _open(path: Path, cluster: str, check: Check, clock: Clock) -> tuple[sqlite3.Connection, Identity]:

@@ -46,6 +46,10 @@ _STEPS_AT_ONCE: Final = 2
 #: What a step costs (`turns`), and what offering deliveries does.
 _STEP_COST: Final = 16
 _OFFER_COST: Final = 2
+#: What closing does: in any case, for its memory, and for the messages that wait in it.
+_CLOSE_COST: Final = 4
+_BYTES_PER_COST: Final = 16 * 1024
+_QUEUED_PER_COST: Final = 16
 #: Deliveries that a feed whose reader lags takes in one step.
 _OFFERS_MAX: Final = 48
 #: Bytes of messages put into one record.
@@ -419,6 +423,11 @@ class Feed:
             self.flush()
             self.session.send(Ended(self.number, kind, text[:2000], after, first, missing))
             self.close()
+
+    @property
+    def closing_cost(self) -> int:
+        """What closing it costs (`turns`): its part of the tree of filters is removed, and its queue."""
+        return _CLOSE_COST + self._bytes // _BYTES_PER_COST + len(self._queue) // _QUEUED_PER_COST
 
     def close(self) -> None:
         if self.closed:

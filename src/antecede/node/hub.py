@@ -22,7 +22,7 @@ from antecede.journal.batch import Batch
 from antecede.node.feed import Feed
 from antecede.node.history import Entry, Gap, History, topic_of, topics_of
 from antecede.node.predecessors import After, Predecessors
-from antecede.node.turns import Turns
+from antecede.node.turns import ThreadRest, Turns
 from antecede.wire.topics import FilterMap
 from antecede.wire.waiters import Waiters
 
@@ -89,6 +89,8 @@ class Hub:
         self.feeds: set[Feed] = set()
         #: What clients ask for in excess of a turn.
         self.turns = Turns()
+        if history.journal is not None:
+            history.journal.rest = ThreadRest(self.turns)
         self.on_jam: Callable[[bool], None] | None = None
         self._by_filter: FilterMap[Feed] = FilterMap()
         self._touched: set[Feed] = set()

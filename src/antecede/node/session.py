@@ -127,7 +127,7 @@ class Session:
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         self.node.counts_edge.bytes_received += len(body) + 4
-        if self.hub.turns.waits(self.client):  # its backlog comes first
+        if not self.hub.turns.at_once(self.client):
             self._body = bytes(body)
             self._stop_reading()
             return
@@ -145,10 +145,20 @@ class Session:
     def closed(self, connection: FrameConnection) -> None:
         self._over = True
         self._records, self._body = iter(()), b""
-        for feed in list(self.feeds.values()):
-            feed.close()
         self._publications.close()
         self.node.sessions.discard(self)
+        self._close_some()
+
+    def _close_some(self) -> int:
+        """Close feeds, as many as fit a turn, and the others in later turns; what that cost."""
+        cost = 0
+        while self.feeds and cost < STEP_COST_MAX:
+            feed = next(iter(self.feeds.values()))
+            cost += feed.closing_cost
+            feed.close()
+        if self.feeds:
+            self.hub.turns.add(self.client, self._close_some)
+        return cost
 
     def say_goodbye(self) -> None:
         """The node stops: write acknowledgements and messages that have gathered, then close."""

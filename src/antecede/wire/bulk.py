@@ -16,9 +16,10 @@ from typing import Annotated, Final, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from antecede.core import LimitError
 from antecede.core.limits import DEPENDENCIES_MAX, TOPIC_BYTES_MAX
 from antecede.core.message import Dependency
-from antecede.wire.codec import RecordCodec
+from antecede.wire.codec import LENGTH_BYTES, RecordCodec, array_head
 from antecede.wire.envelope import BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX
 from antecede.wire.requests import FILTERS_MAX
 
@@ -169,8 +170,18 @@ Answer: TypeAlias = ExtentReply | Page | Done | Failed
 TO_NODE: Final = RecordCodec[Question]((ExtentQuery, Read, Stage, Release, Discard, Cancel))
 TO_CALLER: Final = RecordCodec[Answer]((ExtentReply, Page, Done, Failed), frame_bytes_max=ANSWER_BYTES_MAX)
 
-encode_rows = msgspec.msgpack.Encoder().encode
+_encode = encode_rows = msgspec.msgpack.Encoder().encode
 decode_rows = msgspec.msgpack.Decoder(list[Row]).decode
+
+
+def page_frame(page: Page) -> list[bytes]:
+    """The frame of a page, in parts: joined they are `TO_CALLER.frame(page)`. No call copies all of a page."""
+    pieces = list(map(_encode, page.pieces))
+    head = array_head(1) + _encode(Page(page.reached, ()))[:-1] + array_head(len(pieces))
+    size = len(head) + sum(map(len, pieces))
+    if size > ANSWER_BYTES_MAX:
+        raise LimitError("a page in bytes", size, ANSWER_BYTES_MAX, "send less at a time")
+    return [size.to_bytes(LENGTH_BYTES, "big") + head, *pieces]
 
 
 class _Topic(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -209,11 +209,17 @@ def body_length(head: bytes | bytearray | memoryview, at: int, bytes_max: int) -
 
 def _head(count: int, size: int) -> bytes:
     """The frame's length and the array's count."""
+    array = array_head(count)
+    return (size + len(array)).to_bytes(4, "big") + array
+
+
+def array_head(count: int) -> bytes:
+    """The beginning of an array of `count` elements."""
     if count < 16:
-        return (size + 1).to_bytes(4, "big") + bytes((0x90 | count,))
+        return bytes((0x90 | count,))
     if count < 1 << 16:
-        return (size + 3).to_bytes(4, "big") + b"\xdc" + count.to_bytes(2, "big")
-    return (size + 5).to_bytes(4, "big") + b"\xdd" + count.to_bytes(4, "big")
+        return b"\xdc" + count.to_bytes(2, "big")
+    return b"\xdd" + count.to_bytes(4, "big")
 
 
 def _tag(kind: type[msgspec.Struct]) -> object:

@@ -154,15 +154,14 @@ class FrameConnection(asyncio.Protocol):
             self.here = join_address(*name[:2])
         self._set(transport)
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes | bytearray) -> None:
         assert self._loop is not None
         self.heard = self._loop.time()
         if self._rest or self._upgrading or self._paused:
             self._rest += data
             if len(self._rest) < self._need or self._upgrading or self._paused:
                 return
-            data = bytes(self._rest)
-            self._rest.clear()
+            data, self._rest = self._rest, bytearray()  # not copied: a frame may have a megabyte
         try:
             taken = self._split(data)
         except ProtocolError as error:
@@ -200,7 +199,7 @@ class FrameConnection(asyncio.Protocol):
         if not self._paused and not self._done and self._transport is not None and not self._transport.is_reading():
             self._transport.resume_reading()
 
-    def _split(self, data: bytes) -> int:
+    def _split(self, data: bytes | bytearray) -> int:
         """Give every whole frame to the owner; return how many bytes that took. Notes how many the next one needs."""
         view = memoryview(data)
         at, end = 0, len(data)

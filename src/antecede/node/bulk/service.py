@@ -1,7 +1,7 @@
 """A bulk client, seen from its node: one question at a time, answered off the event loop.
 
 The next question is read when the client has read the answer to the last one. So a client that reads nothing costs the
-node one answer.
+node one answer. A page has megabytes: the thread encodes it, and the event loop writes it in steps (`turns`).
 
 Grants hold as for any client. Where no tokens are asked for, pages are the journal's own blocks, unopened. Otherwise a
 page holds only messages that the filters take, and the grants must cover the filters.
@@ -10,11 +10,12 @@ page holds only messages that the filters take, and the grants must cover the fi
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -26,6 +27,7 @@ from antecede.node.bulk.releasing import Releases, Waiting
 from antecede.node.bulk.staging import Producer
 from antecede.node.history import topic_of
 from antecede.node.predecessors import check_after
+from antecede.node.turns import ThreadRest
 from antecede.wire.bulk import (
     PAGE_BYTES,
     ROLE,
@@ -45,6 +47,7 @@ from antecede.wire.bulk import (
     Release,
     Stage,
     decode_rows,
+    page_frame,
 )
 from antecede.wire.codec import Hello
 from antecede.wire.envelope import check_header_bytes, unmarked
@@ -62,6 +65,10 @@ T = TypeVar("T")
 
 log = logging.getLogger("antecede.node")
 
+#: Bytes of an answer that are written in one step, and how many of them cost as much as a small record (`turns`).
+_STEP_BYTES: Final = 64 * 1024
+_BYTES_PER_COST: Final = 4096
+
 
 class BulkService:
     """Lets bulk clients in."""
@@ -71,6 +78,7 @@ class BulkService:
         self.releases: Releases | None = None
         #: Reads for all bulk clients, one after the other: each thread that runs takes the interpreter from the loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bulk")
+        self._rest: Callable[[], None] | None = None
         if node.config.directory is not None:
             self.releases = Releases(node, node.config.directory)
 
@@ -102,7 +110,8 @@ class BulkService:
             raise RefusedError(connection.host, Reason.ROLE, "the node keeps no journal; start it with a directory")
         grant = self._grant(connection, hello.token)
         name, releases = hello.name or connection.host, self.releases
-        return lambda: BulkSession(self._node, connection, name, grant, releases, self._thread)
+        rest = self._rest = self._rest or ThreadRest(self._node.hub.turns)
+        return lambda: BulkSession(self._node, connection, name, grant, releases, self._thread, rest)
 
 
 class BulkSession:
@@ -116,9 +125,11 @@ class BulkSession:
         grant: Grants,
         releases: Releases,
         thread: ThreadPoolExecutor,
+        rest: Callable[[], None],
     ) -> None:
         assert node.journal is not None
         self._thread = thread
+        self._rest = rest
         self._node = node
         self._connection = connection
         self._name = name
@@ -129,6 +140,10 @@ class BulkSession:
         self._path = node.journal.path
         self._reader = _Reader(self._path)
         self._task: asyncio.Task[None] | None = None
+        #: With whom it shares its turns, as other connections with its token do.
+        self._client: object = self if grant is ANYBODY else grant.name
+        #: The rest of an answer.
+        self._unsent: deque[bytes] = deque()
 
     # -- the connection's owner ----------------------------------------------------------------------------------------
 
@@ -144,19 +159,20 @@ class BulkSession:
         self._node.refused(connection, Reason.MALFORMED, f"bulk client {self._name!r}: {error}")
 
     def writable(self, connection: FrameConnection) -> None:
-        """The client has read the answer, or nearly all of it."""
+        """The client has read what was written, or nearly all of it."""
         if self._task is None:
-            connection.resume()
+            self._write_on()
 
     def closed(self, connection: FrameConnection) -> None:
         if self._task is not None:
             self._task.cancel()  # a release goes on by itself, a thread that reads until it has read
+        self._unsent.clear()
         self._reader.close()
 
     # -- questions -----------------------------------------------------------------------------------------------------
 
     async def _respond(self, question: Question) -> None:
-        answer: Answer
+        answer: Answer | list[bytes]
         try:
             answer = await self._answer(question)
         except GapError as error:
@@ -172,13 +188,28 @@ class BulkSession:
             answer = Failed("stopped", f"the node failed to answer ({type(error).__name__}: {error})"[:2000])
         finally:
             self._task = None
-        data = TO_CALLER.frame(answer)
+        self._unsent += answer if isinstance(answer, list) else [TO_CALLER.frame(answer)]
+        self._write_some()
+
+    def _write_on(self) -> None:
+        """Write the rest of the answer, then read the next question."""
+        if self._unsent:
+            self._node.hub.turns.add(self._client, self._write_some)
+        else:
+            self._connection.resume()
+
+    def _write_some(self) -> int:
+        """Write one step of the answer; what that cost. Without room for more `writable` calls again."""
+        if not self._unsent or not self._connection.can_write:
+            return 0
+        data = self._unsent.popleft()
         self._node.counts_edge.bytes_sent += len(data)
         self._connection.write(data)
         if self._connection.can_write:
-            self._connection.resume()
+            self._write_on()
+        return 1 + len(data) // _BYTES_PER_COST
 
-    async def _answer(self, question: Question) -> Answer:
+    async def _answer(self, question: Question) -> Answer | list[bytes]:
         if isinstance(question, ExtentQuery):
             if self._grant.empty:
                 raise DeniedError("may not ask what the journal holds")
@@ -213,7 +244,7 @@ class BulkSession:
         within = file.within(question.after, question.last, question.bytes_max) if question.bytes_max else 0
         return ExtentReply(self._node.slot, removed, position, before, within)
 
-    def _read(self, question: Read, takes: Callable[[str], bool] | None, file: JournalFile) -> Page:
+    def _read(self, question: Read, takes: Callable[[str], bool] | None, file: JournalFile) -> list[bytes]:
         page = _Page(question.after, question.last)
         for one in next(file.sealed(question.after, question.last), []):
             if takes is None and len(one.block) <= PAGE_BYTES:
@@ -225,7 +256,8 @@ class BulkSession:
                     raise JournalError(str(self._path), f"cannot be read ({error})", "restore a copy") from None
             if page.full:
                 break
-        return Page(page.reached, tuple(page.pieces))
+            self._rest()
+        return list(_steps(page_frame(Page(page.reached, tuple(page.pieces)))))
 
     def _takes(self, filters: tuple[str, ...]) -> Callable[[str], bool] | None:
         """The test for topics that the filters take. None: this client may read everything, and filters itself."""
@@ -258,6 +290,22 @@ class BulkSession:
             if not self._grant.may_publish(check_topic(topic)):
                 self._node.hub.counts.refused["publish"] += 1
                 raise DeniedError(f"may not publish on {topic!r}")
+
+
+def _steps(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """The parts of an answer, joined and split into pieces that are written in one step each."""
+    filling: list[bytes] = []
+    size = 0
+    for part in parts:
+        filling.append(part)
+        size += len(part)
+        if size >= _STEP_BYTES:
+            data = b"".join(filling)
+            whole = size - size % _STEP_BYTES
+            yield from [data[at : at + _STEP_BYTES] for at in range(0, whole, _STEP_BYTES)]
+            filling, size = [data[whole:]], size - whole
+    if size:
+        yield b"".join(filling)
 
 
 class _Reader:
