@@ -36,7 +36,7 @@ demo: $(READY)
 # `make test JOBS=2` runs two tests at a time.
 JOBS ?= 0
 test: check
-	@sh tests/system_packages.sh chromium nats-server redis-server
+	@sh tests/system_packages.sh chromium mosquitto-clients nats-server redis-server
 	@$(BIN)/python -m pytest -rs --durations 25 --numprocesses $(JOBS) --dist loadgroup
 
 test-slow: $(READY)

@@ -96,9 +96,12 @@ BARE = (
     *("trace.schema", "trace.recorder", "sim.network", "sim.networks", "sim.faults", "sim.fault_choices"),
 )
 #: Modules inside BARE that need an extra. Bare modules import them only inside a function, after `need_extra`.
-NEED_AN_EXTRA = frozenset(["overlay.placement"])
+NEED_AN_EXTRA = frozenset(["overlay.placement", "node.mqtt.web"])
 #: Libraries that no bare module may import at module level.
-EXTRA_LIBRARIES = ("jinja2", "numpy", "pandas", "pyarrow", "pyspark", "nats", "redis", "confluent_kafka")
+EXTRA_LIBRARIES = (
+    *("jinja2", "numpy", "pandas", "pyarrow", "pyspark", "nats", "redis", "confluent_kafka"),
+    "websockets",
+)
 
 LINES_MAX = 500
 

@@ -18,6 +18,7 @@ EXTRAS: Final = {
     "kafka": ("confluent_kafka",),
     "nats": ("nats",),
     "redis": ("redis",),
+    "websocket": ("websockets",),
 }
 
 

@@ -66,6 +66,10 @@ def node_command(
             "Default: that of --host."
         ),
     ] = None,
+    mqtt_port: Annotated[int | None, typer.Option(help="Serve MQTT clients on this port. Default: none.")] = None,
+    ws_port: Annotated[
+        int | None, typer.Option(help="Serve MQTT clients over WebSocket on this port. Default: none.")
+    ] = None,
     leave: Annotated[
         bool,
         typer.Option(help="When it stops, leave the cluster for good: the others then keep no messages for this node."),
@@ -109,6 +113,8 @@ def node_command(
         "tokens": None if tokens is None else tokens.absolute(),
         "http_port": http_port,
         "http_host": http_host,
+        "mqtt_port": mqtt_port,
+        "ws_port": ws_port,
     }
     if config is not None:
         settings = load_config(config, **options)

@@ -24,6 +24,8 @@ history.py          deliveries in memory and journal, as feeds read them
 feed.py             one subscription of a client
 feed_start.py       where a feed begins
 session.py          one client
+owners.py           what feeds and publications need of a session
+mqtt/               MQTT clients
 publishing.py       the publications of one client
 predecessors.py     publications that wait for what they follow
 following.py        publications follow messages that this node never delivers
@@ -46,6 +48,7 @@ membership.py       telling transport and protocol of the other nodes
 status.py           what a node tells of itself, and whether it is healthy
 upkeep.py           retention, and compaction of kept records
 watch.py            tells the log of missing messages and members that lag
+services.py         the servers beside its own port
 http.py             page, health and metrics over HTTP
 metrics.py          figures as Prometheus text
 tasks.py            supervised tasks

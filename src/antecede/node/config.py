@@ -109,6 +109,10 @@ class NodeConfig:
     http_port: int | None = None
     #: Where HTTP listens; "": at `host`. On loopback it is plain and open. Elsewhere it is HTTPS, and asks for a token.
     http_host: str = ""
+    #: Ports for MQTT clients: plain TCP, TLS, and WebSocket (TLS off loopback). None: not served. 0: any free port.
+    mqtt_port: int | None = None
+    mqtts_port: int | None = None
+    ws_port: int | None = None
     #: For tests: faults of links to other nodes, in words of `antecede simulate`: a network (or none), then faults. A
     #: unit of time is a second, counted from `fault_injection_from`, in seconds since 1970.
     fault_injection: tuple[str, ...] = ()
@@ -125,7 +129,8 @@ class NodeConfig:
         former = {"overlay": overlay, "place": place, "weather": weather, "weather_from": weather_from}
         for name, value in _renamed({name: value for name, value in former.items() if value is not None}).items():
             object.__setattr__(self, name, value)
-        for name, port in (("port", self.port), ("http_port", self.http_port)):
+        for name in ("port", "http_port", "mqtt_port", "mqtts_port", "ws_port"):
+            port = getattr(self, name)
             if port is not None and not 0 <= port < 1 << 16:
                 raise UsageError(name, port, "is out of range", "use 0 (any that is free) … 65535")
         for name, low, high in (
@@ -167,6 +172,20 @@ class NodeConfig:
         if self.http_port is not None and not is_loopback(self.http_at) and None in (self.tls, self.tokens):
             problem = f"every host that reaches {self.http_at} could read the status"
             raise UsageError("http_port", self.http_port, problem, 'set tls and tokens, or http_host = "127.0.0.1"')
+
+        if self.mqtts_port is not None and self.tls is None:
+            raise UsageError("mqtts_port", self.mqtts_port, "there is no certificate", "set tls too, or use mqtt_port")
+        if self.mqtt_port is not None and not is_loopback(self.host):
+            problem = f"tokens would travel in the clear to {self.host}"
+            raise UsageError("mqtt_port", self.mqtt_port, problem, 'use mqtts_port, or host = "127.0.0.1"')
+        if self.ws_port is not None and not is_loopback(self.host) and self.tls is None:
+            problem = f"tokens would travel in the clear to {self.host}"
+            raise UsageError("ws_port", self.ws_port, problem, 'set tls, or host = "127.0.0.1"')
+
+    @property
+    def mqtt(self) -> bool:
+        """Does the node serve MQTT clients?"""
+        return (self.mqtt_port, self.mqtts_port, self.ws_port) != (None, None, None)
 
     @property
     def http_at(self) -> str:

@@ -12,7 +12,7 @@ import os
 import time
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from antecede.core import UsageError
 from antecede.core.errors import RefusedError
@@ -20,7 +20,6 @@ from antecede.node.config import NodeConfig
 from antecede.node.driving import NodeDriver
 from antecede.node.roster import Roster
 from antecede.wire.cluster_key import VARIABLE, ClusterKey, default_path
-from antecede.wire.frames import FrameConnection
 from antecede.wire.listener import Tls
 from antecede.wire.security.tokens import ANYBODY, Grants, TokenFile
 from antecede.wire.transport import Reason
@@ -44,6 +43,17 @@ class _Stamp(NamedTuple):
     inode: int
 
 
+class GrantedConnection(Protocol):
+    """A connection that came in by a token."""
+
+    host: str
+
+    @property
+    def open(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
 class Credentials:
     """What a node shows to others, and how it judges what clients show. Nothing is read before `load`."""
 
@@ -59,7 +69,7 @@ class Credentials:
         self.key: ClusterKey | None = None
         self._tokens: TokenFile | None = None
         #: Connections that came in by a token.
-        self._granted: weakref.WeakKeyDictionary[FrameConnection, Grants] = weakref.WeakKeyDictionary()
+        self._granted: weakref.WeakKeyDictionary[GrantedConnection, Grants] = weakref.WeakKeyDictionary()
         self._stamps: dict[Path, _Stamp | None] = {}
 
     def load(self, *, linked: bool) -> None:
@@ -112,7 +122,7 @@ class Credentials:
         driver.signer = MessageSigner(self.identity.signing_key, cluster, driver.process.node)
         driver.checker = MessageChecker(key_of, cluster)
 
-    def grant(self, connection: FrameConnection, token: str) -> Grants:
+    def grant(self, connection: GrantedConnection, token: str) -> Grants:
         """What the client that shows `token` may do. Raises `RefusedError` if the token is unknown or has expired.
 
         Its connection ends when the token does.

@@ -31,7 +31,7 @@ from antecede.wire.topics import TopicFilter
 
 if TYPE_CHECKING:
     from antecede.node.hub import Hub
-    from antecede.node.session import Session
+    from antecede.node.owners import FeedOwner
 
 log = logging.getLogger("antecede.node")
 
@@ -68,7 +68,7 @@ def feed_bytes(wanted: Subscribe) -> int:
 class Feed:
     """Made by a session, told of deliveries by the hub."""
 
-    def __init__(self, session: "Session", hub: "Hub", wanted: Subscribe) -> None:
+    def __init__(self, session: "FeedOwner", hub: "Hub", wanted: Subscribe) -> None:
         self.session = session
         self.hub = hub
         self.number = wanted.feed

@@ -109,11 +109,11 @@ class HttpServer:
         # Most of the descriptors that the process may open are for clients and links.
         self._connections_max = max(1, min(_CONNECTIONS_MAX, connections_within_limit(1 << 16) // 8))
 
-    async def close(self) -> None:
+    def abort(self) -> None:
+        """Close every connection, and listen no more."""
         self._acceptor.close()
         for connection in [*self._idle, *self._answering]:
             connection.abort()
-        await asyncio.sleep(0)  # the event loop closes them
 
     # -- what connections tell -----------------------------------------------------------------------------------------
 

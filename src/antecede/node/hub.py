@@ -231,6 +231,15 @@ class Hub:
         self._predecessors.wake(list(reached))
         return gap
 
+    def widen(self, feed: Feed, pattern: str) -> None:
+        """An open feed takes what `pattern` matches, too."""
+        if feed in self.feeds:
+            self._by_filter.add(pattern, feed)
+
+    def narrow(self, feed: Feed, pattern: str) -> None:
+        if feed in self.feeds:
+            self._by_filter.remove(pattern, feed)
+
     def drop(self, feed: Feed) -> None:
         if feed in self.feeds:
             self.feeds.discard(feed)

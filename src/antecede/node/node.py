@@ -44,6 +44,7 @@ from antecede.node.past.homes import Homes
 from antecede.node.past.reading import PastReader
 from antecede.node.protocol import NodeProtocol
 from antecede.node.roster import Member, Roster
+from antecede.node.services import abort_services, say_goodbye, start_services
 from antecede.node.session import Session
 from antecede.node.shares import Pool
 from antecede.node.status import node_status
@@ -64,6 +65,7 @@ from antecede.wire.transports import transport_kind as find_transport
 
 if TYPE_CHECKING:
     from antecede.node.http import HttpServer
+    from antecede.node.mqtt.server import MqttServer
 
 log = logging.getLogger("antecede.node")
 
@@ -106,6 +108,7 @@ class Node:
         self.hub: Hub
         self.roster: Roster
         self.http: HttpServer | None = None
+        self.mqtt: MqttServer | None = None
         self.tasks = SupervisedTasks()
         self.bulk = BulkService(self)
         self.pressure = BackPressure(self)
@@ -176,11 +179,7 @@ class Node:
         if self.transport_kind.by_address:
             self.membership.joined(client, me)
             self.tasks.start("exchanges rosters", self.membership.keep_in_touch())
-        if config.http_port is not None:
-            from antecede.node.http import HttpServer  # noqa: PLC0415 - its libraries load slowly, and few ask for it
-
-            self.http = HttpServer(self)
-            await self.http.start(config.http_at, config.http_port)
+        await start_services(self)
         self.tasks.start("reads certificates and tokens again", self.credentials.keep_up())
         await self.taking.join()
         await self.bulk.start()
@@ -268,8 +267,7 @@ class Node:
             return
         self._closed = True
         self.ready = False
-        for session in list(self.sessions):
-            session.say_goodbye()
+        await say_goodbye(self)
         await self.bulk.close()
         with contextlib.suppress(StoppedError):
             await self.driver.close()
@@ -279,6 +277,7 @@ class Node:
     def abort(self) -> None:
         """Stop as a crash would, for tests: nothing more is sent or written."""
         self._closed = True
+        abort_services(self)
         self.driver.abort()
         self.listener.abort()
         self.tasks.cancel()
@@ -288,8 +287,7 @@ class Node:
             self.journal.abort()
 
     async def _give_up(self) -> None:
-        if self.http is not None:
-            await self.http.close()
+        abort_services(self)
         await self.tasks.close()
         self.past.close()
         if hasattr(self, "transport"):

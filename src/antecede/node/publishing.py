@@ -45,7 +45,7 @@ from antecede.wire.requests import Acks, Failed, Publish
 from antecede.wire.topics import check_topic
 
 if TYPE_CHECKING:
-    from antecede.node.session import Session
+    from antecede.node.owners import PublicationsOwner
 
 #: The deadline of a publication whose client names none: the client's own default.
 TIMEOUT_MS: Final = 30_000
@@ -108,7 +108,7 @@ class _Unsettled(NamedTuple):
 class Publications:
     """The publications of one session."""
 
-    def __init__(self, session: "Session") -> None:
+    def __init__(self, session: "PublicationsOwner") -> None:
         self._session = session
         self._node = session.node
         self._hub = session.node.hub

@@ -17,6 +17,7 @@
     bulk.py        records between a bulk client and a node
     topics.py      topic names, and filters with + and #
     envelope.py    what a message's payload contains: topic, time, body, headers
+    mqtt/          MQTT 3.1.1 and 5 without I/O
     security/      certificates, TLS contexts, tokens with grants
 
 Everything runs on one event loop and is called from it only.

@@ -1,0 +1,234 @@
+"""A connection of an MQTT client over TCP, TLS or WebSocket, driven by asyncio. It takes no decision of MQTT.
+
+Until its CONNECT is complete a connection is a stranger's: it has a few seconds for TLS, the WebSocket handshake and
+CONNECT together. Then its client owns it.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
+
+from antecede.wire.frames import WRITE_BYTES_HIGH
+from antecede.wire.mqtt.connection import ServerConnection
+from antecede.wire.mqtt.packets import Connect
+from antecede.wire.mqtt.reasons import MqttError, Reason
+from antecede.wire.transport import Reason as Refusal
+
+if TYPE_CHECKING:
+    from antecede.node.mqtt.client import Client
+    from antecede.node.mqtt.server import MqttServer
+
+#: From the first byte of a connection to the end of its CONNECT.
+HANDSHAKE_S: Final = 5.0
+#: How long a connection may take to write its last words.
+_CLOSE_S: Final = 2.0
+
+
+class Framing(Protocol):
+    """What lies between the socket and MQTT: WebSocket, or nothing."""
+
+    def receive(self, data: bytes) -> tuple[bytes, bytes]:
+        """MQTT's bytes in what arrived, and bytes to write in answer. Raises `MqttError`."""
+        ...
+
+    def wrap(self, data: bytes) -> bytes:
+        """Bytes of MQTT as they go over the socket."""
+        ...
+
+    def last(self) -> bytes:
+        """What to write before the socket is closed."""
+        ...
+
+
+class Plain:
+    """Nothing between the socket and MQTT."""
+
+    def receive(self, data: bytes) -> tuple[bytes, bytes]:
+        return data, b""
+
+    def wrap(self, data: bytes) -> bytes:
+        return data
+
+    def last(self) -> bytes:
+        return b""
+
+
+class DeviceConnection(asyncio.Protocol):
+    """One socket."""
+
+    def __init__(
+        self, server: "MqttServer", rules: ServerConnection, framing: Framing, tls: ssl.SSLContext | None
+    ) -> None:
+        self.host = "?"
+        self.can_write = True
+        self.paused = False
+        self._server = server
+        self._rules = rules
+        self._framing = framing
+        self._tls = tls
+        self._client: Client | None = None
+        self._transport: asyncio.Transport | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._heard = 0.0
+        self._securing: asyncio.Task[None] | None = None
+        #: Bytes that arrived before the TLS handshake was complete.
+        self._early = bytearray()
+        self._done = False
+
+    @property
+    def open(self) -> bool:
+        return not self._done
+
+    # -- what the client does ------------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        if not self._done and self._transport is not None:
+            self._transport.write(self._framing.wrap(data))
+
+    def pause(self) -> None:
+        """Read nothing more until `resume`."""
+        self.paused = True
+        if self._transport is not None and not self._done:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        self.paused = False
+        if self._transport is not None and not self._done:
+            self._transport.resume_reading()
+
+    def fail(self, error: MqttError, last_words: bytes = b"") -> None:
+        """The peer broke a rule: write `last_words`, and close."""
+        if not self._done:
+            self._server.refused(self, Refusal.MALFORMED, str(error))
+            if last_words:
+                self.write(last_words)
+            self.close()
+
+    def close(self) -> None:
+        """Write what is left, then close."""
+        if not self._done and self._transport is not None:
+            last = self._framing.last()
+            if last:
+                self._transport.write(last)
+            self._done = True
+            self._transport.close()
+            self._at(_CLOSE_S, self.abort)
+
+    def abort(self) -> None:
+        self._done = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # -- what asyncio calls --------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
+        self.host = str((transport.get_extra_info("peername") or ("?",))[0])
+        if not self._server.opened(self):
+            self.abort()
+            return
+        self._at(HANDSHAKE_S, self._too_slow)
+        if self._tls is not None:
+            transport.pause_reading()  # the next bytes belong to the TLS handshake
+            self._securing = asyncio.get_running_loop().create_task(self._secure(transport, self._tls))
+
+    async def _secure(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
+        try:
+            secured = await asyncio.get_running_loop().start_tls(
+                transport, self, context, server_side=True, ssl_handshake_timeout=HANDSHAKE_S
+            )
+            if secured is None:
+                raise ConnectionResetError("the connection closed during the TLS handshake")
+        except (OSError, ssl.CertificateError) as error:
+            self._server.refused(self, Refusal.TLS, str(error) or type(error).__name__)
+            transport.abort()
+            self.connection_lost(None)  # asyncio does not report the end of a connection whose TLS never began
+            return
+        self._transport, self._securing = secured, None
+        secured.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
+        if self._early:
+            self.data_received(bytes(self._early))
+
+    def data_received(self, data: bytes) -> None:
+        if self._done:
+            return
+        if self._securing is not None:
+            self._early += data
+            return
+        self._heard = asyncio.get_running_loop().time()
+        self._server.node.counts_edge.bytes_received += len(data)
+        try:
+            inner, answer = self._framing.receive(data)
+        except MqttError as error:
+            self.fail(error)
+            return
+        if answer and self._transport is not None:
+            self._transport.write(answer)
+        if inner:
+            self._rules.receive(inner)
+            if self._client is not None:
+                self._client.received()
+            else:
+                self._greet()
+
+    def _greet(self) -> None:
+        try:
+            packet = next(self._rules.packets(), None)
+        except MqttError as error:
+            self.fail(error, self._rules.last_words(error))
+            return
+        if packet is not None:
+            assert isinstance(packet, Connect)
+            self._client = self._server.connect(self, self._rules)
+            if self._client is not None:
+                self._stay()
+                self._client.received()
+
+    def pause_writing(self) -> None:
+        self.can_write = False
+
+    def resume_writing(self) -> None:
+        self.can_write = True
+        if self._client is not None and not self._done:
+            self._client.writable()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._done = True
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._client is not None:
+            self._client.closed()
+        self._server.closed(self)
+
+    # -- deadlines -----------------------------------------------------------------------------------------------------
+
+    def _at(self, in_s: float, do: Callable[[], None]) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = asyncio.get_running_loop().call_later(in_s, do)
+
+    def _too_slow(self) -> None:
+        self._server.refused(self, Refusal.SILENT, "no CONNECT in time")
+        self.abort()
+
+    def _stay(self) -> None:
+        """The client is in: from now on only its keep alive ends a silent connection."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        if self._rules.patience_s and not self._done:
+            self._at(self._rules.patience_s, self._check_alive)
+
+    def _check_alive(self) -> None:
+        """[MQTT-3.1.2-22]: one and a half keep alives without a packet end the connection."""
+        silent_s = asyncio.get_running_loop().time() - self._heard
+        left_s = self._rules.patience_s - silent_s
+        if left_s > 0 or self.paused:  # a client that we do not read is not silent
+            self._at(max(left_s, 1.0), self._check_alive)
+        elif self._client is not None:
+            self._client.leave(Reason.KEEP_ALIVE_TIMEOUT)

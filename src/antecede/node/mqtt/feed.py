@@ -1,0 +1,75 @@
+"""The feed of one MQTT session: one for all its subscriptions, so that a client gets all messages in causal order.
+
+A feed of a client of our own has its filters from the start. This one is given filters and loses them as the client
+subscribes and unsubscribes. A message that the feed gives may be older than the subscription that it matches: the
+session leaves those out (`Subscription.since`).
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from antecede.core.limits import FILTER_LEVEL_BYTES
+from antecede.node.feed import Feed, feed_bytes
+from antecede.node.owners import FeedOwner
+from antecede.wire.mqtt.subscriptions import Subscriptions
+from antecede.wire.requests import CREDIT_MAX, Subscribe
+
+if TYPE_CHECKING:
+    from antecede.node.hub import Hub
+
+
+def filter_bytes(pattern: str) -> int:
+    """The memory that a filter costs, about."""
+    return FILTER_LEVEL_BYTES * (pattern.count("/") + 1) + 4 * len(pattern)
+
+
+class SubscriptionsFeed(Feed):
+    """Takes what the subscriptions of a session match."""
+
+    def __init__(
+        self, session: FeedOwner, hub: "Hub", subscriptions: Subscriptions, patterns: tuple[str, ...], since: int
+    ) -> None:
+        """`patterns`: of the subscriptions, at least one."""
+        wanted = Subscribe(0, patterns, CREDIT_MAX, since=since, window=CREDIT_MAX, over_gaps=True)
+        super().__init__(session, hub, wanted)
+        session.feeds_share.add(feed_bytes(wanted))
+        self._subscriptions = subscriptions
+        self.on_close = lambda: session.node.taking.release(self.partitions)
+
+    def takes(self, topic: str) -> bool:
+        return self._subscriptions.takes(topic)
+
+    def widen(self, pattern: str, then: Callable[[], None]) -> bool:
+        """Take what `pattern` matches, too; `then`: it does. False: the client's filters cost too much memory."""
+        if pattern in self.patterns:
+            then()
+            return True
+        size = filter_bytes(pattern)
+        if not self.session.feeds_share.take(size):
+            return False
+        self._bytes += size
+        self._look_on()
+        self.patterns = (*self.patterns, pattern)
+        self.hub.widen(self, pattern)
+        more = self.hub.partitions.of_filter(pattern) - self.partitions
+        self.partitions |= more
+        self.session.node.taking.need(more, then)
+        return True
+
+    def narrow(self, pattern: str) -> None:
+        if pattern in self.patterns:
+            self._look_on()
+            self.patterns = tuple([one for one in self.patterns if one != pattern])
+            self.hub.narrow(self, pattern)
+            size = filter_bytes(pattern)
+            self._bytes -= size
+            self.session.feeds_share.give_back(size)
+
+    def _look_on(self) -> None:
+        """A live feed has looked at everything up to now, with the filters that it had."""
+        if self.live and not self.lagging:
+            self.position = max(self.position, self.hub.position)
+
+    def renew_credit(self) -> None:
+        """The session's own bounds stop the feed, by `can_write`."""
+        self.credit = CREDIT_MAX

@@ -1,0 +1,36 @@
+"""The servers that a node runs beside its own port, if its settings ask for them (HTTP, MQTT), and the end of all."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from antecede.node.node import Node
+
+
+async def start_services(node: "Node") -> None:
+    """Listen. What must not be served yet waits for `node.ready`."""
+    config = node.config
+    if config.http_port is not None:
+        from antecede.node.http import HttpServer  # noqa: PLC0415 - its libraries load slowly, and few ask for it
+
+        node.http = HttpServer(node)
+        await node.http.start(config.http_at, config.http_port)
+    if config.mqtt:
+        from antecede.node.mqtt.server import MqttServer  # noqa: PLC0415 - few nodes serve MQTT
+
+        node.mqtt = MqttServer(node)
+        await node.mqtt.start()
+
+
+async def say_goodbye(node: "Node") -> None:
+    """The node stops: write to its clients what has gathered for them, and close their connections."""
+    for session in list(node.sessions):
+        session.say_goodbye()
+    if node.mqtt is not None:
+        await node.mqtt.close()
+
+
+def abort_services(node: "Node") -> None:
+    """Close every connection, and listen no more."""
+    for service in (node.http, node.mqtt):
+        if service is not None:
+            service.abort()

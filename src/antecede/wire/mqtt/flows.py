@@ -1,0 +1,171 @@
+"""The QoS 1 and 2 exchanges of a session, in both directions (4.3, 4.4, 4.6, 4.9).
+
+`Outgoing`: messages to the client. Each has a packet identifier from its PUBLISH to its last acknowledgement. They are
+sent again, in their order, when the client connects again. At most `receive_maximum` are under way.
+
+`Incoming`: messages from the client. A QoS 2 message is published when its PUBLISH comes, so that nothing overtakes it;
+its identifier is kept until PUBREL, and a PUBLISH with it in between is the same message again. Acknowledgements leave
+in the order of the PUBLISH packets, however long each message takes to be safe.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from antecede.wire.mqtt.packets import V5, Puback, Pubcomp, Publish, Pubrec, Pubrel
+from antecede.wire.mqtt.reasons import MqttError, Reason, forbidden
+
+M = TypeVar("M")
+
+_IDS: Final = 65_535
+
+
+@dataclass(slots=True)
+class Flight(Generic[M]):
+    """A message to the client that is not acknowledged yet."""
+
+    packet_id: int
+    qos: int
+    message: M
+    #: The client has it (PUBREC): only PUBREL is sent from now on ([MQTT-4.3.3-5]).
+    released: bool = False
+
+
+class Outgoing(Generic[M]):
+    """Messages under way to one client."""
+
+    def __init__(self, receive_maximum: int) -> None:
+        self.receive_maximum = receive_maximum
+        self._flights: dict[int, Flight[M]] = {}
+        self._last_id = 0
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def __iter__(self) -> Iterator[Flight[M]]:
+        """In the order in which they were first sent ([MQTT-4.6.0-1])."""
+        return iter(list(self._flights.values()))
+
+    @property
+    def room(self) -> bool:
+        """May another one be sent? [MQTT-3.3.4-7], [MQTT-4.9.0-2]."""
+        return len(self._flights) < self.receive_maximum
+
+    def begin(self, message: M, qos: int) -> Flight[M]:
+        """Give a message an identifier that is not in use ([MQTT-2.2.1-4])."""
+        packet_id = self._last_id
+        while True:
+            packet_id = packet_id % _IDS + 1
+            if packet_id not in self._flights:
+                break
+        self._last_id = packet_id
+        flight = self._flights[packet_id] = Flight(packet_id, qos, message)
+        return flight
+
+    def restore(self, flights: Iterable[Flight[M]]) -> None:
+        for flight in flights:
+            self._flights[flight.packet_id] = flight
+            self._last_id = flight.packet_id
+
+    def drop(self, packet_id: int) -> None:
+        """The message will not be sent after all."""
+        self._flights.pop(packet_id, None)
+
+    def puback(self, packet: Puback) -> Flight[M] | None:
+        """The message that this acknowledges; None: none is under way by that identifier."""
+        flight = self._flights.get(packet.packet_id)
+        if flight is None:
+            return None
+        if flight.qos != 1:
+            raise forbidden("packet identifier", f"PUBACK for {packet.packet_id}, which has QoS {flight.qos}")
+        return self._flights.pop(packet.packet_id)
+
+    def pubrec(self, packet: Pubrec) -> Pubrel | None:
+        """The answer ([MQTT-4.3.3-4]); None: the client refused the message, which ends it ([MQTT-4.4.0-2])."""
+        flight = self._flights.get(packet.packet_id)
+        if flight is None:
+            reason = Reason.PACKET_ID_NOT_FOUND
+            return None if packet.reason.failed else Pubrel(packet_id=packet.packet_id, reason=reason)
+        if flight.qos != 2:
+            raise forbidden("packet identifier", f"PUBREC for {packet.packet_id}, which has QoS {flight.qos}")
+        if packet.reason.failed:
+            del self._flights[packet.packet_id]
+            return None
+        flight.released = True
+        return Pubrel(packet_id=packet.packet_id)
+
+    def pubcomp(self, packet: Pubcomp) -> Flight[M] | None:
+        flight = self._flights.get(packet.packet_id)
+        if flight is None:
+            return None
+        if not flight.released:
+            raise forbidden("packet identifier", f"PUBCOMP for {packet.packet_id}, which had no PUBREC")
+        return self._flights.pop(packet.packet_id)
+
+
+class Incoming:
+    """Messages under way from one client."""
+
+    def __init__(self, receive_maximum: int) -> None:
+        self._receive_maximum = receive_maximum
+        #: QoS 2: published, and not released by PUBREL.
+        self.received: set[int] = set()
+        #: PUBLISH packets in their order, with the reason of their acknowledgement once it is known.
+        self._due: deque[list[int | Reason | None]] = deque()
+        #: Identifiers whose message is not safe yet.
+        self._unsafe: set[int] = set()
+
+    def __len__(self) -> int:
+        """Messages that are not acknowledged, or not released."""
+        return len(self._due) + len(self.received - self._unsafe)
+
+    def take(self, packet: Publish, version: int) -> bool:
+        """Should this PUBLISH (QoS 1 or 2) be published? False: it is one that was, again; it is acknowledged again.
+
+        [MQTT-4.3.3-10]: a QoS 2 identifier means the same message until its PUBREL.
+        """
+        packet_id = packet.packet_id
+        if packet.qos == 2 and packet_id in self.received:
+            if packet_id not in self._unsafe:
+                self._due.append([packet_id, 2, Reason.SUCCESS])
+            return False
+        if packet_id in self._unsafe:  # 2.2.1: the identifier is in use
+            raise forbidden("packet identifier", f"{packet_id} is in use")
+        if version == V5 and len(self) >= self._receive_maximum:  # 3.3.4
+            problem = f"{self._receive_maximum} messages are under way already"
+            raise MqttError(Reason.RECEIVE_MAXIMUM_EXCEEDED, "packet identifier", problem)
+        self._unsafe.add(packet_id)
+        self._due.append([packet_id, packet.qos, None])
+        if packet.qos == 2:
+            self.received.add(packet_id)
+        return True
+
+    def settle(self, packet_id: int, reason: Reason) -> None:
+        """The message is safe, or failed."""
+        self._unsafe.discard(packet_id)
+        for entry in self._due:
+            if entry[0] == packet_id and entry[2] is None:
+                entry[2] = reason
+                break
+        if reason.failed:  # 4.3.3: a PUBREC that refuses ends the exchange
+            self.received.discard(packet_id)
+
+    def acknowledgements(self) -> Iterator[Puback | Pubrec]:
+        """Those that may leave, in the order of [MQTT-4.6.0-2] and [MQTT-4.6.0-3]."""
+        while self._due and self._due[0][2] is not None:
+            packet_id, qos, reason = self._due.popleft()
+            assert packet_id is not None
+            assert reason is not None
+            kind = Puback if qos == 1 else Pubrec
+            yield kind(packet_id=packet_id, reason=Reason(reason))
+
+    def release(self, packet: Pubrel) -> Pubcomp:
+        """[MQTT-4.3.3-11]: answer a PUBREL, also of an identifier that is not known."""
+        known = packet.packet_id in self.received
+        self.received.discard(packet.packet_id)
+        return Pubcomp(packet_id=packet.packet_id, reason=Reason.SUCCESS if known else Reason.PACKET_ID_NOT_FOUND)
+
+    def disconnected(self) -> None:
+        """The connection is gone: acknowledgements that are due will be asked for again."""
+        self._due.clear()
