@@ -1,7 +1,7 @@
 """Causal order over logs of another system: a plain reader beside antecede, judged by the audit.
 
     python bench/logs_order.py [--system nats|redis|kafka] [--records 100000] [--streams 2]
-                               [--faults 0] [--client-kills 0] [--keep 0] [--stay 1]
+                               [--faults 0] [--client-kills 0] [--keep 0] [--stay 1] [--directory DIR]
 
 Five clients, each a process of its own, read all logs and answer what they read on a log chosen at random. A plain
 reader reads the same logs beside them. It counts the records that it is shown before one that they depend on (by their
@@ -12,7 +12,8 @@ With `--faults` the system is disturbed that many times while clients talk: the 
 `--client-kills` clients are killed -9 and go on from a cursor that they stored, of one of their last messages. A client
 that was killed is another node for the audit, which had read the same up to that cursor. With `--keep` streams keep
 that many records; a client that was killed stays away until its streams have lost what it did not read. With `--stay` a
-client publishes that many messages on a log before it changes to another.
+client publishes that many messages on a log before it changes to another. `--directory` keeps what clients wrote and
+what the plain reader was shown.
 
 Judged: order, nothing twice, nothing made up (`antecede.audit`); and each client was given every record that a log
 acknowledged or a plain reader was shown, or was told of a gap with its offset.
@@ -47,6 +48,8 @@ PAYLOAD_BYTES = 100
 CURSOR_EVERY = 50
 #: A cursor is of one of so many last messages.
 CURSOR_BACK = 30
+#: A line with a cursor: records and gaps that came behind it, the cursor, and a dot that shows it is whole.
+CURSOR_WORDS = 4
 IN_FLIGHT = 500
 END = b"END"
 
@@ -62,7 +65,7 @@ def former_lives(file: Path) -> tuple[int, str, int]:
             kind, *words = line.split(" ")
             lives += kind == "L"
             sent += kind == "P"
-            cursor = words[1] if kind == "C" and len(words) == 3 else cursor
+            cursor = words[2] if kind == "C" and len(words) == CURSOR_WORDS else cursor
     return lives, cursor, sent
 
 
@@ -74,7 +77,7 @@ async def client(number: int, url: str, share: int, stay: int, file: Path) -> No
         out.write(f"\nL {time.time_ns() // 1000} {node}\n")
         seqs: dict[str, int] = {}
         ends, taken, gaps = set[int](), 0, 0
-        lately = deque[tuple[int, LogMessage]](maxlen=CURSOR_BACK)
+        lately = deque[tuple[int, int, LogMessage]](maxlen=CURSOR_BACK)
         async with connect(url, patience_s=60) as bus:
             topics = [f"{name.partition('[')[0]}/x" for name in bus.names().values()]
             topic = topics[0]
@@ -107,10 +110,10 @@ async def client(number: int, url: str, share: int, stay: int, file: Path) -> No
                         tag = " late" if message.out_of_order or message.incomplete else ""
                         out.write(f"D {time.time_ns() // 1000} {name}{tag}\n")
                         taken += 1
-                        lately.append((taken, message))
+                        lately.append((taken, gaps, message))
                         if taken % CURSOR_EVERY == 0:
-                            at, earlier = rng.choice(lately)
-                            out.write(f"C {taken - at} {earlier.cursor} .\n")
+                            taken_then, gaps_then, earlier = rng.choice(lately)
+                            out.write(f"C {taken - taken_then} {gaps - gaps_then} {earlier.cursor} .\n")
                             out.flush()
                         # Also where nothing waits: the last client that talks must not fall silent.
                         if sent < share and (rng.random() < 0.5 or not feed.waiting):
@@ -157,6 +160,9 @@ class Play:
                 await self.system.append(log, END)
             await self.wait_for(".end")
             await reading
+        (self.files[0].parent / "shown.json").write_text(
+            json.dumps([[*place, name] for place, name in self.shown.items()])
+        )
         return {
             **{
                 name: getattr(self.options, name)
@@ -238,10 +244,10 @@ def judge(files: list[Path], shown: dict[tuple[int, int], str]) -> dict[str, Any
         lines = file.read_text().splitlines()
         for line, following in pairwise([*lines, ""]):
             kind, *words = line.split(" ")
-            if following.startswith("L "):
+            if following.startswith("L ") and not (kind == "C" and len(words) == CURSOR_WORDS):
                 continue  # empty, or a kill cut it off
             if kind == "C":
-                kept_upto, gaps_upto = len(kept) - int(words[0]), len(gaps)
+                kept_upto, gaps_upto = len(kept) - int(words[0]), len(gaps) - int(words[1])
             elif kind == "L":
                 at, node = map(int, words)
                 del kept[kept_upto:], gaps[gaps_upto:]
@@ -298,6 +304,7 @@ def main() -> None:
     parser.add_argument("--keep", type=int, default=0)
     parser.add_argument("--stay", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1800)
+    parser.add_argument("--directory", type=Path)
     parser.add_argument("--client", type=int, default=-1, help=argparse.SUPPRESS)
     for word in ("--url", "--share", "--file"):
         parser.add_argument(word, help=argparse.SUPPRESS)
@@ -305,8 +312,10 @@ def main() -> None:
     if options.client >= 0:
         asyncio.run(client(options.client, options.url, int(options.share), options.stay, Path(options.file)))
         return
-    with tempfile.TemporaryDirectory(prefix="logs-order-") as directory:
-        play = Play(options, Path(directory), SYSTEMS[options.system](Path(directory) / "servers"))
+    with tempfile.TemporaryDirectory(prefix="logs-order-") as temporary:
+        directory = options.directory or Path(temporary)
+        directory.mkdir(parents=True, exist_ok=True)
+        play = Play(options, directory, SYSTEMS[options.system](Path(temporary) / "servers"))
         try:
             print(json.dumps(asyncio.run(play.run()), indent=2))
         finally:

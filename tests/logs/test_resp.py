@@ -32,7 +32,7 @@ def serve(
 
     async def play() -> None:
         async with asyncio.timeout(20), await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            told = {"login": [], "database": 0, "name": "", "timeout_s": 5, "patience_s": 5, **options}
+            told = {"login": [], "database": 0, "name": "", "tls": None, "timeout_s": 5, "patience_s": 5, **options}
             connection = await RespConnection.open("127.0.0.1", server.sockets[0].getsockname()[1], **told)
             if not options:
                 connection.send(b"go")

@@ -47,13 +47,12 @@ class RedisAdapter:
         self, address: Address, *, name: str, token: str, tls: ssl.SSLContext | None, timeout_s: float
     ) -> None:
         self.where = address.where
-        if tls is not None:
-            raise UsageError("tls", "a context", "is not made for Redis yet", "use a tunnel, for example stunnel")
         if len(address.servers) > 1:
             raise UsageError("url", self.where, "names several servers", "name one: streams of one server are ordered")
         self._address = address
         self._name = name
         self._password = token or address.password
+        self._tls = tls
         self._timeout_s = timeout_s
         self._names = {number: stream for stream, number in address.numbers.items()}
         self._settings: dict[str, str] = {}
@@ -66,12 +65,22 @@ class RedisAdapter:
 
     async def open(self) -> dict[int, str]:
         need_extra("redis", self.where)
-        from redis.asyncio import Redis  # noqa: PLC0415 - only a bus over Redis needs it
+        from redis.asyncio import Connection, ConnectionPool, Redis, SSLConnection  # noqa: PLC0415 - only this bus needs it
         from redis.exceptions import RedisError  # noqa: PLC0415
+
+        tls = self._tls
+
+        class TlsConnection(SSLConnection):
+            """The library makes a context from names of files; this one was given."""
+
+            def __init__(self, **settings: Any) -> None:
+                super().__init__(**settings)
+                self.ssl_context.context = tls
 
         self._redis_error = RedisError
         host, _, port = self._address.servers[0].rpartition(":")
-        self._client = Redis(
+        pool = ConnectionPool(
+            connection_class=Connection if tls is None else TlsConnection,
             host=host.strip("[]"),
             port=int(port),
             db=int(self._address.path or 0),
@@ -80,6 +89,7 @@ class RedisAdapter:
             client_name=self._name or None,
             socket_connect_timeout=self._timeout_s,
         )
+        self._client = Redis.from_pool(pool)
         try:
             await self._client.ping()
             for stream in self._address.numbers:
@@ -148,6 +158,7 @@ class RedisAdapter:
             login=login if self._password else [],
             database=int(self._address.path or 0),
             name=self._name,
+            tls=self._tls,
             timeout_s=self._timeout_s,
             patience_s=_REPLY_S,
         )

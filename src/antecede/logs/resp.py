@@ -6,6 +6,7 @@ the entries of a reply are cut out of the bytes that came. Protocol: RESP2. Othe
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -51,11 +52,20 @@ class RespConnection:
 
     @classmethod
     async def open(
-        cls, host: str, port: int, *, login: list[str], database: int, name: str, timeout_s: float, patience_s: float
+        cls,
+        host: str,
+        port: int,
+        *,
+        login: list[str],
+        database: int,
+        name: str,
+        tls: ssl.SSLContext | None,
+        timeout_s: float,
+        patience_s: float,
     ) -> "RespConnection":
         """`patience_s`: how long a reply may take. Raises `OSError` or `ReplyError`."""
         async with asyncio.timeout(timeout_s):
-            self = cls(*await asyncio.open_connection(host, port, limit=_CHUNK_BYTES), patience_s)
+            self = cls(*await asyncio.open_connection(host, port, limit=_CHUNK_BYTES, ssl=tls), patience_s)
             greeting = [["AUTH", *login]] if login else []
             greeting += [["SELECT", str(database)]] if database else []
             greeting += [["CLIENT", "SETNAME", name]] if name else []
