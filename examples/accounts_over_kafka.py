@@ -13,9 +13,9 @@ import antecede
 ACCOUNTS = ("ann", "bob", "cleo")
 
 
-async def confirm(url: str) -> None:
+async def confirm(url: str, start: str) -> None:
     """The bank: it writes a receipt for every payment."""
-    async with antecede.connect(url, name="bank") as bus, bus.subscribe("payments/#", since="0") as payments:
+    async with antecede.connect(url, name="bank") as bus, bus.subscribe("payments/#", since=start) as payments:
         for _ in ACCOUNTS:
             payment = await anext(payments)
             account = payment.topic.partition("/")[2]
@@ -24,13 +24,15 @@ async def confirm(url: str) -> None:
 
 async def main(server: str) -> None:
     url = f"{server}?topics=payments,receipts"
-    async with antecede.connect(url, name="shop") as shop, shop.subscribe("#", since="0") as feed:
-        confirming = asyncio.create_task(confirm(url))
-        for account in ACCOUNTS:  # the account is the key, and decides the partition
-            await shop.publish(f"payments/{account}", b"10 euros")
-        for _ in range(2 * len(ACCOUNTS)):
-            message = await anext(feed)
-            print(f"{message.topic}: {message.payload.decode()}")
+    async with antecede.connect(url, name="shop") as shop:
+        start = await shop.cut()  # over all partitions: what an earlier run left is not read again
+        confirming = asyncio.create_task(confirm(url, start))
+        async with shop.subscribe("#", since=start) as feed:
+            for account in ACCOUNTS:  # the account is the key, and decides the partition
+                await shop.publish(f"payments/{account}", b"10 euros")
+            for _ in range(2 * len(ACCOUNTS)):
+                message = await anext(feed)
+                print(f"{message.topic}: {message.payload.decode()}")
         await confirming
 
 

@@ -21,9 +21,9 @@ async def make_streams(server: str) -> None:
     await connection.close()
 
 
-async def ship(url: str) -> None:
+async def ship(url: str, start: str) -> None:
     """The warehouse: it answers an order on the other stream."""
-    async with antecede.connect(url, name="warehouse") as bus, bus.subscribe("orders/#", since="0") as orders:
+    async with antecede.connect(url, name="warehouse") as bus, bus.subscribe("orders/#", since=start) as orders:
         for _ in range(3):
             order = await anext(orders)
             await bus.publish("shipping/notes", b"shipped: " + order.payload)
@@ -32,15 +32,16 @@ async def ship(url: str) -> None:
 async def main(server: str) -> None:
     await make_streams(server)
     url = f"{server}?streams=orders,shipping"
-    async with antecede.connect(url, name="shop") as shop, shop.subscribe("#", since="0") as feed:
-        shipping = asyncio.create_task(ship(url))
-        for item in (b"a lamp", b"two chairs", b"a table"):
-            await shop.publish("orders/new", item)
-        for _ in range(6):
-            message = await anext(feed)
-            print(f"{message.topic}: {message.payload.decode()}")
+    async with antecede.connect(url, name="shop") as shop:
+        start = await shop.cut()  # over both streams: what an earlier run left is not read again
+        shipping = asyncio.create_task(ship(url, start))
+        async with shop.subscribe("#", since=start) as feed:
+            for item in (b"a lamp", b"two chairs", b"a table"):
+                await shop.publish("orders/new", item)
+            for _ in range(6):
+                message = await anext(feed)
+                print(f"{message.topic}: {message.payload.decode()}")
         await shipping
-        print("a cut to go on from:", await shop.cut())
 
 
 if __name__ == "__main__":

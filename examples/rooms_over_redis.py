@@ -1,4 +1,4 @@
-"""Two chat rooms as two Redis streams: whoever reads both sees answers after what they answer.
+"""Two chat rooms as two Redis streams: a reader of both sees answers after what they answer.
 
 redis-server &
 python examples/rooms_over_redis.py redis://127.0.0.1:6379
