@@ -50,6 +50,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     stale_cursors: float = 0.0
     #: Records that a log keeps; 0: all.
     keeps: int = 0
+    #: Probability that an application pauses before it takes a record, while others and gaps become ready.
+    slow: float = 0.0
 
 
 class Name(NamedTuple):
@@ -175,7 +177,7 @@ class Client:
             self.run.later(_PATIENCE, partial(self.watch_holes, life, holes))
 
     def take(self) -> None:
-        while (ready := self.reader.take()) is not None:
+        while not self.pauses() and (ready := self.reader.take()) is not None:
             if isinstance(ready, Gap):
                 self.gaps.append(ready)
                 self.trails.begin()
@@ -197,6 +199,10 @@ class Client:
             if self.doomed:
                 self.crash()
                 return
+
+    def pauses(self) -> bool:
+        """Is the application busy? Records and gaps that are ready wait until the next `poll`."""
+        return self.run.trial.slow > 0 and self.run.rng.random() < self.run.trial.slow
 
     def wish(self) -> None:
         """The application publishes on a random log."""
@@ -372,6 +378,7 @@ def draw(seed: int) -> Trial:
         crashes=rng.choice((0, 0, 1, 4)),
         keeps=rng.choice((0, 0, 0, 20)),
         stale_cursors=rng.choice((0.0, 0.7)),
+        slow=rng.choice((0.0, 0.6)),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from antecede.core.gate import Stream
-from antecede.protocols.logs import Cursor, Header, LogCursor, Reader, Release, Trail, Trails, Writer
+from antecede.protocols.logs import Cursor, Gap, Header, LogCursor, Reader, Release, Trail, Trails, Writer
 from antecede.search.logs import Client, Run, Stored
 
 
@@ -102,6 +102,22 @@ class CursorBetweenReleases(Run):
 
     def make_reader(self, cursor: Mapping[int, LogCursor], whole: frozenset[int]) -> Reader[Stored]:
         return _CursorAhead(cursor, whole=whole)
+
+
+class _CursorBehindGaps(Reader[Stored]):
+    def cursor(self) -> Cursor:
+        found = super().cursor()
+        for gap in self._ready:
+            if isinstance(gap, Gap) and found[gap.log].low == gap.first - 1:
+                found[gap.log] = found[gap.log]._replace(low=gap.last)
+        return found
+
+
+class CursorBehindGaps(Run):
+    """A cursor lies behind a gap that the application has not been told of yet."""
+
+    def make_reader(self, cursor: Mapping[int, LogCursor], whole: frozenset[int]) -> Reader[Stored]:
+        return _CursorBehindGaps(cursor, whole=whole)
 
 
 class _RetriesAreLate(Trails):

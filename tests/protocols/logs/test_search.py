@@ -36,6 +36,15 @@ _RESTARTING = Trial(
     stale_cursors=0.8,
 )
 
+#: Applications that are slow to take what is ready, and logs that lose records meanwhile.
+_SLOW = Trial(logs=3, clients=4, actions=60, answers=0.7, crashes=6, keeps=8, slow=0.6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_slow_applications_are_told_of_every_gap(seed: int) -> None:
+    verdict = search(seed, _SLOW)
+    assert verdict.ok, verdict.words
+
 
 @pytest.mark.parametrize(
     ("mutation", "trial", "seeds"),
@@ -47,6 +56,7 @@ _RESTARTING = Trial(
         (mutations.GivenUpWithoutTombstone, _BUSY, 20),
         (mutations.SettledWithoutProof, _BUSY, 20),
         (mutations.CursorBetweenReleases, Trial(logs=3, clients=4, actions=60, answers=0.7, crashes=6), 100),
+        (mutations.CursorBehindGaps, _SLOW, 20),
         (mutations.CursorOfARetry, _RESTARTING, 20),
     ],
 )

@@ -47,3 +47,23 @@ def test_a_gap_that_was_told_before_the_cursor_is_not_told_again() -> None:
     header = Header(7, 6)
     again.arrived(1, 6, header, header)
     assert again.take() == Release(1, 6, header, ())
+
+
+def test_a_gap_that_waits_to_be_told_is_not_behind_the_cursor() -> None:
+    """The application is slow: two gaps are ready behind the record that it takes before it is killed."""
+    reader: Reader[Header] = Reader({1: LogCursor(0)}, whole=frozenset([1]))
+    trails = Trails(reader, dict)
+    header = Header(7, 1)
+    reader.arrived(1, 1, header, header)
+    reader.removed(1, 4)
+    reader.removed(1, 6)
+    taken = reader.take()
+    assert isinstance(taken, Release)
+    trail, index = trails.add(taken, header)
+    again: Reader[Header] = Reader(trail.cursor(index).logs)
+    again.removed(1, 9)
+    assert again.take() == Gap(1, 2, 8)
+    assert reader.take() == Gap(1, 2, 3)
+    assert reader.cursor()[1].low == 3
+    assert reader.take() == Gap(1, 4, 5)
+    assert reader.cursor()[1].low == 5

@@ -24,8 +24,8 @@ stays for too long (`give_up`).
 *Retention.* `removed` settles what the log no longer has, and a `Gap` tells the application. A record whose past names
 a removed offset is tagged `incomplete`.
 
-*Cursors.* A cursor states which releases the application has taken. It may be read between any two of them: releases of
-one input are handed out one by one, and each moves the cursor by itself.
+*Cursors.* A cursor states which releases and gaps the application has taken. It may be read between any two of them:
+they are handed out one by one, and each moves the cursor by itself. A gap that waits to be taken is not behind it.
 """
 
 from collections import OrderedDict, deque
@@ -200,7 +200,8 @@ class Reader(Generic[R]):
         self._any_gaps = True
         state.whole = False
         state.settled.skip_to(first - 1)
-        state.taken.skip_to(first - 1)
+        state.taken.see(gap.first)  # until the application is told
+        state.taken.skip_to(gap.last)
         self._ready.append(gap)
         # A number that a held record waits for may be among what was removed.
         for held in [one for one in self._held.values() if one.log == log and not one.late]:
@@ -222,6 +223,7 @@ class Reader(Generic[R]):
         while self._ready:
             ready = self._ready.popleft()
             if isinstance(ready, Gap):
+                self._logs[ready.log].taken.finish(ready.first)
                 return ready
             if isinstance(ready, Release):
                 self._logs[ready.log].taken.finish(ready.offset)
