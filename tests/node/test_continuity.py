@@ -20,7 +20,8 @@ from antecede.wire.envelope import unseal
 from tests.client.running import awaited
 
 SETTINGS: dict[str, Any] = {"round_s": 1.0, "timeout_s": 0.8, "slots": 4}
-PROTOCOLS = ["vcube", "locamu", "gossip", "total"]
+#: The rules are the same for all; two stand for them in the default suite.
+PROTOCOLS = ["vcube", "total", *(pytest.param(protocol, marks=pytest.mark.slow) for protocol in ("locamu", "gossip"))]
 
 Id = tuple[int, int]
 
