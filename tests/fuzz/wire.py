@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from antecede.client.bus import Bus
 from antecede.client.feed import Feed
+from antecede.client.options import Subscription
 from antecede.core import Frontier, ProtocolError
 from antecede.core.errors import RefusedError
 from antecede.node.joining import CODEC as TABLES
@@ -60,7 +61,8 @@ class _Nobody:
 
 def _read(items: Items) -> None:
     """As a client does."""
-    feed = Feed(cast(Bus, _Nobody()), 1, ("#",), since=None, order="causal", policy="block", queue=64)
+    wanted = Subscription(("#",), since=None, order="causal", policy="block", queue=64, over_gaps=False)
+    feed = Feed(cast(Bus, _Nobody()), 1, wanted)
     feed._connected(Info(0, 0, 0))
     with contextlib.suppress(ProtocolError):
         feed._take(items)

@@ -296,7 +296,7 @@ async def test_departed_clients_leave_nothing_at_a_busy_node() -> None:
                 await until(lambda: node.pool.used > 0)
             await until(lambda: not node.sessions)
         assert node.pool.used == 0
-        assert node._waiting == {}
+        assert node.pressure._waiting == {}
 
 
 def test_a_share_and_the_pool() -> None:
