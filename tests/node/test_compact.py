@@ -8,7 +8,7 @@ import pytest
 import antecede
 from antecede import Node
 from antecede.core import Message
-from antecede.node import upkeep
+from antecede.node import retention
 from antecede.node.config import NodeConfig
 from antecede.node.protocol import NodeProtocol
 from antecede.protocols.diagnosis.records import Life
@@ -97,7 +97,7 @@ async def test_a_running_node_shortens_what_it_keeps_and_comes_back(tmp_path: Pa
 async def test_records_that_have_grown_are_compacted_however_few_deliveries_there_were(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "KEPT_BYTES", 1000)
+    monkeypatch.setattr(retention, "KEPT_BYTES", 1000)
     async with Node(port=0, directory=tmp_path, partitions=4) as node, node.connect() as bus:
         for number in range(200):
             await bus.publish(f"t/{number % 16}", b"x")

@@ -1,6 +1,7 @@
 """The calls of a bus, the same whether a node is behind it (`client.Bus`) or logs of another system (`logs.LogBus`)."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -24,7 +25,7 @@ Submit: TypeAlias = Callable[[str, bytes, Headers, After, str | None, float], "a
 FeedType = TypeVar("FeedType")
 
 
-class BaseBus(Generic[FeedType]):
+class BaseBus(ABC, Generic[FeedType]):
     """Base of a bus whose feeds are of type `FeedType`."""
 
     _submit: Submit
@@ -96,13 +97,13 @@ class BaseBus(Generic[FeedType]):
         check_subscription(filters, order, policy, queue)
         return self._feed(Subscription(filters, since, order, policy, queue, over_gaps))
 
+    @abstractmethod
     def _must_wait(self) -> bool:
         """Must the next publication wait: for a connection, or for the acknowledgement of others?"""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _until_ready(self, timeout_s: float) -> None:
         """Return when it need not. Raises `PublishError` if that takes longer than `timeout_s`."""
-        raise NotImplementedError
 
-    def _feed(self, wanted: Subscription) -> FeedType:
-        raise NotImplementedError
+    @abstractmethod
+    def _feed(self, wanted: Subscription) -> FeedType: ...

@@ -46,7 +46,7 @@ taking.py           the partitions it takes
 membership.py       telling transport and protocol of the other nodes
 
 status.py           what a node tells of itself, and whether it is healthy
-upkeep.py           retention, and compaction of kept records
+retention.py        retention of messages, and compaction of kept records
 watch.py            tells the log of missing messages and members that lag
 services.py         the servers beside its own port
 http.py             page, health and metrics over HTTP

@@ -50,7 +50,7 @@ from antecede.node.shares import Pool
 from antecede.node.status import node_status
 from antecede.node.taking import Taking
 from antecede.node.tasks import SupervisedTasks
-from antecede.node.upkeep import keep_up
+from antecede.node.retention import keep_within
 from antecede.node.watch import watch
 from antecede.wire.address import join_address
 from antecede.wire.codec import Hello
@@ -247,7 +247,7 @@ class Node:
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.taking.counts)
         self.driver.on_turn = self.numbering.look_again
-        self.tasks.start("applies retention", keep_up(self))
+        self.tasks.start("applies retention", keep_within(self))
         self.tasks.start("takes and leaves partitions", self.taking.keep_up())
         self.tasks.start("fetches the past of its partitions", self.homes.keep_up())
         self.tasks.start("watches for messages that are missing", watch(self))

@@ -15,8 +15,8 @@ _PAUSE_S: Final = 2.0
 KEPT_BYTES: Final = 1024 * 1024
 
 
-async def keep_up(node: "Node") -> None:
-    """Look now and then, for as long as the node runs."""
+async def keep_within(node: "Node") -> None:
+    """Keep the journal and the kept records within their bounds, for as long as the node runs."""
     journal, config = node.journal, node.config
     if journal is None:
         return
