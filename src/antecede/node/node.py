@@ -43,6 +43,7 @@ from antecede.node.numbering import Numbering
 from antecede.node.past.homes import Homes
 from antecede.node.past.reading import PastReader
 from antecede.node.protocol import NodeProtocol
+from antecede.node.retention import keep_within
 from antecede.node.roster import Member, Roster
 from antecede.node.services import abort_services, say_goodbye, start_services
 from antecede.node.session import Session
@@ -50,7 +51,6 @@ from antecede.node.shares import Pool
 from antecede.node.status import node_status
 from antecede.node.taking import Taking
 from antecede.node.tasks import SupervisedTasks
-from antecede.node.retention import keep_within
 from antecede.node.watch import watch
 from antecede.wire.address import join_address
 from antecede.wire.codec import Hello
