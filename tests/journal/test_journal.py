@@ -146,6 +146,15 @@ def test_the_writer_copies_little_of_a_long_log() -> None:
     assert not Log(15_000).should_start_over()
 
 
+def test_the_log_is_read_ahead_of_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that writes over pages of the log which the system has dropped from its memory waits for the disk."""
+    ahead: list[int] = []
+    monkeypatch.setattr("antecede.journal.writer.os.posix_fadvise", lambda *what: ahead.append(what[1]))
+    copy_log(Log(15_000), 9)  # type: ignore[arg-type]
+    copy_log(Log(40_000, 40_001), 9)  # type: ignore[arg-type]
+    assert ahead == [15_000 * 4120, 0], "the log goes on behind its end, or starts over"
+
+
 #: Batches of messages: source, topic, and how far its number lies above the one before.
 RUNS = st.lists(
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from("ab"), st.sampled_from([1, 1, 1, 3])), max_size=6),

@@ -14,9 +14,14 @@ during which a commit would wait. A second thread does it beside the commits (`_
 when all of it has been copied, and under load some is always left. So when it has grown long, the thread copies again
 until little is left, and the writer copies that rest itself, between two commits. SQLite's own bound holds should the
 second thread not keep up (`schema.open_for_writing`).
+
+A log that has started over is written over what it held before. Pages of that which the system has dropped from its
+memory must be read from the disk first, since a frame of the log is no whole page; and the commit would wait for it. So
+the second thread asks the system to read ahead of the writer.
 """
 
 import asyncio
+import os
 import queue
 import sqlite3
 import threading
@@ -37,6 +42,10 @@ _LOG_PAGES_LONG: Final = 32_000
 _REST_PAGES_MAX: Final = 250
 _ROUNDS_MAX: Final = 8
 
+#: Bytes of a page in the log, with its head; and how many pages are read ahead: those of some seconds.
+_FRAME_BYTES: Final = 4096 + 24
+_AHEAD_PAGES: Final = 8192
+
 
 class _Job(NamedTuple):
     do: Callable[[sqlite3.Connection], Any]
@@ -51,6 +60,7 @@ class _Checkpointer:
         #: Should the writer copy the rest of the log?
         self.log_is_long = False
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._log = os.open(f"{path}-wal", os.O_RDONLY | os.O_CLOEXEC)
         self._committed = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"checkpoints {path}", daemon=True)
@@ -65,6 +75,7 @@ class _Checkpointer:
         self._committed.set()
         self._thread.join()
         self._connection.close()
+        os.close(self._log)
 
     def _run(self) -> None:
         while True:
@@ -72,12 +83,17 @@ class _Checkpointer:
             if self._stop.wait(_CHECKPOINT_S):
                 return
             self._committed.clear()
-            self.log_is_long = copy_log(self._connection)
+            self.log_is_long = copy_log(self._connection, self._log)
 
 
-def copy_log(connection: sqlite3.Connection) -> bool:
-    """Copy the log beside the commits. True: it is long, and the writer should copy the rest so that it starts over."""
+def copy_log(connection: sqlite3.Connection, log: int | None = None) -> bool:
+    """Copy the log beside the commits. True: it is long, and the writer should copy the rest so that it starts over.
+
+    `log`: its file, which is read ahead of the writer.
+    """
     pages = checkpoint(connection)
+    if log is not None:
+        read_ahead(log, 0 if pages >= _LOG_PAGES_LONG else pages)
     for _ in range(_ROUNDS_MAX):
         if pages < _LOG_PAGES_LONG:
             return False
@@ -85,6 +101,11 @@ def copy_log(connection: sqlite3.Connection) -> bool:
         if pages - before <= _REST_PAGES_MAX:  # as many as this were committed meanwhile, about
             break
     return True
+
+
+def read_ahead(log: int, page: int) -> None:
+    """Let the system read, from `page` of the log on, what the writer is about to write over."""
+    os.posix_fadvise(log, page * _FRAME_BYTES, _AHEAD_PAGES * _FRAME_BYTES, os.POSIX_FADV_WILLNEED)
 
 
 def checkpoint(connection: sqlite3.Connection) -> int:
