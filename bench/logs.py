@@ -7,6 +7,8 @@
 trip for each message. Plain and ours take turns, each in the same process; the best of the rounds is shown, with the
 processor time of the client for one record, which other work on the machine changes less.
 
+*latency*: a publication alone, until its acknowledgement; the median and the 99th percentile of each round's, the best.
+
 Servers: nats-server with JetStream on files; redis-server without a file; Kafka is the mock cluster of librdkafka,
 which runs in this process, so its processor time is the sum of both. Plain Kafka works in batches in C and looks at no
 record. `kafka aio` is the asyncio interface of the same library: a future for each record, as ours; its reader looks at
@@ -23,8 +25,9 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,8 @@ from antecede.protocols.logs import Header, encode_header, log_number
 
 PAYLOAD = bytes(128)
 WINDOW = 500
+#: Publications that are sent one by one.
+ALONE = 200
 
 
 def free_port() -> int:
@@ -81,6 +86,9 @@ class Nats:
             futures.append(await self._js.publish_async(f"{logs[index % len(logs)]}.x", PAYLOAD, wait_stall=60))
         await asyncio.gather(*futures)
 
+    async def publish_one(self, log: str) -> None:
+        await self._js.publish(f"{log}.x", PAYLOAD)
+
     async def read(self, log: str, count: int) -> None:
         config = nats.js.api.ConsumerConfig(ack_policy="none")
         consumer = await self._js.pull_subscribe(f"{log}.>", stream=log, config=config)
@@ -107,6 +115,9 @@ class Redis:
             for index in range(first, min(first + WINDOW, count)):
                 pipeline.xadd(logs[index % len(logs)], {"payload": PAYLOAD})
             await pipeline.execute()
+
+    async def publish_one(self, log: str) -> None:
+        await self._client.xadd(log, {"payload": PAYLOAD})
 
     async def read(self, log: str, count: int) -> None:
         last = b"0"
@@ -142,6 +153,9 @@ class Kafka:
             self._producer.produce(topic, PAYLOAD, partition=0, on_delivery=lambda _, one: acknowledged.append(one))
             self._producer.poll(0)
         self._producer.flush(60)
+
+    async def publish_one(self, log: str) -> None:
+        await self.publish([log], 1)
 
     async def read(self, log: str, count: int) -> None:
         options = {"bootstrap.servers": self.hosts, "group.id": "bench", "enable.auto.commit": False}
@@ -212,6 +226,7 @@ async def our_read(bus: LogBus, pattern: str, count: int) -> None:
 async def compare(name: str, system: Any, count: int, rounds: int) -> None:
     await system.open()
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    alone: dict[str, list[tuple[float, float]]] = {}
     key = "" if "kafka" in name else "/x"
     for number in range(rounds):
         logs = [f"{kind}{number}" for kind in ("plain", "ours", "other")]
@@ -230,6 +245,8 @@ async def compare(name: str, system: Any, count: int, rounds: int) -> None:
             ]
             for what, who, work, records in steps:
                 found.setdefault((what, who), []).append(await timed(work, records))
+            alone.setdefault("plain", []).append(await latency(partial(system.publish_one, plain)))
+            alone.setdefault("ours", []).append(await latency(partial(bus.publish, ours + key, PAYLOAD)))
     for what in ("publish", "read", "switching"):
         plain_rate, plain_cpu = (pick(one[at] for one in found[what, "plain"]) for at, pick in ((0, max), (1, min)))
         our_rate, our_cpu = (pick(one[at] for one in found[what, "ours"]) for at, pick in ((0, max), (1, min)))
@@ -237,6 +254,20 @@ async def compare(name: str, system: Any, count: int, rounds: int) -> None:
             f"| {name} | {what} | {plain_rate:,.0f} | {our_rate:,.0f} | {our_rate / plain_rate:.2f} "
             f"| {plain_cpu:.0f} | {our_cpu:.0f} |"
         )
+    for at, what in enumerate(("latency, ms", "latency, 99 %, ms")):
+        plain_ms, our_ms = (min(one[at] for one in alone[who]) for who in ("plain", "ours"))
+        print(f"| {name} | {what} | {plain_ms:.2f} | {our_ms:.2f} | {our_ms / plain_ms:.2f} | | |")
+
+
+async def latency(publish: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
+    """The median and the 99th percentile, in ms."""
+    taken = []
+    for _ in range(ALONE):
+        began = time.perf_counter()
+        await publish()
+        taken.append((time.perf_counter() - began) * 1000)
+    taken.sort()
+    return taken[ALONE // 2], taken[ALONE * 99 // 100]
 
 
 def header_bytes(logs: int, *, named: bool) -> int:
