@@ -44,7 +44,7 @@ test-slow: $(READY)
 
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
-	@for parser in wire blocks roster config http parquet; do echo "== $$parser"; $(BIN)/python -m tests.fuzz.run $$parser -max_total_time=60; done
+	@for parser in wire mqtt blocks roster config http parquet; do echo "== $$parser"; $(BIN)/python -m tests.fuzz.run $$parser -max_total_time=60; done
 
 check: $(READY)
 	@$(BIN)/ruff check .

@@ -5,6 +5,7 @@ import contextlib
 import importlib.util
 import shutil
 import socket
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
@@ -276,6 +277,19 @@ class Mqtt(System):
         return MqttClient(await client.__aenter__())
 
 
+class MqttAtNode(Mqtt):
+    """The same client, at a node of ours with a journal: causal order across topics."""
+
+    program = ""
+
+    @asynccontextmanager
+    async def server(self, directory: Path) -> AsyncIterator[str]:
+        port = free_port()
+        words = ("node", "--dir", str(directory / "node"), "--port", "0", "--mqtt-port", str(port))
+        async with process(port, sys.executable, "-m", "antecede", *words) as address:
+            yield address
+
+
 class MqttClient(Client):
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -377,6 +391,7 @@ SYSTEMS: dict[str, System] = {
     "antecede, 2 nodes, journal": Antecede(journal=True, nodes=2),
     "redis": Redis(),
     "mqtt (mosquitto)": Mqtt(),
+    "mqtt (antecede, journal)": MqttAtNode(),
     "zenoh": Zenoh(),
 }
 

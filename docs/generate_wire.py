@@ -13,6 +13,7 @@ from antecede.core.message import Message
 from antecede.journal import blocks, migration, schema
 from antecede.node import joining, roster
 from antecede.node.bulk import staging
+from antecede.node.mqtt import store
 from antecede.node.protocol import node_codec, node_records
 from antecede.protocols.live_registry import LIVE
 from antecede.wire import bulk, codec, envelope, handshake, requests, shapes, tcp_link
@@ -45,6 +46,8 @@ def _directory() -> list[str]:
         "| `journal.db.lock` | Locked by the process that has the journal open; its process id, for people. | – |",
         "| `roster.json` | The table of members (`Member`, below) and this node's key. | – |",
         f"| `{staging.FILE_NAME}` | Rows of bulk publishers, not released yet. SQLite. | {staging._VERSION} |",
+        f"| `{store.FILE_NAME}` | MQTT sessions, retained messages, positions of shared subscriptions. SQLite. "
+        f"| {store._VERSION} |",
         "",
         "A whole directory moves with its node. Never start two nodes from copies of one directory.",
         "",

@@ -17,6 +17,7 @@ PARSERS: dict[str, tuple[str, ...]] = {
     "blocks": ("antecede.journal",),
     "roster": ("antecede.node.roster", "antecede.node.directory", "antecede.wire.address"),
     "config": ("antecede.node.config", "antecede.wire.address", "antecede.overlay", "tomllib"),
+    "mqtt": ("antecede.wire.mqtt", "antecede.wire.topics"),
     "http": ("antecede.node.http", "h11"),
     "parquet": ("antecede.trace", "antecede.audit"),
 }

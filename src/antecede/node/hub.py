@@ -92,6 +92,8 @@ class Hub:
         if history.journal is not None:
             history.journal.rest = ThreadRest(self.turns)
         self.on_jam: Callable[[bool], None] | None = None
+        #: Called with every batch that delivers something, before feeds are offered its messages.
+        self.watch: Callable[[Batch], None] = lambda batch: None
         self._by_filter: FilterMap[Feed] = FilterMap()
         self._touched: set[Feed] = set()
         self._behind: set[Feed] = set()
@@ -126,6 +128,7 @@ class Hub:
         messages = batch.deliveries
         topics = self._topics_of(messages)
         self.history.append(batch, topics)
+        self.watch(batch)
         streams = self.partitions.streams(messages)
         if batch.out_of_order:
             last = dict(sorted(zip(streams, [message.seq for message in messages], strict=True)))

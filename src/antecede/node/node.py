@@ -45,7 +45,7 @@ from antecede.node.past.reading import PastReader
 from antecede.node.protocol import NodeProtocol
 from antecede.node.retention import keep_within
 from antecede.node.roster import Member, Roster
-from antecede.node.services import abort_services, say_goodbye, start_services
+from antecede.node.services import abort_services, say_goodbye, start_http, start_mqtt
 from antecede.node.session import Session
 from antecede.node.shares import Pool
 from antecede.node.status import node_status
@@ -179,10 +179,11 @@ class Node:
         if self.transport_kind.by_address:
             self.membership.joined(client, me)
             self.tasks.start("exchanges rosters", self.membership.keep_in_touch())
-        await start_services(self)
+        await start_http(self)
         self.tasks.start("reads certificates and tokens again", self.credentials.keep_up())
         await self.taking.join()
         await self.bulk.start()
+        await start_mqtt(self)
         self.ready = True
         log.info("node %d (%s) of %s at %s", self.slot, self.name, config.cluster, self.url)
 

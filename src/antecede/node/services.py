@@ -6,15 +6,19 @@ if TYPE_CHECKING:
     from antecede.node.node import Node
 
 
-async def start_services(node: "Node") -> None:
-    """Listen. What must not be served yet waits for `node.ready`."""
+async def start_http(node: "Node") -> None:
+    """Serve the state of the node, also while it starts."""
     config = node.config
     if config.http_port is not None:
         from antecede.node.http import HttpServer  # noqa: PLC0415 - its libraries load slowly, and few ask for it
 
         node.http = HttpServer(node)
         await node.http.start(config.http_at, config.http_port)
-    if config.mqtt:
+
+
+async def start_mqtt(node: "Node") -> None:
+    """Serve MQTT clients. The node must be ready for them."""
+    if node.config.mqtt:
         from antecede.node.mqtt.server import MqttServer  # noqa: PLC0415 - few nodes serve MQTT
 
         node.mqtt = MqttServer(node)

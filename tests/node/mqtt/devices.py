@@ -1,6 +1,7 @@
 """A client for tests that sends and receives single packets, so that a test can do what no library does."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -42,6 +43,7 @@ class Device:
         self._stream = PacketStream(bytes_max=1 << 21, version=version)
         self.connack = Connack()
         self._next_id = 0
+        self._passed_over: deque[AnyPacket] = deque()
 
     @classmethod
     async def dial(cls, node: Node, version: int = V5) -> "Device":
@@ -70,6 +72,11 @@ class Device:
 
     async def next(self) -> AnyPacket | None:
         """The next packet; None: the node has closed the connection."""
+        if self._passed_over:
+            return self._passed_over.popleft()
+        return await self._read()
+
+    async def _read(self) -> AnyPacket | None:
         async with asyncio.timeout(WITHIN_S):
             while (packet := self._stream.next()) is None:
                 try:
@@ -84,6 +91,17 @@ class Device:
     async def expect(self, kind: type[P]) -> P:
         packet = await self.next()
         assert isinstance(packet, kind), packet
+        return packet
+
+    async def find(self, kind: type[P]) -> P:
+        """The first packet of this kind; others stay, in their order."""
+        for packet in self._passed_over:
+            if isinstance(packet, kind):
+                self._passed_over.remove(packet)
+                return packet
+        while not isinstance(packet := await self._read(), kind):
+            assert packet is not None, f"the connection ended before {kind.__name__} came"
+            self._passed_over.append(packet)
         return packet
 
     async def ended(self) -> None:
@@ -123,7 +141,7 @@ class Device:
             self.write(Puback(packet_id=packet.packet_id))
         elif packet.qos == 2:
             self.write(Pubrec(packet_id=packet.packet_id))
-            await self.expect(Pubrel)
+            await self.find(Pubrel)
             self.write(Pubcomp(packet_id=packet.packet_id))
         return packet
 

@@ -124,7 +124,7 @@ async def test_mosquitto_pub_and_sub(mosquitto: str, version: str) -> None:
         )
         assert node.mqtt is not None
         sessions = node.mqtt.sessions
-        await until(lambda: any(len(session.subscriptions) for session in sessions.values()))
+        await until(lambda: any(len(session.subscriptions) for session in sessions.all()))
         async with asyncio.timeout(WITHIN_S):
             await bus.publish("m/1", b"native")
             writer = await asyncio.create_subprocess_exec("mosquitto_pub", *words, "-t", "m/2", "-m", "device")

@@ -447,3 +447,19 @@ async def test_tokens_and_grants(version: int, tmp_path_factory: pytest.TempPath
         device = await Device.dial(node, version)
         device.write(Connect(version=version, client_id="a", user_name=token, will=will))
         assert (await device.expect(Connack)).reason is Reason.NOT_AUTHORIZED
+
+
+@awaited
+async def test_a_session_belongs_to_its_token(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Another client cannot read what was meant for it, by its client identifier."""
+    tokens = tmp_path_factory.mktemp("tokens") / "tokens.json"
+    carol = new_token(tokens, "carol", subscribe=("#",))
+    mallory = new_token(tokens, "mallory", subscribe=("m/#",))
+    async with mqtt_node(tokens=tokens) as node:
+        async with Device.open(node, "a", user_name=carol, properties=KEPT) as device:
+            await device.subscribe("t", qos=1)
+        device = await Device.dial(node)
+        device.write(Connect(client_id="a", user_name=mallory, clean_start=False, properties=KEPT))
+        assert (await device.expect(Connack)).reason is Reason.NOT_AUTHORIZED
+        async with Device.open(node, "a", user_name=carol, clean_start=False, properties=KEPT) as device:
+            assert device.connack.session_present

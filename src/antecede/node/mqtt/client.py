@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from antecede.core.limits import STEP_COST_MAX
 from antecede.node.mqtt.publisher import Done, Publisher
 from antecede.node.mqtt.session import RECEIVE_MAXIMUM, DeviceSession
+from antecede.node.mqtt.subscribing import subscribe, unsubscribe
 from antecede.wire.frames import WRITE_BYTES_HIGH
 from antecede.wire.mqtt.connection import ServerConnection
 from antecede.wire.mqtt.envelopes import ApplicationMessage, seal_message
@@ -29,15 +30,10 @@ from antecede.wire.mqtt.packets import (
     Publish,
     Pubrec,
     Pubrel,
-    Suback,
     Subscribe,
-    Unsuback,
     Unsubscribe,
-    Wanted,
 )
 from antecede.wire.mqtt.reasons import MqttError, Reason
-from antecede.wire.mqtt.subscriptions import Subscription
-from antecede.wire.mqtt.topics import check_no_local, split_filter
 from antecede.wire.security.tokens import ANYBODY, Grants
 
 if TYPE_CHECKING:
@@ -49,7 +45,6 @@ _UNDER_WAY_MAX: Final = RECEIVE_MAXIMUM
 _UNDER_WAY_BYTES_MAX: Final = 4 * 1024 * 1024
 #: What packets cost (`turns`), beside publications.
 _COST: Final = 1
-_SUBSCRIBE_COST: Final = 8
 
 
 class Client:
@@ -79,10 +74,18 @@ class Client:
         self._payloads: list[bytes] = []
         self._done: list[Done | None] = []
         self._safely = False
+        #: Packets that must not leave before the session is kept (`hold`), and those behind them.
+        self._held: list[bytes] = []
+        self._holds = 0
+        self._hold_due = False
 
     @property
     def version(self) -> int:
         return self._rules.version
+
+    @property
+    def over(self) -> bool:
+        return self._over
 
     @property
     def host(self) -> str:
@@ -112,9 +115,30 @@ class Client:
     def release(self, packet_id: int) -> None:
         self.send(Pubrel(packet_id=packet_id))
 
+    def hold(self) -> None:
+        """Packets from here on leave when the session, as it is at the end of this turn, is on disk."""
+        if not self._hold_due:
+            self._hold_due = True
+            self._holds += 1
+            asyncio.get_running_loop().call_soon(self._keep)
+
+    def _keep(self) -> None:
+        self._hold_due = False
+        self.server.keeper.when_kept(self._unhold)
+
+    def _unhold(self) -> None:
+        self._holds -= 1
+        if not self._holds:
+            held, self._held = self._held, []
+            self._out += held
+            self.flush()
+
     def _gather(self, data: bytes) -> None:
-        self._out.append(data)
         self._out_bytes += len(data)
+        if self._holds:
+            self._held.append(data)
+            return
+        self._out.append(data)
         self.flush_later()
 
     def flush_later(self) -> None:
@@ -128,7 +152,7 @@ class Client:
         if self._out:
             out, self._out = self._out, []
             stopped = self._out_bytes >= WRITE_BYTES_HIGH
-            self._out_bytes = 0
+            self._out_bytes = sum(map(len, self._held))
             data = b"".join(out)
             self.node.counts_edge.bytes_sent += len(data)
             self._connection.write(data)
@@ -137,8 +161,8 @@ class Client:
 
     def writable(self) -> None:
         """The socket takes more bytes."""
-        if self.session is not None and self.session.feed is not None:
-            self.session.feed.room()
+        if self.session is not None:
+            self.session.room()
         self._read_on()
 
     def leave(self, reason: Reason) -> None:
@@ -214,10 +238,10 @@ class Client:
         """The connection is over."""
         if not self._over:
             self._over = True
-            self._payloads.clear()
+            self._publish_gathered()
             self.publisher.close()
             if self.session is not None and self.session.connection is self:
-                self.server.disconnected(self.session, keep_will=keep_will)
+                self.server.sessions.disconnected(self.session, keep_will=keep_will)
 
     # -- packets -------------------------------------------------------------------------------------------------------
 
@@ -233,9 +257,9 @@ class Client:
         elif type(packet) is Pingreq:
             self.send(Pingresp())  # [MQTT-3.12.4-1]
         elif type(packet) is Subscribe:
-            return cost + self._subscribe(session, packet)
+            return cost + subscribe(self, session, packet)
         elif type(packet) is Unsubscribe:
-            return cost + self._unsubscribe(session, packet)
+            return cost + unsubscribe(self, session, packet)
         elif type(packet) is Disconnect:
             self._disconnect(session, packet)
         return cost + _COST
@@ -247,13 +271,20 @@ class Client:
         elif type(packet) is Pubrec:
             answer = session.outgoing.pubrec(packet)
             if answer is not None:
-                self.send(answer)
+                self.send_kept(session, answer)  # or a killed node would send the message again
         elif type(packet) is Pubcomp:
             session.outgoing.pubcomp(packet)
         elif type(packet) is Pubrel:
-            self.send(session.incoming.release(packet))
+            self.send_kept(session, session.incoming.release(packet))  # the client may use the identifier again
             return
         session.acknowledged()
+
+    def send_kept(self, session: DeviceSession, packet: AnyPacket) -> None:
+        """Send a packet once the session is kept as it is now."""
+        if session.kept:
+            self.server.keeper.touch(session)
+            self.hold()
+        self.send(packet)
 
     def _disconnect(self, session: DeviceSession, packet: Disconnect) -> None:
         if packet.properties.session_expiry_s is not None:
@@ -272,7 +303,7 @@ class Client:
         done: Done | None = None
         if qos:
             if not session.incoming.take(packet, self.version):
-                self._acknowledge()
+                self.acknowledge()
                 return _COST
             packet_id = packet.packet_id
             done = lambda reason: self._published(packet_id, reason)  # noqa: E731
@@ -304,8 +335,7 @@ class Client:
     def _published(self, packet_id: int, reason: Reason) -> None:
         """A QoS 1 or 2 message of this client is safe, or failed."""
         session = self.session
-        if session is None or self._over:
-            return
+        assert session is not None
         if reason is Reason.UNSPECIFIED:
             # It may have been published. The client keeps it and sends it again.
             self.leave(Reason.SERVER_BUSY)
@@ -313,75 +343,11 @@ class Client:
         if reason.failed and self.version < V5:
             reason = Reason.SUCCESS  # 3.1.1: [MQTT-3.3.5-2], there is no way to refuse it
         session.incoming.settle(packet_id, reason)
-        self._acknowledge()
+        if session.connection is not None:  # perhaps a later one than this
+            session.connection.acknowledge()
 
-    def _acknowledge(self) -> None:
+    def acknowledge(self) -> None:
+        """Acknowledge the messages of the client that are safe."""
         assert self.session is not None
         for answer in self.session.incoming.acknowledgements():
             self.send(answer)
-
-    # -- SUBSCRIBE and UNSUBSCRIBE -------------------------------------------------------------------------------------
-
-    def _subscribe(self, session: DeviceSession, packet: Subscribe) -> int:
-        identifier = packet.properties.subscription_ids[0] if packet.properties.subscription_ids else 0
-        reasons: list[Reason] = []
-        waits = len(packet.wanted) + 1  # and for the end of this method: a filter may be in force at once
-        retained: list[Callable[[], None]] = []
-
-        def in_force() -> None:
-            nonlocal waits
-            waits -= 1
-            if not waits and not self._over:
-                # [MQTT-3.8.4-1], [MQTT-3.8.4-6]: one SUBACK, with a reason for each filter
-                self.send(Suback(packet_id=packet.packet_id, reasons=tuple(reasons)))
-                for give in retained:
-                    give()
-
-        for wanted in packet.wanted:
-            reason = self._subscribe_one(session, wanted, identifier, retained, in_force)
-            reasons.append(reason)
-            if reason.failed:
-                waits -= 1
-        in_force()
-        return _SUBSCRIBE_COST + 4 * len(packet.wanted)
-
-    def _subscribe_one(
-        self,
-        session: DeviceSession,
-        wanted: Wanted,
-        identifier: int,
-        retained: list[Callable[[], None]],
-        then: Callable[[], None],
-    ) -> Reason:
-        try:
-            shared = split_filter(wanted.pattern)
-        except MqttError as error:
-            return error.reason
-        check_no_local(shared, wanted.no_local)
-        if not self.server.may_subscribe(self.grant, shared.pattern):
-            self.node.hub.counts.refused["subscribe"] += 1
-            return Reason.NOT_AUTHORIZED
-        if shared.group:
-            return Reason.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED
-        former = session.subscriptions.get(wanted.pattern)
-        one = Subscription(
-            pattern=shared.pattern,
-            qos=wanted.qos,
-            group=shared.group,
-            no_local=wanted.no_local,
-            retain_as_published=wanted.retain_as_published,
-            identifier=identifier,
-            since=self.node.hub.position if former is None else former.since,  # [MQTT-3.8.4-3]: nothing is missed
-        )
-        if not session.subscribe(one, then):
-            return Reason.QUOTA_EXCEEDED
-        return Reason(wanted.qos)
-
-    def _unsubscribe(self, session: DeviceSession, packet: Unsubscribe) -> int:
-        reasons = []
-        for pattern in packet.patterns:
-            existed = session.unsubscribe(pattern)
-            reasons.append(Reason.SUCCESS if existed else Reason.NO_SUBSCRIPTION_EXISTED)
-        # [MQTT-3.10.4-4], [MQTT-3.10.4-5]
-        self.send(Unsuback(packet_id=packet.packet_id, reasons=tuple(reasons)))
-        return _SUBSCRIBE_COST + len(packet.patterns)

@@ -100,7 +100,7 @@ class DeviceConnection(asyncio.Protocol):
     def fail(self, error: MqttError, last_words: bytes = b"") -> None:
         """The peer broke a rule: write `last_words`, and close."""
         if not self._done:
-            self._server.refused(self, Refusal.MALFORMED, str(error))
+            self._server.door.refused(self, Refusal.MALFORMED, str(error))
             if last_words:
                 self.write(last_words)
             self.close()
@@ -127,7 +127,7 @@ class DeviceConnection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
         self.host = str((transport.get_extra_info("peername") or ("?",))[0])
-        if not self._server.opened(self):
+        if not self._server.door.enter(self):
             self.abort()
             return
         self._at(HANDSHAKE_S, self._too_slow)
@@ -143,7 +143,7 @@ class DeviceConnection(asyncio.Protocol):
             if secured is None:
                 raise ConnectionResetError("the connection closed during the TLS handshake")
         except (OSError, ssl.CertificateError) as error:
-            self._server.refused(self, Refusal.TLS, str(error) or type(error).__name__)
+            self._server.door.refused(self, Refusal.TLS, str(error) or type(error).__name__)
             transport.abort()
             self.connection_lost(None)  # asyncio does not report the end of a connection whose TLS never began
             return
@@ -204,7 +204,7 @@ class DeviceConnection(asyncio.Protocol):
             self._deadline.cancel()
         if self._client is not None:
             self._client.closed()
-        self._server.closed(self)
+        self._server.door.leave(self)
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class DeviceConnection(asyncio.Protocol):
         self._deadline = asyncio.get_running_loop().call_later(in_s, do)
 
     def _too_slow(self) -> None:
-        self._server.refused(self, Refusal.SILENT, "no CONNECT in time")
+        self._server.door.refused(self, Refusal.SILENT, "no CONNECT in time")
         self.abort()
 
     def _stay(self) -> None:

@@ -38,6 +38,7 @@ class Publisher:
         self._done: dict[int, tuple[Done | None, int]] = {}
         self._next = 0
         self._due = False
+        self._closing = False
         self._publications = Publications(self)
 
     def publish(self, payloads: Sequence[bytes], done: Sequence[Done | None], *, safely: bool) -> int:
@@ -53,9 +54,13 @@ class Publisher:
         return self._publications.take(Publish(first, tuple(payloads), (), level, TIMEOUT_MS_MAX))
 
     def close(self) -> None:
-        """The client is gone. What was published stays published; what waits is dropped."""
-        self._publications.close()
-        self._done.clear()
+        """The client is gone. What it has sent is published all the same."""
+        self._closing = True
+        self._close_when_done()
+
+    def _close_when_done(self) -> None:
+        if self._closing and not self.under_way:
+            self._publications.close()
 
     # -- what `Publications` calls -------------------------------------------------------------------------------------
 
@@ -76,6 +81,7 @@ class Publisher:
                 for one in range(number, number + count):
                     self._end(one, Reason.SUCCESS)
         self.progressed()
+        self._close_when_done()
 
     def _end(self, number: int, reason: Reason) -> None:
         done, size = self._done.pop(number, (None, 0))

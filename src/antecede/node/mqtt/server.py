@@ -1,38 +1,36 @@
-"""MQTT at a node: its ports, and the sessions of its clients.
+"""MQTT at a node: its ports, and what happens at CONNECT.
 
-`mqtt_port` is plain TCP, `mqtts_port` TLS, `ws_port` WebSocket. A client is known by its client identifier: one that
-connects again takes its session over ([MQTT-3.1.4-3]), and the older connection ends. A session without a connection
-lives for its expiry interval.
-
-Sessions belong to one node. They are in its memory: a node that stops or is killed forgets them.
+`mqtt_port` is plain TCP, `mqtts_port` TLS, `ws_port` WebSocket. Sessions belong to one node (`sessions`); a node with a
+directory keeps them, and its retained messages, over a restart and over `kill -9` (`keeping`).
 """
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
-from antecede.core import ProtocolError, UsageError
-from antecede.core.caches import BoundedCache
-from antecede.core.errors import RefusedError
+from antecede.core import UsageError
+from antecede.core.errors import GapError, RefusedError
 from antecede.loading import need_extra
 from antecede.node.mqtt.client import Client
 from antecede.node.mqtt.connection import DeviceConnection, Framing, Plain
-from antecede.node.mqtt.publisher import Publisher
-from antecede.node.mqtt.session import NEVER, RECEIVE_MAXIMUM, DeviceSession
+from antecede.node.mqtt.door import Door
+from antecede.node.mqtt.keeping import Keeper
+from antecede.node.mqtt.messages import OpenedMessages
+from antecede.node.mqtt.session import RECEIVE_MAXIMUM, DeviceSession
+from antecede.node.mqtt.sessions import Sessions
+from antecede.node.mqtt.shared import SharedGroups
+from antecede.node.mqtt.sys_topics import SysTopics
 from antecede.wire.accepting import Acceptor
 from antecede.wire.address import is_loopback
-from antecede.wire.admission import origin
 from antecede.wire.envelope import BODY_BYTES_MAX
 from antecede.wire.mqtt.connection import ServerConnection
-from antecede.wire.mqtt.envelopes import ApplicationMessage, open_message, seal_message
+from antecede.wire.mqtt.envelopes import ApplicationMessage
 from antecede.wire.mqtt.packets import V5, Connack, Connect
 from antecede.wire.mqtt.properties import NO_PROPERTIES, Properties
 from antecede.wire.mqtt.reasons import Reason
@@ -51,20 +49,6 @@ PACKET_BYTES_MAX: Final = BODY_BYTES_MAX
 ALIAS_MAXIMUM: Final = 64
 #: Sessions at a node, with and without a connection.
 SESSIONS_MAX: Final = 65_536
-#: Between two looks at sessions whose time is over.
-_EXPIRE_S: Final = 1.0
-#: Messages opened lately: a message to many clients is opened once.
-_OPENED_MAX: Final = 4096
-
-
-class _Columns(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The first two of the columns that `history` encodes one behind the other; the rest is skipped."""
-
-    payloads: tuple[bytes, ...]
-    positions: tuple[tuple[int, int], ...]
-
-
-_decode_columns = msgspec.msgpack.Decoder(_Columns).decode
 
 
 @dataclass(slots=True)
@@ -81,19 +65,33 @@ class MqttServer:
 
     def __init__(self, node: "Node") -> None:
         self.node = node
-        self.sessions: dict[str, DeviceSession] = {}
         self.counts = MqttCounts()
+        self.opened_messages = OpenedMessages()
+        self.keeper = Keeper(node, self.opened_messages)
+        self.groups = SharedGroups(self)
+        self.sessions = Sessions(self)
+        self.keeper.received = self.sessions.delivered
+        self.sys = SysTopics(self)
         #: By the name of the setting: where it listens.
         self.ports: dict[str, int] = {}
         self._acceptors: list[Acceptor] = []
-        self._connections: dict[DeviceConnection, str] = {}
-        self._opened: BoundedCache[int, ApplicationMessage | None] = BoundedCache(_OPENED_MAX)
+        self.door = Door(node)
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        config = self.node.config
-        self.node.tasks.start("ends MQTT sessions whose time is over", self._expire())
+        """Restore what was kept, then listen."""
+        node, config = self.node, self.node.config
+        node.hub.watch = self.keeper.delivered
+        kept = self.keeper.load()
+        if kept is not None:
+            self.groups.positions = kept.shared
+            self.sessions.restore(kept)
+            self.keeper.retained.restore(kept.retained)
+            await self.keeper.look_through(kept.looked)
+            self.sessions.wake()
+        node.tasks.start("ends MQTT sessions whose time is over", self.sessions.keep_up())
+        node.tasks.start("tells MQTT clients of the node ($SYS)", self.sys.keep_telling())
         for name, port, framing in (
             ("mqtt_port", config.mqtt_port, Plain),
             ("mqtts_port", config.mqtts_port, Plain),
@@ -117,21 +115,27 @@ class MqttServer:
         log.info("MQTT at %s:%d (%s)", host, self.ports[name], name)
 
     async def close(self) -> None:
-        """The node stops: tell the clients ([MQTT-3.14.4], 0x8B), and let nobody in."""
-        for acceptor in self._acceptors:
-            acceptor.close()
-        for session in list(self.sessions.values()):
+        """The node stops: tell the clients (0x8B), keep their sessions, and let nobody in."""
+        self._stop_listening()
+        for session in self.sessions.all():
             if session.connection is not None:
                 session.connection.leave(Reason.SERVER_SHUTTING_DOWN)
-        for connection in list(self._connections):
+                session.connection.closed()
+        for connection in self.door.all():
             connection.close()
         await asyncio.sleep(0)
+        self.keeper.close()
 
     def abort(self) -> None:
+        self._stop_listening()
+        for connection in self.door.all():
+            connection.abort()
+        self.keeper.abort()
+
+    def _stop_listening(self) -> None:
+        self.door.close()
         for acceptor in self._acceptors:
             acceptor.close()
-        for connection in list(self._connections):
-            connection.abort()
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
@@ -145,42 +149,26 @@ class MqttServer:
         rules = ServerConnection(bytes_max=PACKET_BYTES_MAX, alias_maximum=ALIAS_MAXIMUM)
         return DeviceConnection(self, rules, framing(), tls)
 
-    def opened(self, connection: DeviceConnection) -> bool:
-        """May this connection stay? It counts with the connections of all clients of this node."""
-        counted = origin(connection.host)
-        refusal = self.node.listener.admission.admit(counted)
-        if refusal is not None:
-            self.refused(connection, refusal, "before CONNECT")
-            return False
-        self._connections[connection] = counted
-        return True
-
-    def closed(self, connection: DeviceConnection) -> None:
-        counted = self._connections.pop(connection, None)
-        if counted is not None:
-            self.node.listener.admission.left(counted)
-
-    def refused(self, connection: DeviceConnection, reason: Refusal, detail: str) -> None:
-        self.node.listener.admission.refused(connection.host, reason, f"MQTT: {detail}")
-
     def connect(self, connection: DeviceConnection, rules: ServerConnection) -> Client | None:
         """Answer a CONNECT (3.1.4). None: the client was refused, and its connection ends."""
         packet = rules.connect
         assert packet is not None
         refusal, grant = self._judge(connection, packet)
         if grant is None:
-            self.refused(connection, Refusal.UNTRUSTED, refusal.name.lower())
+            self.door.refused(connection, Refusal.UNTRUSTED, refusal.name.lower())
             connection.write(rules.encode(Connack(reason=refusal)) or b"")
             connection.close()  # [MQTT-3.1.4-2], [MQTT-3.2.2-7]
             return None
-        assigned = packet.client_id or f"antecede-{secrets.token_hex(8)}"
+        self.door.welcome(connection)
+        client_id = packet.client_id or f"antecede-{secrets.token_hex(8)}"
         client = Client(self, connection, rules, grant)
-        session, present = self._session_for(packet, assigned)
+        session, present = self.sessions.for_client(packet, client_id, grant)
         client.session = session
-        session.will = packet.will
-        session.expiry_s = _expiry_s(packet)
         session.attach(client, packet.properties.receive_maximum or 0xFFFF)
-        client.send(Connack(session_present=present, properties=self._answer_to(packet, assigned)))
+        self.keeper.touch(session)
+        if session.kept:
+            client.hold()
+        client.send(Connack(session_present=present, properties=self._answer_to(packet, client_id)))
         session.resume()
         return client
 
@@ -198,25 +186,10 @@ class MqttServer:
         except RefusedError:
             return Reason.BAD_USER_NAME_OR_PASSWORD, None
         will = packet.will
-        if will is not None and not grant.may_publish(will.topic):
+        denied = will is not None and not grant.may_publish(will.topic)
+        if denied or self.sessions.belongs_to_another(packet.client_id, grant.name):
             return Reason.NOT_AUTHORIZED, None
         return Reason.SUCCESS, grant
-
-    def _session_for(self, packet: Connect, client_id: str) -> tuple[DeviceSession, bool]:
-        """The session of a client, and whether it had one. The older connection of the client ends."""
-        session = self.sessions.get(client_id)
-        if session is not None and session.connection is not None:
-            old = session.connection
-            old.leave(Reason.SESSION_TAKEN_OVER)  # [MQTT-3.1.4-3]
-            old.closed()
-            session = self.sessions.get(client_id)
-        if session is not None and packet.clean_start:  # [MQTT-3.1.2-4]
-            self._end(session)
-            session = None
-        if session is not None:
-            return session, True  # [MQTT-3.1.2-5]
-        session = self.sessions[client_id] = DeviceSession(self, client_id)
-        return session, False  # [MQTT-3.1.2-6]
 
     def _answer_to(self, packet: Connect, client_id: str) -> Properties:
         if packet.version < V5:
@@ -226,64 +199,28 @@ class MqttServer:
             maximum_packet_size=PACKET_BYTES_MAX,
             topic_alias_maximum=ALIAS_MAXIMUM,
             assigned_client_id=None if packet.client_id else client_id,  # [MQTT-3.1.3-7]
-            retain_available=0,
-            shared_available=0,
         )
-
-    # -- sessions ------------------------------------------------------------------------------------------------------
-
-    def disconnected(self, session: DeviceSession, *, keep_will: bool) -> None:
-        """The connection of a session is over."""
-        grant = session.connection.grant if session.connection is not None else None
-        session.detach()
-        will, session.will = session.will, None
-        if will is not None and keep_will and grant is not None:  # [MQTT-3.1.2-8]
-            properties = msgspec.structs.replace(will.properties, will_delay_s=None)
-            message = ApplicationMessage(
-                will.topic, will.payload, time.time_ns() // 1000, will.qos, will.retain, session.tag, 0, properties
-            )
-            Publisher(self.node, session, grant).publish([seal_message(message)], [None], safely=True)
-        if not session.expiry_s:  # [MQTT-3.1.2-23]
-            self._end(session)
-
-    def _end(self, session: DeviceSession) -> None:
-        if self.sessions.get(session.client_id) is session:
-            del self.sessions[session.client_id]
-
-    async def _expire(self) -> None:
-        while True:
-            await asyncio.sleep(_EXPIRE_S)
-            now_s = time.time()
-            for session in list(self.sessions.values()):
-                left_s, expiry_s = session.left_s, session.expiry_s
-                if left_s is not None and expiry_s != NEVER and now_s >= left_s + expiry_s:
-                    self._end(session)
-
-    def may_subscribe(self, grant: Grants, pattern: str) -> bool:
-        return grant.may_subscribe(pattern)
 
     # -- what sessions ask ---------------------------------------------------------------------------------------------
 
-    def open_items(self, piece: bytes) -> Iterator[tuple[int, ApplicationMessage]]:
-        """The messages in the columns that a feed sends, with their positions."""
-        columns = _decode_columns(b"\x96" + piece)  # an array of six
-        at = 0
-        for first, count in columns.positions:
-            for position in range(first, first + count):
-                message = self._open(position, columns.payloads[at])
-                at += 1
-                if message is not None:
-                    yield position, message
+    def may_subscribe(self, grant: Grants, pattern: str) -> bool:
+        """`$SYS` is for clients that may ask how the node is."""
+        if pattern == "$SYS" or pattern.startswith("$SYS/"):
+            return grant.may_ask
+        return grant.may_subscribe(pattern)
 
-    def _open(self, position: int, payload: bytes) -> ApplicationMessage | None:
-        found = self._opened.get(position)
-        if found is None:
-            try:
-                found = open_message(payload)
-            except ProtocolError:  # of a peer that is no node of ours
-                return None
-            self._opened[position] = found
-        return found
+    async def read(self, position: int) -> ApplicationMessage | None:
+        """The message at a position; None: it is no longer there."""
+        history = self.node.hub.history
+        if position >= history.first:
+            return self.opened_messages.open(position, history.entry(position).message.payload)
+        if self.node.journal is not None:
+            with contextlib.suppress(GapError):
+                page = await self.node.journal.read(position - 1, limit=1)
+                for item in page.items:
+                    if item.position == position:
+                        return self.opened_messages.open(position, item.message.payload)
+        return self.keeper.retained.at(position)
 
     def feed_ended(self, session: DeviceSession, record: Ended) -> None:
         """A feed cannot go on: retention removed what comes next, or the node stops."""
@@ -293,13 +230,6 @@ class MqttServer:
         elif session.connection is not None:
             log.error("the feed of MQTT client %r ended: %s", session.client_id, record.text)
             session.connection.leave(Reason.UNSPECIFIED)
-
-
-def _expiry_s(packet: Connect) -> int:
-    """How long the session lives without a connection. 3.1.1: for ever, or not at all."""
-    if packet.version < V5:
-        return 0 if packet.clean_start else NEVER
-    return packet.properties.session_expiry_s or 0
 
 
 def _web_framing() -> Framing:

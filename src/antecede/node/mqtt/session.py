@@ -1,4 +1,4 @@
-"""The session of one MQTT client at this node (4.1): it may outlive its connections.
+"""The session of one MQTT client at this node (4.1): it may outlive its connections, and the node's process.
 
 It owns the subscriptions, the QoS 1 and 2 exchanges, one feed for all subscriptions, and the will. `client.Client` is
 its connection, if it has one.
@@ -7,48 +7,41 @@ its connection, if it has one.
 client's acknowledgements (its receive maximum) holds back those behind it, also of QoS 0. Meanwhile the feed is behind
 and keeps its position only. A message counts as read by the client when its PUBLISH is written.
 
-**Without a connection** the session has no feed, only the position up to which messages were handed on. A QoS 0 message
+**Without a connection** the session has no feed, only the position up to which messages were handed on, and the
+positions of those that are under way. Their payloads are read from the journal when the client is back. A QoS 0 message
 that was published meanwhile is not given later.
 """
 
+import contextlib
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
 
-import msgspec
-
+from antecede.core.errors import AntecedeError
 from antecede.core.limits import FEEDS_BYTES_MAX, WINDOW_BYTES_MAX
 from antecede.node.feed import Feed
 from antecede.node.mqtt.feed import SubscriptionsFeed
+from antecede.node.mqtt.items import Item, flight_record, publish_packet
+from antecede.node.mqtt.store import SessionRecord
 from antecede.node.shares import Share
-from antecede.wire.mqtt.envelopes import ApplicationMessage, publisher_tag
+from antecede.wire.mqtt.envelopes import publisher_tag
 from antecede.wire.mqtt.flows import Flight, Incoming, Outgoing
-from antecede.wire.mqtt.packets import Publish, Will
-from antecede.wire.mqtt.properties import Properties
+from antecede.wire.mqtt.packets import Will
 from antecede.wire.mqtt.subscriptions import Given, Subscription, Subscriptions
 from antecede.wire.requests import Begun, Ended, FromNode
 
 if TYPE_CHECKING:
     from antecede.node.mqtt.client import Client
     from antecede.node.mqtt.server import MqttServer
+    from antecede.node.mqtt.shared import SharedGroup
 
 #: Messages that may be under way to a client which accepts more, or says nothing (3.1.1). Each costs memory here.
 IN_FLIGHT_MAX: Final = 128
+#: Subscriptions of one session.
+SUBSCRIPTIONS_MAX: Final = 4096
 #: Messages that a client may have under way to us.
 RECEIVE_MAXIMUM: Final = 1024
-#: A session of this expiry never ends by itself (3.1.2.11.2).
-NEVER: Final = 0xFFFF_FFFF
-
-
-class Item(NamedTuple):
-    """A message for the client."""
-
-    position: int
-    message: ApplicationMessage
-    given: Given
-    #: It was retained when the client subscribed.
-    retained: bool = False
 
 
 class DeviceSession:
@@ -56,26 +49,38 @@ class DeviceSession:
 
     def __init__(self, server: "MqttServer", client_id: str) -> None:
         self.server = server
+        self.keeper = server.keeper
         self.node = server.node
         self.hub = server.node.hub
         self.client_id = client_id
+        #: The name of the token that it belongs to: no other may take it over.
+        self.owner = ""
         self.tag = publisher_tag(client_id)
         #: Seconds that it lives without a connection.
         self.expiry_s = 0
         #: When it lost its connection, by the wall clock; None: it has one.
         self.left_s: float | None = None
         self.will: Will | None = None
+        #: When the will is due, by the wall clock; None: not before the connection ends.
+        self.will_due_s: float | None = None
         self.subscriptions = Subscriptions()
+        self.groups: dict[str, SharedGroup] = {}
         self.outgoing: Outgoing[Item] = Outgoing(IN_FLIGHT_MAX)
         self.incoming = Incoming(RECEIVE_MAXIMUM)
         self.connection: Client | None = None
         #: Every message up to this position was handed to the client, or does not match.
         self.position = self.hub.position
+        #: What was delivered up to this position is in what an earlier life of the node has kept.
+        self.restored_at = 0
         #: QoS 0 messages up to this position were published while it had no connection.
         self._attached_at = 0
         self._pending: deque[Item] = deque()
         #: Retained messages to be given once the feed has given everything up to a position.
         self._retained: deque[tuple[int, list[Item]]] = deque()
+        #: Retained messages that were not given before the last connection ended.
+        self._not_given: list[Item] = []
+        #: Messages under way are being read from the journal, to be sent again before all others.
+        self._restoring = False
         # What `FeedOwner` asks for.
         self.name = client_id
         self.client: object = self
@@ -90,54 +95,151 @@ class DeviceSession:
         return feed
 
     @property
+    def kept(self) -> bool:
+        """Must it survive the end of the node's process?"""
+        return self.expiry_s > 0 or self.will is not None
+
+    @property
+    def has_quota(self) -> bool:
+        """May another QoS 1 or 2 message be sent?"""
+        return self.outgoing.room
+
+    @property
     def safe_position(self) -> int:
         """Messages up to here need not be given again: they were handed on, or did not match."""
-        if self._pending:
-            return min(self._pending[0].position - 1, self.position)
+        waiting = [
+            item.position for item in self._pending if item.group is None and not item.retained and item.position
+        ]
+        if waiting:
+            return min(waiting[0] - 1, self.position)
         feed = self.feed
         return self.position if feed is None else max(self.position, feed.position)
+
+    # -- what is kept --------------------------------------------------------------------------------------------------
+
+    def record(self) -> SessionRecord:
+        flights = [flight_record(one.message, one.packet_id, one.qos, one.released) for one in self.outgoing]
+        flights += [flight_record(item, 0, item.given.qos) for item in self._retained_to_give()]
+        return SessionRecord(
+            self.client_id,
+            self.owner,
+            self.expiry_s,
+            self.left_s,
+            self.will,
+            self.will_due_s,
+            tuple(self.subscriptions),
+            self.safe_position,
+            tuple(flights),
+            tuple(self.incoming.delivered),
+            self.hub.position,
+        )
+
+    def restore(self, record: SessionRecord) -> None:
+        self.owner, self.expiry_s, self.left_s = record.owner, record.expiry_s, record.left_s
+        self.will, self.will_due_s = record.will, record.will_due_s
+        self.position, self.restored_at = record.position, record.looked
+        self.incoming.restore(record.received)
+        for one in record.subscriptions:
+            self.subscriptions.add(one)
+        for flight in record.flights:
+            given = Given(flight.qos, flight.identifiers, flight.retain_as_published)
+            item = Item(flight.position, None, given, flight.retained)
+            if flight.packet_id:
+                self.outgoing.restore([Flight(flight.packet_id, flight.qos, item, flight.released)])
+            else:
+                self._not_given.append(item)
+
+    def _retained_to_give(self) -> list[Item]:
+        """Retained messages that the client is still to be given, with QoS 1 or 2."""
+        waiting = [*self._not_given, *[item for item in self._pending if item.retained and item.position]]
+        waiting += [item for _, items in self._retained for item in items]
+        return [item for item in waiting if item.given.qos and (item.message is None or item.message.qos)]
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def attach(self, connection: "Client", receive_maximum: int) -> None:
-        """The client has connected: resend what is under way, then read on."""
+        """The client has connected."""
         self.connection = connection
         self.client = connection.client
-        self.left_s = None
+        self.left_s = self.will_due_s = None
         self.outgoing.receive_maximum = min(receive_maximum, IN_FLIGHT_MAX)
         self._attached_at = self.hub.position
 
     def resume(self) -> None:
         """CONNACK was written: send what is under way again ([MQTT-4.4.0-1]), then read on."""
-        assert self.connection is not None
+        if self._unread():
+            self._restoring = True
+            self.node.tasks.start("reads messages for an MQTT session again", self._restore_messages(self.connection))
+        else:
+            self._go_on()
+
+    def _unread(self) -> list[Flight[Item]]:
+        """Messages under way whose payloads must be read from the journal. Identifier 0: they were not sent yet."""
+        found = [flight for flight in self.outgoing if flight.message.message is None and not flight.released]
+        return found + [Flight(0, 0, item) for item in self._not_given if item.message is None]
+
+    async def _restore_messages(self, connection: "Client | None") -> None:
+        for flight in self._unread():
+            message = None
+            with contextlib.suppress(AntecedeError):  # retention has removed it, or the node stops
+                message = await self.server.read(flight.message.position)
+            item = flight.message._replace(message=message)
+            if flight.packet_id and message is None:
+                self.outgoing.drop(flight.packet_id)
+            elif flight.packet_id:
+                flight.message = item
+            else:
+                self._not_given.remove(flight.message)
+                self._not_given += [item] if message is not None else []
+        if self.connection is connection and connection is not None:
+            self._restoring = False
+            self._go_on()
+
+    def _go_on(self) -> None:
+        connection = self.connection
+        assert connection is not None
         for flight in self.outgoing:
-            self._send_again(flight)
+            if flight.released:
+                connection.release(flight.packet_id)
+            elif not self._write(flight.message, flight, dup=True):
+                self.outgoing.drop(flight.packet_id)
+        self._pending.extendleft(reversed(self._not_given))
+        self._not_given = []
         self._open_feed()
+        for group in self.groups.values():
+            group.room()
+        self.pump()
 
     def detach(self) -> None:
         """The connection is gone."""
         self.position = self.safe_position
         self.connection = None
         self.left_s = time.time()
+        self._restoring = False
+        pending = [item for item in self._pending if item.group is not None]
+        self._not_given = self._retained_to_give()
         self._pending.clear()
         self._retained.clear()
         self.incoming.disconnected()
         feed = self.feed
         if feed is not None:
             feed.close()
-
-    def _send_again(self, flight: Flight[Item]) -> None:
-        connection = self.connection
-        assert connection is not None
-        if flight.released:
-            connection.release(flight.packet_id)
-        elif not self._write(flight.message, flight, dup=True):
-            self.outgoing.drop(flight.packet_id)
+        if self.node.journal is not None:  # it is read again when the client is back
+            for flight in self.outgoing:
+                flight.message = flight.message._replace(message=None)
+        for item in pending:
+            assert item.group is not None
+            item.group.give_back(item)
 
     # -- subscriptions -------------------------------------------------------------------------------------------------
 
     def subscribe(self, one: Subscription, then: Callable[[], None]) -> bool:
-        """Add or replace a subscription that is not shared; `then`: it is in force. False: it costs too much."""
+        """Add or replace a subscription; `then`: it is in force. False: it costs too much memory."""
+        if one.group:
+            self.subscriptions.add(one)
+            self.server.groups.join(self, one)
+            then()
+            return True
         feed = self.feed
         if feed is not None:
             if not feed.widen(one.pattern, then):
@@ -154,7 +256,9 @@ class DeviceSession:
         former = self.subscriptions.remove(full)
         if former is None:
             return False
-        if not former.group and self.feed is not None:
+        if former.group:
+            self.server.groups.leave(self, full)
+        elif self.feed is not None:
             self.feed.narrow(former.pattern)
         return True
 
@@ -188,12 +292,13 @@ class DeviceSession:
     def send(self, record: FromNode) -> None:
         if isinstance(record, Begun):
             self._give_retained()
+            self.keeper.touch(self)
         elif isinstance(record, Ended):
             self.server.feed_ended(self, record)
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
         """Messages from the feed, in its order."""
-        for position, message in self.server.open_items(piece):
+        for position, message in self.server.opened_messages.of_piece(piece):
             self._give_retained(before=position)
             given = self.subscriptions.decide(message.topic, position, own=message.publisher == self.tag)
             if given is not None and (position > self._attached_at or min(given.qos, message.qos)):
@@ -209,9 +314,9 @@ class DeviceSession:
 
     # -- messages to the client ----------------------------------------------------------------------------------------
 
-    def give(self, item: Item) -> None:
-        """Give a message that does not come from the feed, behind those that wait."""
-        self._pending.append(item)
+    def give(self, items: Iterable[Item]) -> None:
+        """Give messages that do not come from the feed, behind those that wait."""
+        self._pending.extend(items)
         self.pump()
 
     def give_retained(self, items: list[Item]) -> None:
@@ -236,51 +341,44 @@ class DeviceSession:
     def pump(self) -> None:
         """Write messages in their order, until one must wait for an acknowledgement."""
         pending = self._pending
-        if self.connection is None or not pending:
+        connection = self.connection
+        if connection is None or self._restoring or not pending:
             return
         while pending:
             item = pending[0]
+            assert item.message is not None
             qos = min(item.given.qos, item.message.qos)
             if qos and not self.outgoing.room:
                 return
             pending.popleft()
-            self.position = max(self.position, item.position) if not item.retained else self.position
-            flight = self.outgoing.begin(item, qos) if qos else None
+            if item.group is None and not item.retained:
+                self.position = max(self.position, item.position)
+            flight = None
+            if qos:
+                flight = self.outgoing.begin(item, qos)
+                self.keeper.touch(self)
+                if qos == 2 and self.kept:  # or a node that was killed would send it by another identifier
+                    connection.hold()
             if not self._write(item, flight, dup=False) and flight is not None:
                 self.outgoing.drop(flight.packet_id)
-        self.connection.flush_later()
+        connection.flush_later()
 
     def acknowledged(self) -> None:
         """A message is done: there is room for others."""
+        self.keeper.touch(self)
         self.pump()
-        if not self._pending and self.feed is not None:
+        if not self._pending:
+            self.room()
+
+    def room(self) -> None:
+        """The client can be given more."""
+        if self.feed is not None:
             self.feed.room()
+        for group in list(self.groups.values()):
+            group.room()
 
     def _write(self, item: Item, flight: Flight[Item] | None, *, dup: bool) -> bool:
         """Write a PUBLISH. False: it has expired, or is larger than the client accepts."""
         assert self.connection is not None
-        message, given = item.message, item.given
-        properties = message.properties
-        changed: dict[str, object] = {}
-        expires_us = message.expires_us()
-        if expires_us is not None:
-            left_us = expires_us - time.time_ns() // 1000
-            if left_us <= 0 and not dup:  # [MQTT-3.3.2-5]
-                return False
-            assert properties.message_expiry_s is not None
-            changed["message_expiry_s"] = max(0, min(properties.message_expiry_s, -(-left_us // 1_000_000)))
-        if given.identifiers:
-            changed["subscription_ids"] = given.identifiers
-        if changed:
-            properties = Properties(**{**msgspec.structs.asdict(properties), **changed})
-        packet = Publish(
-            topic=message.topic,
-            payload=message.payload,
-            qos=0 if flight is None else flight.qos,
-            # [MQTT-3.3.1-8], [MQTT-3.3.1-12], [MQTT-3.3.1-13]
-            retain=item.retained or (given.retain_as_published and message.retain),
-            dup=dup,
-            packet_id=0 if flight is None else flight.packet_id,
-            properties=properties,
-        )
-        return self.connection.publish(packet)
+        packet = publish_packet(item, flight, dup=dup, now_us=time.time_ns() // 1000)
+        return packet is not None and self.connection.publish(packet)

@@ -83,7 +83,7 @@ def open_message(payload: bytes) -> ApplicationMessage:
         raise ProtocolError(f"a message's payload is not an envelope: {error}") from None
     found = sealed.attributes
     if found is None:
-        properties = Properties(user=tuple(sealed.headers.items())) if sealed.headers else NO_PROPERTIES
+        properties = Properties(user=_user(sealed.headers)) if sealed.headers else NO_PROPERTIES
         return ApplicationMessage(sealed.topic, sealed.body, sealed.time_us, properties=properties)
     return ApplicationMessage(
         sealed.topic,
@@ -97,9 +97,14 @@ def open_message(payload: bytes) -> ApplicationMessage:
     )
 
 
-def may_be_retained(payload: bytes) -> bool:
-    """Can this be the payload of an MQTT client? Cheap: other clients' envelopes have four fields."""
+def is_of_mqtt(payload: bytes) -> bool:
+    """Is this the envelope of an MQTT client? Cheap: other envelopes have four or five fields."""
     return payload.startswith(_HEAD)
+
+
+def _user(headers: dict[str, str]) -> UserProperties:
+    """Headers as user properties. MQTT's text has no NUL ([MQTT-1.5.4-2]); ours may."""
+    return tuple([(name.replace("\0", "\ufffd"), value.replace("\0", "\ufffd")) for name, value in headers.items()])
 
 
 def _headers(user: UserProperties) -> dict[str, str]:

@@ -104,15 +104,26 @@ class Outgoing(Generic[M]):
         return self._flights.pop(packet.packet_id)
 
 
+@dataclass(slots=True)
+class _Due:
+    """An acknowledgement that is due; None: the message is not safe yet."""
+
+    packet_id: int
+    qos: int
+    reason: Reason | None
+
+
 class Incoming:
     """Messages under way from one client."""
 
     def __init__(self, receive_maximum: int) -> None:
         self._receive_maximum = receive_maximum
-        #: QoS 2: published, and not released by PUBREL.
+        #: QoS 2: taken, and not released by PUBREL.
         self.received: set[int] = set()
+        #: Of these, those whose message was delivered: what must be remembered when the node is killed.
+        self.delivered: set[int] = set()
         #: PUBLISH packets in their order, with the reason of their acknowledgement once it is known.
-        self._due: deque[list[int | Reason | None]] = deque()
+        self._due: deque[_Due] = deque()
         #: Identifiers whose message is not safe yet.
         self._unsafe: set[int] = set()
 
@@ -127,45 +138,52 @@ class Incoming:
         """
         packet_id = packet.packet_id
         if packet.qos == 2 and packet_id in self.received:
-            if packet_id not in self._unsafe:
-                self._due.append([packet_id, 2, Reason.SUCCESS])
+            safe = packet_id not in self._unsafe
+            if safe or all(entry.packet_id != packet_id for entry in self._due):
+                self._due.append(_Due(packet_id, 2, Reason.SUCCESS if safe else None))
             return False
-        if packet_id in self._unsafe:  # 2.2.1: the identifier is in use
-            raise forbidden("packet identifier", f"{packet_id} is in use")
         if version == V5 and len(self) >= self._receive_maximum:  # 3.3.4
             problem = f"{self._receive_maximum} messages are under way already"
             raise MqttError(Reason.RECEIVE_MAXIMUM_EXCEEDED, "packet identifier", problem)
         self._unsafe.add(packet_id)
-        self._due.append([packet_id, packet.qos, None])
+        self._due.append(_Due(packet_id, packet.qos, None))
         if packet.qos == 2:
             self.received.add(packet_id)
         return True
+
+    def restore(self, packet_ids: Iterable[int]) -> None:
+        """These were delivered, and not released."""
+        self.received.update(packet_ids)
+        self.delivered.update(packet_ids)
 
     def settle(self, packet_id: int, reason: Reason) -> None:
         """The message is safe, or failed."""
         self._unsafe.discard(packet_id)
         for entry in self._due:
-            if entry[0] == packet_id and entry[2] is None:
-                entry[2] = reason
+            if entry.packet_id == packet_id and entry.reason is None:
+                entry.reason = reason
                 break
         if reason.failed:  # 4.3.3: a PUBREC that refuses ends the exchange
             self.received.discard(packet_id)
 
     def acknowledgements(self) -> Iterator[Puback | Pubrec]:
         """Those that may leave, in the order of [MQTT-4.6.0-2] and [MQTT-4.6.0-3]."""
-        while self._due and self._due[0][2] is not None:
-            packet_id, qos, reason = self._due.popleft()
-            assert packet_id is not None
-            assert reason is not None
-            kind = Puback if qos == 1 else Pubrec
-            yield kind(packet_id=packet_id, reason=Reason(reason))
+        while self._due and (reason := self._due[0].reason) is not None:
+            entry = self._due.popleft()
+            kind = Puback if entry.qos == 1 else Pubrec
+            yield kind(packet_id=entry.packet_id, reason=reason)
 
     def release(self, packet: Pubrel) -> Pubcomp:
         """[MQTT-4.3.3-11]: answer a PUBREL, also of an identifier that is not known."""
         known = packet.packet_id in self.received
         self.received.discard(packet.packet_id)
+        self.delivered.discard(packet.packet_id)
         return Pubcomp(packet_id=packet.packet_id, reason=Reason.SUCCESS if known else Reason.PACKET_ID_NOT_FOUND)
 
     def disconnected(self) -> None:
-        """The connection is gone: acknowledgements that are due will be asked for again."""
+        """The connection is gone: the client sends again what was not acknowledged.
+
+        A QoS 1 message that comes again is another one. A QoS 2 message is the same, also if it is not safe yet.
+        """
+        self._unsafe &= self.received
         self._due.clear()

@@ -1,0 +1,54 @@
+"""Opens the messages that feeds give to MQTT sessions: each once, however many sessions it is for."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from antecede.core import ProtocolError
+from antecede.core.caches import BoundedCache
+from antecede.wire.mqtt.envelopes import ApplicationMessage, open_message
+
+#: Messages opened lately, and the bytes of the largest that is kept.
+_OPENED_MAX: Final = 1024
+_BYTES_MAX: Final = 16 * 1024
+
+
+class _Columns(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The first two of the columns that `history` encodes one behind the other; the rest is skipped."""
+
+    payloads: tuple[bytes, ...]
+    positions: tuple[tuple[int, int], ...]
+
+
+_decode = msgspec.msgpack.Decoder(_Columns).decode
+
+
+class OpenedMessages:
+    """By position."""
+
+    def __init__(self) -> None:
+        self._opened: BoundedCache[int, ApplicationMessage] = BoundedCache(_OPENED_MAX)
+
+    def of_piece(self, piece: bytes) -> Iterator[tuple[int, ApplicationMessage]]:
+        """The messages in the columns that a feed sends, with their positions."""
+        columns = _decode(b"\x96" + piece)  # an array of six
+        at = 0
+        for first, count in columns.positions:
+            for position in range(first, first + count):
+                message = self.open(position, columns.payloads[at])
+                at += 1
+                if message is not None:
+                    yield position, message
+
+    def open(self, position: int, payload: bytes) -> ApplicationMessage | None:
+        """None: it is of a peer that is no node of ours."""
+        found = self._opened.get(position) if position else None
+        if found is None:
+            try:
+                found = open_message(payload)
+            except ProtocolError:
+                return None
+            if position and len(payload) <= _BYTES_MAX:
+                self._opened[position] = found
+        return found

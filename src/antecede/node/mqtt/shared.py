@@ -1,0 +1,172 @@
+"""Shared subscriptions (4.8.2): each message goes to one member of the group.
+
+The group has a feed of its own, with the position up to which messages were handed to members. Members take turns; one
+that has no room, or no connection, is passed over. A message that was handed to a member and not yet written goes to
+another one if the connection ends; one that was written stays with its session ([MQTT-4.8.2-4], [MQTT-4.8.2-5]).
+
+While no member is connected the group has no feed. Messages wait in the journal, as long as a session belongs to it.
+
+The group is one of this node. Where members of a group are at several nodes, each node gives the message to one of its
+own. A group keeps the causal order of what it hands out, and its members read beside each other: an answer may reach
+one member before the question has reached another.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from antecede.core.limits import FEEDS_BYTES_MAX, WINDOW_BYTES_MAX
+from antecede.node.feed import Feed
+from antecede.node.mqtt.feed import SubscriptionsFeed
+from antecede.node.mqtt.items import Item
+from antecede.node.mqtt.session import DeviceSession
+from antecede.node.shares import Share
+from antecede.wire.mqtt.subscriptions import Given, Subscription, Subscriptions
+from antecede.wire.requests import Begun, Ended, FromNode
+
+if TYPE_CHECKING:
+    from antecede.node.mqtt.server import MqttServer
+
+
+class SharedGroup:
+    """One shared subscription: a group's name and a filter."""
+
+    def __init__(self, server: "MqttServer", one: Subscription, position: int) -> None:
+        #: The filter as clients write it.
+        self.name = one.full
+        self.node = server.node
+        self.client: object = self
+        self.feeds: dict[int, Feed] = {}
+        self.feeds_share = Share(self.node.pool, FEEDS_BYTES_MAX)
+        self.window_share = Share(self.node.pool, WINDOW_BYTES_MAX)
+        #: In the order of their turns.
+        self.members: deque[DeviceSession] = deque()
+        self._server = server
+        self._pattern = one.pattern
+        self._subscriptions = Subscriptions()
+        self._subscriptions.add(Subscription(pattern=one.pattern, qos=2))
+        self._position = position
+        #: Messages that no member has room for.
+        self._waiting: deque[Item] = deque()
+
+    @property
+    def position(self) -> int:
+        """Messages up to here were handed to a member."""
+        if self._waiting:
+            return min(self._waiting[0].position - 1, self._position)
+        feed = self.feeds.get(0)
+        return self._position if feed is None else max(feed.position, self._position)
+
+    def room(self) -> None:
+        """A member may have room."""
+        while self._waiting:
+            member = self._next_member()
+            if member is None:
+                return
+            self._hand(self._waiting.popleft(), member)
+        feed = self.feeds.get(0)
+        if feed is not None:
+            feed.room()
+        elif any(member.connection is not None for member in self.members):
+            self._open()
+
+    def left(self) -> None:
+        """A member has left, or lost its connection."""
+        if all(member.connection is None for member in self.members):
+            self._position = self.position
+            self._waiting.clear()
+            feed = self.feeds.get(0)
+            if feed is not None:
+                feed.close()
+
+    def give_back(self, item: Item) -> None:
+        """A member lost its connection before this was written."""
+        self._position = self.position
+        self._waiting.append(item)
+        self._waiting = deque(sorted(self._waiting, key=lambda one: one.position))
+        self.room()
+
+    def _open(self) -> None:
+        node = self.node
+        since = min(self._position, node.hub.position)
+        feed = SubscriptionsFeed(self, node.hub, self._subscriptions, (self._pattern,), since)
+        self.feeds[0] = feed
+        node.taking.need(feed.partitions, feed.open)
+
+    def _next_member(self) -> DeviceSession | None:
+        for _ in range(len(self.members)):
+            member = self.members[0]
+            self.members.rotate(-1)
+            if member.can_write and member.has_quota:
+                return member
+        return None
+
+    def _hand(self, item: Item, member: DeviceSession) -> None:
+        one = member.subscriptions.get(self.name)
+        assert one is not None
+        given = Given(one.qos, (one.identifier,) if one.identifier else (), one.retain_as_published)
+        self._position = max(self._position, item.position)
+        member.give([item._replace(given=given)])
+        self._server.keeper.touch_group(self)
+
+    # -- what the feed calls (`FeedOwner`) -----------------------------------------------------------------------------
+
+    @property
+    def can_write(self) -> bool:
+        return not self._waiting and any(member.can_write and member.has_quota for member in self.members)
+
+    def send(self, record: FromNode) -> None:
+        if isinstance(record, Begun):
+            self._server.keeper.touch_group(self)
+        elif isinstance(record, Ended) and record.kind == "gap":
+            self._position = max(self._position, record.first - 1)
+            self.node.hub.turns.add(self, self._open_again)
+
+    def _open_again(self) -> int:
+        if 0 not in self.feeds and any(member.connection is not None for member in self.members):
+            self._open()
+        return 1
+
+    def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
+        for position, message in self._server.opened_messages.of_piece(piece):
+            item = Item(position, message, Given(0, (), False), group=self)
+            member = self._next_member() if not self._waiting else None
+            if member is None:
+                self._waiting.append(item)
+            else:
+                self._hand(item, member)
+        found = self.feeds.get(0)
+        if isinstance(found, SubscriptionsFeed):
+            found.renew_credit()
+
+    def flush(self) -> None:
+        """Members flush themselves."""
+
+
+class SharedGroups:
+    """The groups of one node, by the filters as clients write them."""
+
+    def __init__(self, server: "MqttServer") -> None:
+        self._server = server
+        self._groups: dict[str, SharedGroup] = {}
+        #: As they were when the node stopped.
+        self.positions: dict[str, int] = {}
+
+    def join(self, session: DeviceSession, one: Subscription) -> None:
+        group = self._groups.get(one.full)
+        if group is None:
+            position = self.positions.pop(one.full, self._server.node.hub.position)
+            group = self._groups[one.full] = SharedGroup(self._server, one, position)
+            self._server.keeper.touch_group(group)
+        if session not in group.members:
+            group.members.append(session)
+        session.groups[one.full] = group
+        group.room()
+
+    def leave(self, session: DeviceSession, full: str) -> None:
+        group = session.groups.pop(full, None)
+        if group is not None:
+            group.members.remove(session)
+            group.left()
+            if not group.members:
+                del self._groups[full]
+                self._server.keeper.forget_group(group)

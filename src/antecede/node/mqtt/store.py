@@ -1,0 +1,164 @@
+"""The file in which a node keeps its MQTT sessions and retained messages: `mqtt.db` in its directory.
+
+A change of sessions, retained messages and shared subscriptions is one transaction, with the position up to which the
+node's deliveries were looked at. After `kill -9` the node reads this file, then its journal from that position on.
+Messages are not here but in the journal: a session has positions only.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from antecede.core.errors import JournalError
+from antecede.journal.schema import connect
+from antecede.journal.writer import Writer
+from antecede.node.mqtt.retained import Retained, Stamp
+from antecede.wire.mqtt.envelopes import open_message
+from antecede.wire.mqtt.packets import Will
+from antecede.wire.mqtt.subscriptions import Subscription
+
+FILE_NAME: Final = "mqtt.db"
+_VERSION: Final = 1
+
+_TABLES: Final = """
+CREATE TABLE sessions (client_id TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE retained (topic TEXT PRIMARY KEY, position INTEGER NOT NULL, clock INTEGER NOT NULL,
+                       source INTEGER NOT NULL, seq INTEGER NOT NULL, payload BLOB NOT NULL);
+-- How far each shared subscription has handed messages to its members.
+CREATE TABLE shared (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
+-- Deliveries up to `position` were looked at.
+CREATE TABLE looked (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL);
+"""
+
+
+class FlightRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A message for the client: where it is in the journal."""
+
+    #: 0: it is retained, and was not sent yet.
+    packet_id: int
+    qos: int
+    released: bool
+    position: int
+    retained: bool
+    identifiers: tuple[int, ...]
+    retain_as_published: bool
+
+
+class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
+    """What is kept of a session."""
+
+    client_id: str
+    #: The name of the token that it belongs to.
+    owner: str
+    expiry_s: int
+    #: When it lost its connection; None: it had one.
+    left_s: float | None
+    will: Will | None
+    #: When the will is to be published; None: not before the connection ends.
+    will_due_s: float | None
+    subscriptions: tuple[Subscription, ...]
+    position: int
+    flights: tuple[FlightRecord, ...]
+    #: QoS 2 identifiers of the client whose messages were delivered and not released, as of position `looked`.
+    received: tuple[int, ...]
+    looked: int
+
+
+class Change(NamedTuple):
+    """One transaction."""
+
+    sessions: dict[str, SessionRecord | None]
+    retained: dict[str, Retained | None]
+    shared: dict[str, int | None]
+    looked: int
+
+
+class Kept(NamedTuple):
+    """What the file has."""
+
+    sessions: list[SessionRecord]
+    retained: list[Retained]
+    shared: dict[str, int]
+    looked: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(SessionRecord).decode
+
+
+class Store:
+    """The open file. Raises `JournalError` when it is not one of ours."""
+
+    def __init__(self, directory: Path, *, sync: bool) -> None:
+        """`sync`: what was kept survives a power failure, too."""
+        path = directory / FILE_NAME
+        connection = connect(path)
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if not 0 <= version <= _VERSION:
+            connection.close()
+            problem = f"has version {version}, this antecede reads {_VERSION}"
+            raise JournalError(str(path), problem, "use the antecede that wrote it, or a newer one")
+        connection.execute("PRAGMA journal_mode=WAL")
+        if version == 0:
+            connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version={_VERSION}; COMMIT;")
+        self._path = path
+        self._connection = connection
+        self._sync = sync
+        self._writer: Writer | None = None
+
+    def load(self) -> Kept:
+        """Everything, once, before the first `write`."""
+        try:
+            ask = self._connection.execute
+            sessions = [_decode(record) for (record,) in ask("SELECT record FROM sessions")]
+            rows = ask("SELECT position, clock, source, seq, payload FROM retained").fetchall()
+            retained = [Retained(at, Stamp(*stamp), open_message(payload), payload) for at, *stamp, payload in rows]
+            shared = dict(ask("SELECT name, position FROM shared").fetchall())
+            looked = ask("SELECT position FROM looked").fetchone()
+        except (sqlite3.Error, msgspec.DecodeError) as error:
+            problem = f"cannot be read ({error})"
+            remedy = "put back a good copy; or remove it: sessions and retained messages are lost then"
+            raise JournalError(str(self._path), problem, remedy) from None
+        return Kept(sessions, retained, shared, 0 if looked is None else looked[0])
+
+    def write(self, change: Change, done: Callable[[Exception | None], None]) -> None:
+        """Write a change; then call `done`, perhaps before this returns."""
+        if self._writer is None:
+            loop = asyncio.get_running_loop()
+            self._writer = Writer(str(self._path), self._connection, loop, sync=self._sync)
+        small = len(change.sessions) + len(change.retained) < 64
+        self._writer.put(lambda connection: _write(connection, change), lambda _, error: done(error), here=small)
+
+    def close(self) -> None:
+        """Finish what is under way."""
+        if self._writer is None:
+            self._connection.close()
+        else:
+            self._writer.close()
+
+
+def _write(connection: sqlite3.Connection, change: Change) -> None:
+    do = connection.execute
+    for client_id, record in change.sessions.items():
+        if record is None:
+            do("DELETE FROM sessions WHERE client_id = ?", (client_id,))
+        else:
+            do("INSERT OR REPLACE INTO sessions VALUES (?, ?)", (client_id, _encode(record)))
+    for topic, row in change.retained.items():
+        if row is None:
+            do("DELETE FROM retained WHERE topic = ?", (topic,))
+        else:
+            do(
+                "INSERT OR REPLACE INTO retained VALUES (?, ?, ?, ?, ?, ?)",
+                (topic, row.position, *row.stamp, row.payload),
+            )
+    for name, position in change.shared.items():
+        if position is None:
+            do("DELETE FROM shared WHERE name = ?", (name,))
+        else:
+            do("INSERT OR REPLACE INTO shared VALUES (?, ?)", (name, position))
+    do("INSERT OR REPLACE INTO looked VALUES (1, ?)", (change.looked,))

@@ -1,0 +1,107 @@
+"""The ports of a node for MQTT: TLS, WebSocket, and strangers on them."""
+
+import asyncio
+import ssl
+from pathlib import Path
+
+import aiomqtt
+import pytest
+
+from antecede import Node, UsageError
+from antecede.node.mqtt import connection
+from antecede.wire.mqtt.encoding import encode
+from antecede.wire.mqtt.packets import V311, Connect
+from antecede.wire.security import init_certificates
+from tests.client.running import awaited, until
+from tests.node.mqtt.devices import Device, mqtt_node
+
+
+def port_of(node: Node, name: str) -> int:
+    assert node.mqtt is not None
+    return node.mqtt.ports[name]
+
+
+@awaited
+async def test_tls(tmp_path_factory: pytest.TempPathFactory) -> None:
+    certs = tmp_path_factory.mktemp("certs") / "certs"
+    init_certificates(certs, cluster="antecede", hosts=("127.0.0.1", "localhost"))
+    context = ssl.create_default_context(cafile=certs / "authority.pem")
+    async with (
+        Node(port=0, mqtts_port=0, tls=certs) as node,
+        aiomqtt.Client("127.0.0.1", port_of(node, "mqtts_port"), tls_context=context) as client,
+    ):
+        await client.subscribe("t", qos=1)
+        await client.publish("t", b"secret", qos=1)
+        async with asyncio.timeout(30):
+            assert (await anext(client.messages)).payload == b"secret"
+        # What is no TLS is closed, and the node goes on.
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(node, "mqtts_port"))
+        writer.write(encode(Connect(version=V311, client_id="x"), V311))
+        with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+            await reader.readexactly(64)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"mqtts_port": 0}, "mqtts_port"),
+        ({"mqtt_port": 0, "host": "0.0.0.0", "tokens": Path("t.json")}, "mqtt_port"),
+        ({"ws_port": 0, "host": "0.0.0.0", "tokens": Path("t.json")}, "ws_port"),
+        ({"mqtt_port": 65_536}, "mqtt_port"),
+    ],
+)
+def test_a_port_that_would_not_be_safe_is_refused(settings: dict[str, object], field: str) -> None:
+    with pytest.raises(UsageError, match=field):
+        Node(**settings)  # type: ignore[arg-type]
+
+
+@awaited
+async def test_a_port_in_use_is_named() -> None:
+    async with mqtt_node() as node:
+        with pytest.raises(UsageError, match="mqtt_port"):
+            async with Node(port=0, mqtt_port=port_of(node, "mqtt_port")):
+                pass
+
+
+async def upgrade(node: Node, *lines: str) -> bytes:
+    """The answer to a WebSocket handshake with these headers."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(node, "ws_port"))
+    head = ["GET /mqtt HTTP/1.1", "Host: x", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
+    head += ["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", *lines]
+    writer.write("\r\n".join([*head, "", ""]).encode())
+    try:
+        async with asyncio.timeout(30):
+            return await reader.readuntil(b"\r\n\r\n")
+    finally:
+        writer.close()
+
+
+@awaited
+async def test_the_subprotocol_is_mqtt() -> None:
+    """[MQTT-6.0.0-3], [MQTT-6.0.0-4]."""
+    async with mqtt_node(ws_port=0) as node:
+        answer = await upgrade(node, "Sec-WebSocket-Protocol: mqtt")
+        assert b" 101 " in answer
+        assert b"sec-websocket-protocol: mqtt" in answer.lower()
+        assert b" 400 " in await upgrade(node)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(node, "ws_port"))
+        writer.write(b"\x10\x0c\0\4MQTT\4\2\0\0\0\0" + b"\r\n" * 9000)
+        async with asyncio.timeout(30):
+            assert b"MQTT" not in await reader.read()
+        writer.close()
+
+
+@awaited
+async def test_strangers_do_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silent, slow and half-open connections end; a client is served meanwhile."""
+    monkeypatch.setattr(connection, "HANDSHAKE_S", 0.5)
+    async with mqtt_node() as node, Device.open(node, "client") as client:
+        strangers = [await Device.dial(node) for _ in range(20)]
+        for number, stranger in enumerate(strangers):
+            stranger.write_bytes(b"\x10\x0c\0\4MQ"[: number % 6])
+        await client.silent()
+        for stranger in strangers:
+            await stranger.ended()
+        await client.silent()
+        assert node.mqtt is not None
+        await until(lambda: node.mqtt is not None and node.mqtt.sessions.connected == 1)
