@@ -14,7 +14,7 @@ as delivered here. The clocks differ in how much of the causal past they name (t
 A stamp never names the source's own previous message on the topic: the sequence number implies it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from antecede.core.message import Dependency, Message
@@ -181,7 +181,7 @@ class DomainFrontier:
     `doubts`, messages on other topics carry covered entries, too, until another node has what covers them (`secured`).
     """
 
-    __slots__ = ("_ahead", "_covered", "_doubts", "_groups_of", "_node", "_settled", "_stable")
+    __slots__ = ("_ahead", "_covered", "_doubts", "_groups_of", "_node", "_settled", "_stable", "fresh")
 
     def __init__(
         self, node: int, groups_of: Callable[[str], frozenset[str]] | None = None, *, doubts: bool = False
@@ -189,6 +189,8 @@ class DomainFrontier:
         self._node = node
         self._groups_of = groups_of
         self._doubts = doubts
+        #: If set: entries that messages brought and that were new here. Its user empties it.
+        self.fresh: list[tuple[str, int, int]] | None = None
         self._ahead: dict[str, dict[int, int]] = {}
         # By topic, while this node alone may have its last messages: a number, and the entries that messages up to it
         # cover. Twice at most: a publisher that never pauses would else collect one for each of its messages.
@@ -281,8 +283,16 @@ class DomainFrontier:
         self._ahead[topic] = {node: seq}
         return deps, across
 
-    def observe(self, message: Message, known: Callable[[str, int, int], bool]) -> None:
-        """Count `message` as delivered here. `known` says of an entry whether this node delivered its message."""
+    def observe(
+        self,
+        message: Message,
+        known: Callable[[str, int, int], bool],
+        across: Sequence[tuple[str, int, int]] | None = None,
+    ) -> None:
+        """Count `message` as delivered here. `known` says of an entry whether this node delivered its message.
+
+        `across`: the message's entries of other topics without those that are known.
+        """
         here = self._ahead.setdefault(message.topic, {})
         for source, seq in message.deps:
             if here.get(source, 0) and here[source] <= seq:
@@ -295,7 +305,7 @@ class DomainFrontier:
                 if settled.get(source, 0) and settled[source] <= seq:
                     del settled[source]
         frontier, stable = self._ahead, self._stable
-        for topic, source, seq in message.across:
+        for topic, source, seq in message.across if across is None else across:
             # Mostly it is in the frontier already, or has become stable: these questions are cheaper than `known`.
             there = frontier.get(topic)
             if there is None or there.get(source, 0) < seq:
@@ -303,6 +313,8 @@ class DomainFrontier:
                 # An entry delivered here is in the frontier, or a later one covers it.
                 if (settled is None or settled.get(source, 0) < seq) and not known(topic, source, seq):
                     self.merge([(topic, source, seq)])
+                    if self.fresh is not None:
+                        self.fresh.append((topic, source, seq))
             if self._groups_of is not None:
                 self._cover(message.topic, topic, source, seq)
 

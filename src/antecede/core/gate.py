@@ -21,7 +21,7 @@ wakes exactly the messages that waited for the values it passed.
 """
 
 import enum
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from antecede.core.errors import UsageError
@@ -198,6 +198,11 @@ class Gate(Generic[T]):
     def reached(self, stream: Stream) -> int:
         """The position up to which `stream` is settled without a hole."""
         return self._got.level[stream]
+
+    @property
+    def level(self) -> Mapping[Stream, int]:
+        """`reached` of every stream that has moved, to be read at once."""
+        return self._got.level
 
     def is_settled(self, stream: Stream, n: int) -> bool:
         """Was position `n` delivered, tagged or given up, or is it at or below the floor?"""

@@ -40,6 +40,12 @@ def _weight(partition: int, slot: int) -> tuple[int, int]:
 
 def homes(partition: int, members: Iterable[int], replicas: int) -> tuple[int, ...]:
     """The homes of a partition among these members: `replicas` of them or as many as there are, the first one first."""
+    return _homes(partition, tuple(members), replicas)
+
+
+@lru_cache(maxsize=PARTITIONS_MAX)
+def _homes(partition: int, members: tuple[int, ...], replicas: int) -> tuple[int, ...]:
+    """Each acknowledgement asks for them, and they change only when a node comes or goes."""
     ranked = sorted(members, key=lambda slot: _weight(partition, slot), reverse=True)
     return tuple(ranked[:replicas])
 

@@ -1,7 +1,8 @@
 """Errors that publishing without taking could have made, one at a time. Each patches the protocol while a run lasts."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 from antecede.core import Message
@@ -53,8 +54,8 @@ def drops_what_it_has_delivered() -> Iterator[None]:
 
     observe = DomainFrontier.observe
 
-    def drop(self: DomainFrontier, message: Message, known: Callable[[str, int, int], bool]) -> None:
-        observe(self, message, known)
+    def drop(self: DomainFrontier, message: Message, *known: Any) -> None:
+        observe(self, message, *known)
         self.stable(message.topic, message.source, message.seq)
 
     with patch.object(DomainFrontier, "observe", drop):

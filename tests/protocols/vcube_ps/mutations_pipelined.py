@@ -123,7 +123,7 @@ def _nothing(group: Group, roll: JoinReplies) -> None:
 
 
 class _PassesNothingOn(DomainFrontier):
-    def observe(self, message: Message, known: Callable[[str, int, int], bool]) -> None:
+    def observe(self, message: Message, known: Callable[[str, int, int], bool], across: object = None) -> None:
         super().observe(msgspec.structs.replace(message, across=()), known)
 
 

@@ -36,7 +36,6 @@ from antecede.protocols.vcube_ps.packets import (
     Pull,
     Settled,
 )
-from antecede.protocols.vcube_ps.records import Stable
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Position, Stream
 
@@ -315,7 +314,7 @@ class Custody:
             group.order.stable(group.name, stream.source, stream.stable)
             if group.order.drops:  # messages on other topics carry it until their publishers know
                 self._announce_soon(group, stream)
-            state.out.keep(Stable(group.name, stream.source, stream.stable))
+            state.keep_stable(group, stream)
 
     def _announce_soon(self, group: Group, stream: Stream) -> None:
         if not self._unannounced:
@@ -412,4 +411,4 @@ class Custody:
             stream.stable = until
             stream.forget(until)
             group.order.stable(group.name, stream.source, until)
-            self._state.out.keep(Stable(group.name, stream.source, until))
+            self._state.keep_stable(group, stream)

@@ -34,7 +34,7 @@ class LiveVCubePs(VCubePs):
         if settings.partitions == 1:
             make_order = partial(TopicOrder, node)
         else:
-            domain = Domain(node, drops=True)
+            domain = Domain(node, drops=True, logged=settings.logged)
             make_order = lambda: domain  # noqa: E731 - one order for all partitions
         super().__init__(
             node,

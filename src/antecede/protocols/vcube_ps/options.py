@@ -71,7 +71,7 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
         )
 
         def make(node: int) -> Process:
-            domain = Domain(node, drops=self.drop_stable)
+            domain = Domain(node, drops=self.drop_stable, logged=self.log)
 
             def make_order() -> Order:
                 return TopicOrder(node, prune=self.prune) if alone else domain

@@ -93,6 +93,12 @@ class Order(Protocol):
 
     drops: bool
     """Are entries left out once they are stable (`carrying`)?"""
+    lean: bool
+    """Do records of messages leave out entries of other topics? Those to keep are told by `fresh`."""
+
+    def fresh(self) -> Sequence[tuple[str, int, int]]:
+        """If `lean`: entries of other topics that are new since the last time asked."""
+        ...
 
     @property
     def held(self) -> int: ...
@@ -105,10 +111,10 @@ class Order(Protocol):
 class TopicOrder:
     """The order of one topic."""
 
-    __slots__ = ("_frontier", "_gate", "_held_bytes", "_node", "drops")
+    __slots__ = ("_frontier", "_gate", "_held_bytes", "_node", "drops", "lean")
 
     def __init__(self, node: int, *, prune: bool = True) -> None:
-        self.drops = False
+        self.drops = self.lean = False
         self._node = node
         self._gate: Gate[Message] = Gate()
         self._held_bytes = 0
@@ -219,6 +225,9 @@ class TopicOrder:
     def carried(self, topic: str) -> tuple[Dependency, ...]:
         return ()
 
+    def fresh(self) -> Sequence[tuple[str, int, int]]:
+        return ()
+
     @property
     def held(self) -> int:
         return self._gate.held
@@ -237,10 +246,14 @@ class TopicOrder:
 
 
 class Domain(DomainOrder[Message]):
-    """The order of all topics of a causal domain. `drops`: entries are left out once they are stable (`carrying`)."""
+    """The order of all topics of a causal domain. `drops`: entries are left out once they are stable (`carrying`).
 
-    def __init__(self, node: int, *, drops: bool = False) -> None:
+    `logged`: records of messages refer to the driver's log. Those of a domain that drops entries are lean.
+    """
+
+    def __init__(self, node: int, *, drops: bool = False, logged: bool = False) -> None:
         self.drops = drops
+        self.lean = drops and logged
         #: Topics this node takes or is about to take.
         self._taken: set[str] = set()
         frontier = DomainFrontier(node, doubts=True)
@@ -248,6 +261,8 @@ class Domain(DomainOrder[Message]):
         self._node = node
         self._held_bytes = 0
         self._frontier: DomainFrontier = frontier
+        if self.lean:
+            frontier.fresh = []
 
     @staticmethod
     def _message_of(item: Message) -> Message:
@@ -263,10 +278,30 @@ class Domain(DomainOrder[Message]):
 
     def offer(self, message: Message) -> Sequence[Message]:
         # Mostly nothing is missing and nothing waits for it.
-        if not self._gaps and self._gate.admit((message.topic, message.source), message.seq, self._needs(message)):
-            self._frontier.observe(message, self._delivered)
-            return (message,)
+        if not self._gaps:
+            carried = self._carried(message)
+            if carried is not None and self._gate.admit((message.topic, message.source), message.seq):
+                self._frontier.observe(message, self._delivered, carried)
+                return (message,)
         return self._drain() if self._put(message) else _NONE
+
+    def _carried(self, message: Message) -> list[tuple[str, int, int]] | None:
+        """The entries of other topics that this node did not deliver; None: it has not delivered all that it needs."""
+        reached, taken, since = self._gate.level.get, self._taken, self._since
+        topic = message.topic
+        for source, seq in message.deps:
+            if reached((topic, source), 0) < seq:
+                return None
+        carried = []
+        for entry in message.across:
+            if entry[0] in taken:
+                stream = entry[:2]
+                if reached(stream, 0) < entry[2]:
+                    return None
+                if entry[2] > since.get(stream, 0):
+                    continue
+            carried.append(entry)
+        return carried
 
     def offer_run(self, messages: Sequence[Message]) -> Sequence[Message]:
         return [ready for message in messages for ready in self.offer(message)]
@@ -334,6 +369,13 @@ class Domain(DomainOrder[Message]):
 
     def carried(self, topic: str) -> tuple[Dependency, ...]:
         return self._frontier.across(topic) if self.drops else ()
+
+    def fresh(self) -> Sequence[tuple[str, int, int]]:
+        found = self._frontier.fresh
+        if not found:
+            return ()
+        self._frontier.fresh = []
+        return found
 
     @property
     def held_bytes(self) -> int:

@@ -195,6 +195,13 @@ class Ended(_OfStream, frozen=True, gc=False, tag="vps.ended"):
     digest: Digest = 0
 
 
+#: Streams named in one packet or record, at most.
+LEVELS_MAX: Final = 1024
+
+#: By stream, as topic and source: a sequence number.
+StreamLevels: TypeAlias = Annotated[tuple[tuple[Topic, Source, Seq], ...], Meta(min_length=1, max_length=LEVELS_MAX)]
+
+
 class Carried(Packet, frozen=True, gc=False, tag="vps.carried"):
     """The sender carries these entries of a topic that it does not take: which of them are stable?"""
 

@@ -57,10 +57,10 @@ from antecede.protocols.vcube_ps.packets import (
     Uns,
     Views,
 )
-from antecede.protocols.vcube_ps.records import Began, Delivered, Forgotten, Held, Logged, Published
+from antecede.protocols.vcube_ps.records import Began, Delivered, Forgotten, Held, Published
 from antecede.protocols.vcube_ps.requests import Requests
 from antecede.protocols.vcube_ps.restoring import begin_after, checkpoint, restore
-from antecede.protocols.vcube_ps.runs import Runs, bare, records_of
+from antecede.protocols.vcube_ps.runs import Runs, keep_logged
 from antecede.protocols.vcube_ps.sizes import Sizes
 from antecede.protocols.vcube_ps.state import Group, JoinReplies, State, Timing
 from antecede.protocols.vcube_ps.streams import Stream
@@ -242,8 +242,10 @@ class VCubePs(Suspicions):
     def _broadcast(self, group: Group, payload: bytes, *, late: bool) -> Message:
         group.seq += 1
         message = group.order.stamp(group.name, group.seq, payload, self._state.clock.stamp())
-        in_log = self._state.logged and group.takes
-        self.out.keep(Logged(bare(message), message.seq) if in_log else Published(message))
+        if self._state.logged and group.takes:
+            keep_logged(self._state, (message,))
+        else:
+            self.out.keep(Published(message))
         if late:
             self.out.published(message)
         if group.takes:
@@ -320,7 +322,7 @@ class VCubePs(Suspicions):
 
     def _deliver(self, messages: Sequence[Message]) -> None:
         if self._state.logged:
-            self.out.kept += records_of(messages)
+            keep_logged(self._state, messages)
         else:
             self.out.kept += map(Delivered, messages)
         self.out.deliveries += messages
@@ -368,6 +370,7 @@ class VCubePs(Suspicions):
             self._advance(self._to_advance.pop())
         if self._edges is not None:
             self._edges.depart()  # a node that leaves lets go of what it kept back
+        self._state.finish()
 
     def _advance(self, group: Group) -> None:
         """Take the next things from the queue, as far as what is under way allows."""

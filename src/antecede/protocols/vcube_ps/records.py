@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from antecede.core import Message, Record
 from antecede.core.message import Seq, Source, Topic
-from antecede.protocols.vcube_ps.packets import Count, Counts, Epoch, Register
+from antecede.protocols.vcube_ps.packets import Count, Counts, Epoch, Register, StreamLevels
 
 
 class OfMessages(Record, frozen=True, gc=False):
@@ -68,11 +68,18 @@ class Logged(Record, frozen=True, gc=False, tag="vps.logged"):
     """Messages of one source, published or delivered here, that stand in the driver's log: `first` up to number `last`.
 
     `first` is without its payload. Those behind it depend on nothing but the one before, and their Lamport times follow
-    each other, too.
+    each other, too. Where stable entries are left out of messages (`carrying`), entries of other topics are kept apart,
+    each once (`Carries`).
     """
 
     first: Message
     last: Seq
+
+
+class Carries(Record, frozen=True, gc=False, tag="vps.carries"):
+    """Entries of other topics, new to this node, in messages that stand in the driver's log: it carries them on."""
+
+    entries: StreamLevels
 
 
 class Checkpoint(Record, frozen=True, gc=False, tag="vps.checkpoint"):
@@ -166,6 +173,7 @@ Kept: TypeAlias = (
     | PublishedRun
     | DeliveredRun
     | Logged
+    | Carries
     | Checkpoint
     | Clock
     | Held

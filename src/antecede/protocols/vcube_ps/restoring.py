@@ -9,6 +9,7 @@ from antecede.protocols.vcube_ps import outside
 from antecede.protocols.vcube_ps.closing import close, number_from
 from antecede.protocols.vcube_ps.records import (
     Began,
+    Carries,
     Checkpoint,
     Clock,
     Closed,
@@ -112,6 +113,11 @@ def _read_logged(state: State, record: Logged) -> None:
         group.seq = group.inside = last
 
 
+def _read_carries(state: State, record: Carries) -> None:
+    for topic, source, seq in record.entries:
+        state.group(topic).order.follow(topic, source, seq)
+
+
 def _read_checkpoint(state: State, record: Checkpoint) -> None:
     group = state.group(record.topic)
     group.seq = record.seq
@@ -172,7 +178,7 @@ def _read_stable(state: State, record: Stable) -> None:
     group = state.group(record.topic)
     group.order.stable(record.topic, record.source, record.seq)
     stream = group.stream(record.source)
-    stream.stable = stream.announced = record.seq
+    stream.stable = stream.announced = max(record.seq, stream.stable)
     stream.forget(record.seq)
     if record.source == state.node:
         while group.undelivered and group.undelivered[0] <= record.seq:
@@ -209,6 +215,7 @@ _READ: Final[dict[type, Callable[[State, Any], None]]] = {
     PublishedRun: _read_messages,
     DeliveredRun: _read_messages,
     Logged: _read_logged,
+    Carries: _read_carries,
     Checkpoint: _read_checkpoint,
     Clock: _read_clock,
     Held: _read_held,

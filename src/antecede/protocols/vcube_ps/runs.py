@@ -12,8 +12,8 @@ from antecede.core import Message
 from antecede.protocols.bundling import in_packets
 from antecede.protocols.vcube_ps.custody import Custody
 from antecede.protocols.vcube_ps.memory import trim
-from antecede.protocols.vcube_ps.packets import AGAIN, DIRECT, ONCE, Pub
-from antecede.protocols.vcube_ps.records import DeliveredRun, Logged, PublishedRun
+from antecede.protocols.vcube_ps.packets import AGAIN, DIRECT, LEVELS_MAX, ONCE, Pub
+from antecede.protocols.vcube_ps.records import Carries, DeliveredRun, Logged, PublishedRun
 from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Stream
 
@@ -36,7 +36,7 @@ class Runs:
         messages = group.order.stamp_run(group.name, group.seq + 1, payloads, clock)
         group.seq += len(messages)
         if state.logged:
-            out.kept += records_of(messages)
+            keep_logged(state, messages)
         else:
             out.keep(PublishedRun(tuple(messages)))
         out.deliveries += messages
@@ -71,7 +71,7 @@ class Runs:
             return ready
         # Nothing was in their way, and nothing waited for them.
         if state.logged:
-            state.out.kept += records_of(messages)
+            keep_logged(state, messages)
         else:
             state.out.keep(DeliveredRun(messages))
         state.out.deliveries += messages
@@ -84,15 +84,19 @@ def _payload_bytes(message: Message) -> int:
     return len(message.payload)
 
 
-def bare(message: Message) -> Message:
-    """The message without its payload."""
-    return Message(message.topic, message.source, message.seq, message.deps, b"", message.across, message.clock)
+def keep_logged(state: State, messages: Sequence[Message]) -> None:
+    """Keep what a node must know, after a crash, of messages that the driver's log has. They may be none."""
+    if messages:
+        order = state.group(messages[0].topic).order
+        state.out.kept += records_of(messages, lean=order.lean)
+        if order.lean and (entries := order.fresh()):
+            state.out.kept += [Carries(part) for part in in_packets(entries, LEVELS_MAX)]
 
 
-def records_of(messages: Iterable[Message]) -> list[Logged]:
+def records_of(messages: Iterable[Message], *, lean: bool = False) -> list[Logged]:
     """What to keep of messages that the driver's log has: one record for those that only follow each other.
 
-    Their sequence numbers and their Lamport times both go up by one.
+    Their sequence numbers and their Lamport times both go up by one. `lean`: without entries of other topics.
     """
     found: list[Logged] = []
     first: Message | None = None
@@ -100,11 +104,18 @@ def records_of(messages: Iterable[Message]) -> list[Logged]:
     for message in messages:
         follows = first is not None and message.seq == last + 1 and message.source == first.source
         follows = follows and message.clock == (clock and clock + 1)
-        if first is None or not follows or message.deps or message.across or message.topic != first.topic:
+        depends = message.deps or (message.across and not lean)
+        if first is None or not follows or depends or message.topic != first.topic:
             if first is not None:
-                found.append(Logged(bare(first), last))
+                found.append(Logged(_bare(first, lean), last))
             first = message
         last, clock = message.seq, message.clock
     if first is not None:
-        found.append(Logged(bare(first), last))
+        found.append(Logged(_bare(first, lean), last))
     return found
+
+
+def _bare(message: Message, lean: bool) -> Message:
+    """The message without its payload. `lean`: without entries of other topics, too."""
+    across = () if lean else message.across
+    return Message(message.topic, message.source, message.seq, message.deps, b"", across, message.clock)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
@@ -9,8 +10,12 @@ from antecede.core import Message, Outbox
 from antecede.core.clocks import LamportClock
 from antecede.overlay.members import nearest, nodes_of
 from antecede.protocols.vcube_ps.order import Order
+from antecede.protocols.vcube_ps.records import Stable
 from antecede.protocols.vcube_ps.streams import Stream
 from antecede.protocols.vcube_ps.view import View, first_register
+
+#: News of stability that wait to be kept, at most.
+_STABLE_MAX: Final = 4096
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -210,6 +215,7 @@ class State:
         self.orders: dict[int, Order] = {}
         #: How many messages joiners hold until they know their floors.
         self.early = 0
+        self._stable: dict[tuple[str, int], int] = {}
 
     def group(self, topic: str, founders: int = 0) -> Group:
         group = self.groups.get(topic)
@@ -253,6 +259,23 @@ class State:
     def others(self, group: Group) -> list[int]:
         """Members but this node, those that are down included."""
         return nodes_of(group.view.members & ~(1 << self.node))
+
+    def keep_stable(self, group: Group, stream: Stream) -> None:
+        """More of the stream is stable: keep that.
+
+        With a log, it is kept together with the next messages: no other node relies on it, and a node that crashes
+        before learns it again. So news of stability alone costs no write.
+        """
+        if self.logged:
+            self._stable[group.name, stream.source] = stream.stable
+        else:
+            self.out.keep(Stable(group.name, stream.source, stream.stable))
+
+    def finish(self) -> None:
+        """The present input is dealt with."""
+        if self._stable and (self.out.kept or len(self._stable) >= _STABLE_MAX):
+            self.out.kept += [Stable(topic, source, seq) for (topic, source), seq in self._stable.items()]
+            self._stable.clear()
 
     def height(self, sender: int) -> int:
         """How many of its clusters this node serves of what `sender` sent it down a tree."""
