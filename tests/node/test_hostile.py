@@ -507,7 +507,7 @@ async def test_copies_that_are_waited_for_cost_the_others_nothing(monkeypatch: p
 @awaited
 async def test_publications_over_their_time_fail_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Node(port=0) as node, hostile(node) as client:
-        await client.say(*[Publish(number, (BODY,), NEVER[:1], timeout_ms=300) for number in range(1000)])
+        await client.say(*[Publish(number, (BODY,), NEVER[:1], timeout_ms=3000) for number in range(1000)])
         await until(lambda: client.session._publications._count == 1000)
         publications = client.session._publications
         counts = []
