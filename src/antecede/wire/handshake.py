@@ -15,6 +15,7 @@ import asyncio
 import hashlib
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -131,30 +132,23 @@ async def greet(
     return connection
 
 
+@dataclass(eq=False)
 class _Caller:
     """Owns a connection while it waits for the answer."""
 
-    def __init__(
-        self,
-        who: str,
-        welcomed: "asyncio.Future[None]",
-        adopt: Adopt,
-        bytes_max: int,
-        versions: VersionRange,
-        key: ClusterKey | None,
-        hello: bytes,
-    ) -> None:
-        """`key`: to be proved by both ends; `hello` is the body that was sent."""
-        self.welcomed = welcomed
+    _who: str
+    welcomed: "asyncio.Future[None]"
+    _adopt: Adopt
+    _bytes_max: int
+    _versions: VersionRange
+    #: To be proved by both ends. None: no proof is asked for, or the other end has given it.
+    _key: ClusterKey | None
+    #: The body that was sent.
+    _hello: bytes
+
+    def __post_init__(self) -> None:
         # The dialling task may have given up by the time the answer is known.
-        welcomed.add_done_callback(lambda future: future.cancelled() or future.exception())
-        self._who = who
-        self._adopt = adopt
-        self._bytes_max = bytes_max
-        self._versions = versions
-        #: None: no proof is asked for, or the other end has given it.
-        self._key = key
-        self._hello = hello
+        self.welcomed.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     def frame(self, connection: FrameConnection, body: memoryview) -> None:
         answer = _only(HANDSHAKE.decode(body))

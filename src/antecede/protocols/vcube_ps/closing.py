@@ -32,6 +32,7 @@ any acknowledgement or comparison of views. What X had acknowledged is dropped: 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from antecede.core import Message
 from antecede.core.epochs import epoch_base, epoch_of
@@ -44,6 +45,7 @@ from antecede.protocols.vcube_ps.state import Group, State
 from antecede.protocols.vcube_ps.streams import Stream
 
 
+@dataclass(eq=False)
 class Closing:
     """The part of a node that ends, agrees on and closes streams of former epochs.
 
@@ -51,22 +53,15 @@ class Closing:
     that became deliverable.
     """
 
-    def __init__(
-        self,
-        state: State,
-        custody: Custody,
-        catching_up: CatchingUp,
-        differs: Callable[[Group, int], None],
-        deliver: Callable[[Sequence[Message]], None],
-        freed: Callable[[Group], None],
-    ) -> None:
-        self._state = state
-        self._custody = custody
-        self._catching_up = catching_up
-        self._differs = differs
-        self._deliver = deliver
-        self._freed = freed
-        custody.pursue = self.pursue
+    _state: State
+    _custody: Custody
+    _catching_up: CatchingUp
+    _differs: Callable[[Group, int], None]
+    _deliver: Callable[[Sequence[Message]], None]
+    _freed: Callable[[Group], None]
+
+    def __post_init__(self) -> None:
+        self._custody.pursue = self.pursue
 
     def end(self, group: Group, node: int, epoch: int) -> None:
         """`node` was forgotten: end its stream, and count nothing that it acknowledged."""
