@@ -61,7 +61,7 @@ def run(directory: Path, code: str, *options: str) -> subprocess.CompletedProces
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

@@ -14,6 +14,7 @@ import pytest
 from antecede import Bus, Feed, Message, MessageId, Node
 from antecede.audit import audit
 from antecede.client.message import parse_cursor
+from antecede.client.options import Subscription
 from antecede.core import Frontier, Packet, ProtocolError, UsageError
 from antecede.core import Message as CoreMessage
 from antecede.core.errors import StoppedError
@@ -338,7 +339,7 @@ async def test_a_journal_of_an_ordinary_node_is_refused(tmp_path: Path) -> None:
 def test_a_reader_that_moves_asks_again_for_what_follows_a_tagged_message() -> None:
     """Of source 1, number 6 came tagged before 5. Who counted it would never ask another node for 5."""
     bus = SimpleNamespace(_frontier=Frontier(), _credit=lambda record: None)
-    feed = Feed(cast(Bus, bus), 1, ("#",), since=None, order="total", policy="block", queue=8)
+    feed = Feed(cast(Bus, bus), 1, Subscription(("#",), None, "total", "block", 8, over_gaps=False))
     feed._connected(Info(0, 0, 0))
     feed._begin(Begun(1, 0, ((1, 4), (2, 0))))
     bodies = tuple(seal("t", body, time_us=0) for body in (b"a", b"6", b"b"))
