@@ -19,6 +19,7 @@ from antecede.client.publications import Publications
 from antecede.core import AntecedeError, ProtocolError, UsageError
 from antecede.core.errors import ConnectionLostError, DeniedError, PublishError, StoppedError
 from antecede.wire.frames import FrameConnection
+from antecede.wire.once import OncePerTurn
 from antecede.wire.requests import (
     TO_CLIENT,
     TO_NODE,
@@ -48,9 +49,9 @@ class Bus(BaseBus[Feed]):
         #: The client's past: the predecessors of the message it would publish next.
         self._frontier = Past()
         self._bodies: list[bytes] = []
-        self._publications = Publications(dialler.where, self._frontier, self._bodies, self._touch)
+        self._flush_later = OncePerTurn(self._flush)
+        self._publications = Publications(dialler.where, self._frontier, self._bodies, self._flush_later)
         self._submit = self._publications.submit
-        self._due = False
         self._ready: asyncio.Future[None] | None = None
         self._redialling: asyncio.Task[None] | None = None
         self._error: AntecedeError | None = None
@@ -245,15 +246,9 @@ class Bus(BaseBus[Feed]):
     def _send(self, record: FromClient) -> None:
         self._publications.end_run()
         self._bodies.append(TO_NODE.encode(record))
-        self._touch()
-
-    def _touch(self) -> None:
-        if not self._due:
-            self._due = True
-            asyncio.get_running_loop().call_soon(self._flush)
+        self._flush_later()
 
     def _flush(self) -> None:
-        self._due = False
         connection = self._connection
         self._publications.end_run()
         if self._bodies and connection is not None and connection.can_write:

@@ -8,7 +8,6 @@ Two things stop the session from reading its connection. A client that does not 
 has. A client that sent more records than fit a turn is read again when those were handled, in steps (`turns`).
 """
 
-import asyncio
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -22,6 +21,7 @@ from antecede.node.predecessors import check_after
 from antecede.node.publishing import Publications
 from antecede.node.shares import Share
 from antecede.wire.frames import WRITE_BYTES_HIGH, FrameConnection
+from antecede.wire.once import OncePerTurn
 from antecede.wire.requests import (
     TO_CLIENT,
     TO_NODE,
@@ -79,7 +79,8 @@ class Session:
         self._over = False
         self._bodies: list[bytes] = []
         self._bodies_bytes = 0
-        self._due = False
+        #: Write the records that have gathered, at the end of this turn.
+        self.touch = OncePerTurn(self.flush)
         self._publications = Publications(self)
         others = tuple([member.address for member in node.roster.others() if member.address][:64])
         self.send(Info(node.slot, node.epoch, self.hub.position, node.name, others))
@@ -103,15 +104,8 @@ class Session:
         self._bodies_bytes += len(body)
         self.touch()
 
-    def touch(self) -> None:
-        """Write the records that have gathered, at the end of this turn."""
-        if not self._due:
-            self._due = True
-            asyncio.get_running_loop().call_soon(self.flush)
-
     def flush(self) -> None:
         """Write the records that have gathered."""
-        self._due = False
         self._bodies += map(TO_CLIENT.encode, self._publications.acknowledgements())
         if self._bodies:
             stopped = self._bodies_bytes >= WRITE_BYTES_HIGH

@@ -12,6 +12,7 @@
     transport.py   what a transport promises; counters; congestion
     memory.py      the transport for nodes within one process
     tcp.py         the transport over TCP; tcp_link.py: one peer and its connection
+    once.py        calls a function once in a turn of the event loop
     pipe.py        a connection within the process, for clients of an embedded node
     requests.py    records between a client and its node
     bulk.py        records between a bulk client and a node
