@@ -6,11 +6,14 @@ from pathlib import Path
 
 import aiomqtt
 import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
 
 from antecede import Node, UsageError
 from antecede.node.mqtt import connection
 from antecede.wire.mqtt.encoding import encode
-from antecede.wire.mqtt.packets import V311, Connect
+from antecede.wire.mqtt.packets import V5, V311, Connect, Will
 from antecede.wire.security import init_certificates
 from tests.client.running import awaited, until
 from tests.node.mqtt.devices import Device, mqtt_node
@@ -89,6 +92,29 @@ async def test_the_subprotocol_is_mqtt() -> None:
         async with asyncio.timeout(30):
             assert b"MQTT" not in await reader.read()
         writer.close()
+
+
+@awaited
+async def test_a_websocket_that_says_goodbye_is_closed() -> None:
+    """The server closes the socket after the closing handshake (RFC 6455, 7.1.1); the client's will is published."""
+    async with mqtt_node(ws_port=0) as node, Device.open(node, "r") as reader:
+        await reader.subscribe("w")
+        url = f"ws://127.0.0.1:{port_of(node, 'ws_port')}/mqtt"
+        async with connect(url, subprotocols=[Subprotocol("mqtt")]) as socket:
+            await socket.send(encode(Connect(client_id="b", will=Will(topic="w", payload=b"left")), V5))
+            assert await socket.recv()
+        assert (await reader.message()).payload == b"left"
+
+
+@awaited
+async def test_a_text_frame_is_refused() -> None:
+    """[MQTT-6.0.0-1]."""
+    async with mqtt_node(ws_port=0) as node:
+        url = f"ws://127.0.0.1:{port_of(node, 'ws_port')}/mqtt"
+        async with connect(url, subprotocols=[Subprotocol("mqtt")]) as socket:
+            await socket.send("text")
+            with pytest.raises(ConnectionClosed):
+                await socket.recv()
 
 
 @awaited

@@ -108,9 +108,17 @@ class Client:
         data = self._rules.encode_publish(packet)
         if data is None:
             return False
+        self.write_publish(data)
+        return True
+
+    @property
+    def takes_plain(self) -> bool:
+        """Can it be given a PUBLISH that was encoded for others, too?"""
+        return self._rules.plain
+
+    def write_publish(self, data: bytes) -> None:
         self._gather(data)
         self.server.counts.sent += 1
-        return True
 
     def release(self, packet_id: int) -> None:
         self.send(Pubrel(packet_id=packet_id))
@@ -314,7 +322,7 @@ class Client:
             qos,
             packet.retain,
             session.tag,
-            packet.packet_id if qos == 2 else 0,
+            session.generation << 16 | packet.packet_id if qos == 2 else 0,
             packet.properties,
         )
         cost = 0

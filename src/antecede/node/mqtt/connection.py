@@ -40,6 +40,11 @@ class Framing(Protocol):
         """What to write before the socket is closed."""
         ...
 
+    @property
+    def over(self) -> bool:
+        """Should the socket be closed: did the peer say goodbye, or was it refused?"""
+        ...
+
 
 class Plain:
     """Nothing between the socket and MQTT."""
@@ -52,6 +57,10 @@ class Plain:
 
     def last(self) -> bytes:
         return b""
+
+    @property
+    def over(self) -> bool:
+        return False
 
 
 class DeviceConnection(asyncio.Protocol):
@@ -173,6 +182,8 @@ class DeviceConnection(asyncio.Protocol):
                 self._client.received()
             else:
                 self._greet()
+        if self._framing.over:
+            self.close()
 
     def _greet(self) -> None:
         try:

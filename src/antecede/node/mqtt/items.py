@@ -27,6 +27,14 @@ class Item(NamedTuple):
     #: The group whose shared subscription it comes from.
     group: "SharedGroup | None" = None
 
+    @property
+    def plain(self) -> bool:
+        """Is its PUBLISH, with QoS 0, the same for all readers like this one?"""
+        message, given = self.message, self.given
+        assert message is not None
+        own = given.identifiers or self.retained or (given.retain_as_published and message.retain)
+        return bool(self.position) and not own and message.properties.message_expiry_s is None
+
 
 def flight_record(item: Item, packet_id: int, qos: int, released: bool = False) -> FlightRecord:
     """What is kept of a message that is under way. Identifier 0: it was not sent yet."""

@@ -1,4 +1,4 @@
-"""Opens the messages that feeds give to MQTT sessions: each once, however many sessions it is for."""
+"""Opens the messages that feeds give to MQTT sessions, and encodes them: each once, however many sessions it is for."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,11 +7,13 @@ import msgspec
 
 from antecede.core import ProtocolError
 from antecede.core.caches import BoundedCache
+from antecede.wire.mqtt.encoding import encode_publish
 from antecede.wire.mqtt.envelopes import ApplicationMessage, open_message
+from antecede.wire.mqtt.packets import Publish
 
 #: Messages opened lately, and the bytes of the largest that is kept.
 _OPENED_MAX: Final = 1024
-_BYTES_MAX: Final = 16 * 1024
+_BYTES_MAX: Final = 4 * 1024
 
 
 class _Columns(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -29,6 +31,18 @@ class OpenedMessages:
 
     def __init__(self) -> None:
         self._opened: BoundedCache[int, ApplicationMessage] = BoundedCache(_OPENED_MAX)
+        #: By position and version: the PUBLISH of QoS 0.
+        self._encoded: BoundedCache[tuple[int, int], bytes] = BoundedCache(_OPENED_MAX)
+
+    def plain_publish(self, position: int, message: ApplicationMessage, version: int) -> bytes:
+        """The PUBLISH of QoS 0 with nothing of the reader's own in it: most readers are given the same bytes."""
+        found = self._encoded.get((position, version))
+        if found is None:
+            packet = Publish(topic=message.topic, payload=message.payload, properties=message.properties)
+            found = encode_publish(packet, version)
+            if len(found) <= _BYTES_MAX:
+                self._encoded[position, version] = found
+        return found
 
     def of_piece(self, piece: bytes) -> Iterator[tuple[int, ApplicationMessage]]:
         """The messages in the columns that a feed sends, with their positions."""

@@ -88,7 +88,9 @@ class MqttServer:
             self.groups.positions = kept.shared
             self.sessions.restore(kept)
             self.keeper.retained.restore(kept.retained)
+            self.sessions.restoring = True
             await self.keeper.look_through(kept.looked)
+            self.sessions.restoring = False
             self.sessions.wake()
         node.tasks.start("ends MQTT sessions whose time is over", self.sessions.keep_up())
         node.tasks.start("tells MQTT clients of the node ($SYS)", self.sys.keep_telling())

@@ -13,6 +13,7 @@ that was published meanwhile is not given later.
 """
 
 import contextlib
+import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -56,6 +57,8 @@ class DeviceSession:
         #: The name of the token that it belongs to: no other may take it over.
         self.owner = ""
         self.tag = publisher_tag(client_id)
+        #: Tells it from other sessions of the same client, in the packet identifiers of QoS 2 messages.
+        self.generation = secrets.randbits(32)
         #: Seconds that it lives without a connection.
         self.expiry_s = 0
         #: When it lost its connection, by the wall clock; None: it has one.
@@ -122,6 +125,7 @@ class DeviceSession:
         flights += [flight_record(item, 0, item.given.qos) for item in self._retained_to_give()]
         return SessionRecord(
             self.client_id,
+            self.generation,
             self.owner,
             self.expiry_s,
             self.left_s,
@@ -130,11 +134,12 @@ class DeviceSession:
             tuple(self.subscriptions),
             self.safe_position,
             tuple(flights),
-            tuple(self.incoming.delivered),
+            tuple(self.incoming.durable),
             self.hub.position,
         )
 
     def restore(self, record: SessionRecord) -> None:
+        self.generation = record.generation
         self.owner, self.expiry_s, self.left_s = record.owner, record.expiry_s, record.left_s
         self.will, self.will_due_s = record.will, record.will_due_s
         self.position, self.restored_at = record.position, record.looked
@@ -380,5 +385,10 @@ class DeviceSession:
     def _write(self, item: Item, flight: Flight[Item] | None, *, dup: bool) -> bool:
         """Write a PUBLISH. False: it has expired, or is larger than the client accepts."""
         assert self.connection is not None
+        if flight is None and self.connection.takes_plain and item.plain:
+            assert item.message is not None
+            messages = self.server.opened_messages
+            self.connection.write_publish(messages.plain_publish(item.position, item.message, self.connection.version))
+            return True
         packet = publish_packet(item, flight, dup=dup, now_us=time.time_ns() // 1000)
         return packet is not None and self.connection.publish(packet)

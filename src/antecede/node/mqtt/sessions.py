@@ -36,6 +36,8 @@ class Sessions:
         self._server = server
         self._by_id: dict[str, DeviceSession] = {}
         self._by_tag: dict[bytes, DeviceSession] = {}
+        #: The node reads in its journal what it delivered before it was killed.
+        self.restoring = False
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -83,12 +85,19 @@ class Sessions:
         return session
 
     def delivered(self, tag: bytes, packet_id: int, position: int) -> None:
-        """A QoS 2 message of a client was delivered: sent again, it is the same message until PUBREL."""
+        """A QoS 2 message of a client was delivered: sent again, it is the same message until PUBREL.
+
+        `packet_id`: behind the generation of its session.
+        """
         session = self._by_tag.get(tag)
-        if session is not None and position > session.restored_at:
-            session.incoming.delivered.add(packet_id)
-            session.incoming.received.add(packet_id)
-            self._server.keeper.touch(session)
+        if session is None or position <= session.restored_at or packet_id >> 16 != session.generation:
+            return
+        number = packet_id & 0xFFFF
+        if self.restoring:
+            session.incoming.restore([number])
+        elif number in session.incoming.received:  # with the protocol "total" it may be released already
+            session.incoming.delivered.add(number)
+        self._server.keeper.touch(session)
 
     def disconnected(self, session: DeviceSession, *, keep_will: bool) -> None:
         """The connection of a session is over."""

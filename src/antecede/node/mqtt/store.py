@@ -52,6 +52,7 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     """What is kept of a session."""
 
     client_id: str
+    generation: int
     #: The name of the token that it belongs to.
     owner: str
     expiry_s: int

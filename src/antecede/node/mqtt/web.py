@@ -53,5 +53,9 @@ class WebSocket:
             self._protocol.send_close(1000)
         return self._out()
 
+    @property
+    def over(self) -> bool:
+        return self._protocol.close_expected()
+
     def _out(self) -> bytes:
         return b"".join(self._protocol.data_to_send())

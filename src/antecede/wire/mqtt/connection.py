@@ -39,6 +39,11 @@ class ServerConnection:
     def version(self) -> int:
         return self._stream.version
 
+    @property
+    def plain(self) -> bool:
+        """Does the client set no bound on packets, and take no topic aliases?"""
+        return not self._aliased and not self._answer_bytes_max
+
     def receive(self, data: bytes) -> None:
         self._stream.feed(data)
 

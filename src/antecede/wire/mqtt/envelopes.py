@@ -25,7 +25,8 @@ class Attributes(msgspec.Struct, frozen=True, array_like=True):
     publisher: bytes
     qos: int
     retain: bool = False
-    #: Of the PUBLISH, with QoS 2: a node that was killed finds by it what it has published.
+    #: With QoS 2: the generation of the session and, in the lowest two bytes, the packet identifier. A node that was
+    #: killed finds by it what it has published.
     packet_id: int = 0
     #: Those that travel with a message (3.3.2.3).
     properties: Properties | None = None

@@ -156,6 +156,11 @@ class Incoming:
         self.received.update(packet_ids)
         self.delivered.update(packet_ids)
 
+    @property
+    def durable(self) -> set[int]:
+        """QoS 2 identifiers whose messages are published for good, and that are not released."""
+        return (self.received - self._unsafe) | self.delivered
+
     def settle(self, packet_id: int, reason: Reason) -> None:
         """The message is safe, or failed."""
         self._unsafe.discard(packet_id)
