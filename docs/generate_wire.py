@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import inspect as mi
 
 from antecede.core.message import Message
-from antecede.journal import blocks, migration, schema
-from antecede.node import joining, roster
+from antecede.journal import blocks, fetched, migration, schema
+from antecede.node import identity, joining, roster
 from antecede.node.bulk import staging
 from antecede.node.mqtt import store
 from antecede.node.protocol import node_codec, node_records
@@ -44,6 +44,7 @@ def _directory() -> list[str]:
         f"| `journal.db` | The journal (below). SQLite; beside it `-wal` and `-shm` while it is open. | "
         f"{migration.VERSION} |",
         "| `journal.db.lock` | Locked by the process that has the journal open; its process id, for people. | – |",
+        f"| `{identity.SIGNING_KEY}` | With TLS: the Ed25519 key by which the node signs messages, as PEM. | – |",
         "| `roster.json` | The table of members (`Member`, below) and this node's key. | – |",
         f"| `{staging.FILE_NAME}` | Rows of bulk publishers, not released yet. SQLite. | {staging._VERSION} |",
         f"| `{store.FILE_NAME}` | MQTT sessions, retained messages, positions of shared subscriptions. SQLite. "
@@ -90,6 +91,7 @@ def _records() -> list[str]:
 
 def _journal() -> list[str]:
     lines = ["## The journal", "", *_prose(schema), *_prose(migration), "```sql", schema.TABLES.strip(), "```", ""]
+    lines += [*_prose(fetched), "```sql", fetched.TABLE.strip(), "```", ""]
     lines += ["### Blocks", "", *_prose(blocks), *_all((blocks.DeliveryBlock, blocks.StoredChange))]
     shown: set[type] = set()
     for name, protocol in LIVE.items():

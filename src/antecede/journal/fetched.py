@@ -14,7 +14,7 @@ from typing import Final
 from antecede.core import Message
 from antecede.journal.blocks import encode_deliveries
 
-_TABLE: Final = """
+TABLE: Final = """
 CREATE TABLE IF NOT EXISTS fetched (number INTEGER PRIMARY KEY, topic TEXT NOT NULL, source INTEGER NOT NULL,
     first_seq INTEGER NOT NULL, last_seq INTEGER NOT NULL, ran_us INTEGER NOT NULL, block BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS fetched_by_seq ON fetched (topic, source, first_seq);
@@ -30,7 +30,7 @@ def has_fetched(connection: sqlite3.Connection) -> bool:
 def store_fetched(connection: sqlite3.Connection, messages: Sequence[Message], ran_us: int) -> None:
     """Store messages of one source on one topic, by sequence number, within a transaction."""
     if not has_fetched(connection):
-        for statement in _TABLE.split(";")[:-1]:
+        for statement in TABLE.split(";")[:-1]:
             connection.execute(statement)
     first, last = messages[0], messages[-1]
     connection.execute(

@@ -1,7 +1,7 @@
 """The transports between nodes, by name, and what each is made from. To add one: docs/adding-a-transport.md.
 
-A node listens on a TCP port for clients and for rosters, whatever carries packets between nodes. Its transport gets
-that listener: TCP links answer on the same port; another transport may ignore it, or use its port number elsewhere.
+A node whose transport finds peers by address listens on a TCP port for clients and for rosters. The transport gets that
+listener: TCP links answer on the same port; another transport may ignore it, or use its port number elsewhere.
 """
 
 from collections.abc import Callable, Mapping

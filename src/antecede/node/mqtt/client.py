@@ -34,6 +34,7 @@ from antecede.wire.mqtt.packets import (
     Unsubscribe,
 )
 from antecede.wire.mqtt.reasons import MqttError, Reason
+from antecede.wire.once import OncePerTurn
 from antecede.wire.security.tokens import ANYBODY, Grants
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ class Client:
         self._rules = rules
         self._out: list[bytes] = []
         self._out_bytes = 0
-        self._flush_due = False
+        #: Write what has gathered, at the end of this turn.
+        self.flush_later = OncePerTurn(self.flush)
         self._turn_due = False
         self._over = False
         #: PUBLISH packets that came one after another: they are published together.
@@ -149,14 +151,7 @@ class Client:
         self._out.append(data)
         self.flush_later()
 
-    def flush_later(self) -> None:
-        """Write what has gathered at the end of this turn."""
-        if not self._flush_due:
-            self._flush_due = True
-            asyncio.get_running_loop().call_soon(self.flush)
-
     def flush(self) -> None:
-        self._flush_due = False
         if self._out:
             out, self._out = self._out, []
             stopped = self._out_bytes >= WRITE_BYTES_HIGH

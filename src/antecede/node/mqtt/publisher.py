@@ -4,12 +4,12 @@ The order, the grants, the waiting and the bounds are those of `Publications`. T
 their maker how each one went.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from antecede.node.publishing import Publications
 from antecede.wire.mqtt.reasons import Reason
+from antecede.wire.once import OncePerTurn
 from antecede.wire.requests import TIMEOUT_MS_MAX, Failed, FromNode, Publish
 from antecede.wire.security.tokens import Grants
 
@@ -37,7 +37,8 @@ class Publisher:
         self.progressed: Callable[[], None] = lambda: None
         self._done: dict[int, tuple[Done | None, int]] = {}
         self._next = 0
-        self._due = False
+        #: There are acknowledgements: look at them at the end of this turn.
+        self.touch = OncePerTurn(self._acknowledge)
         self._closing = False
         self._publications = Publications(self)
 
@@ -69,13 +70,7 @@ class Publisher:
             self._end(record.number, _REASONS.get(record.kind, Reason.UNSPECIFIED))
             self.touch()
 
-    def touch(self) -> None:
-        if not self._due:
-            self._due = True
-            asyncio.get_running_loop().call_soon(self._acknowledge)
-
     def _acknowledge(self) -> None:
-        self._due = False
         for acks in self._publications.acknowledgements():
             for number, _, count in acks.runs:
                 for one in range(number, number + count):
