@@ -44,7 +44,7 @@ def _directory() -> list[str]:
         f"| `journal.db` | The journal (below). SQLite; beside it `-wal` and `-shm` while it is open. | "
         f"{migration.VERSION} |",
         "| `journal.db.lock` | Locked by the process that has the journal open; its process id, for people. | – |",
-        f"| `{identity.SIGNING_KEY}` | With TLS: the Ed25519 key by which the node signs messages, as PEM. | – |",
+        f"| `{identity.SIGNING_KEY}` | With TLS: the Ed25519 key of the node, in hexadecimal; it signs messages. | – |",
         "| `roster.json` | The table of members (`Member`, below) and this node's key. | – |",
         f"| `{staging.FILE_NAME}` | Rows of bulk publishers, not released yet. SQLite. | {staging._VERSION} |",
         f"| `{store.FILE_NAME}` | MQTT sessions, retained messages, positions of shared subscriptions. SQLite. "

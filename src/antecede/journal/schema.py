@@ -29,8 +29,8 @@ Check: TypeAlias = Literal["quick", "full"]
 TABLES: Final = f"""
 -- Whose journal it is (cluster, node: its slot, key, incarnation), whether its last life ended with a stop (clean), the
 -- last position that retention removed (removed), how long its node has run (ran_us), the settings that what is kept
--- depends on (settings, as JSON), why it must not be used any more, if so (given_up), and of each join of a partition what
--- the node never delivers (join …, `journal/joins.py`).
+-- depends on (settings, as JSON), why it must not be used any more, if so (given_up), and for each partition that the
+-- node joined what it never delivers (join …, `journal/joins.py`).
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
 -- Deliveries in order, a block a batch: positions first to last, without holes between blocks.
