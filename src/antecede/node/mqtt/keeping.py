@@ -12,7 +12,7 @@ A node without a directory keeps nothing.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from antecede.core import Message
 from antecede.core.errors import GapError
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from antecede.node.mqtt.session import DeviceSession
     from antecede.node.mqtt.shared import SharedGroup
     from antecede.node.node import Node
+
+_T = TypeVar("_T")
 
 log = logging.getLogger("antecede.node")
 
@@ -65,24 +67,22 @@ class Keeper:
 
     def touch(self, session: "DeviceSession") -> None:
         """The session has changed."""
-        if self._store is not None and session.kept:
-            self._sessions[session.client_id] = session
-            self._soon()
+        if session.kept:
+            self._note(self._sessions, session.client_id, session)
 
     def forget(self, session: "DeviceSession") -> None:
         """The session is over."""
-        if self._store is not None:
-            self._sessions[session.client_id] = None
-            self._soon()
+        self._note(self._sessions, session.client_id, None)
 
     def touch_group(self, group: "SharedGroup") -> None:
-        if self._store is not None:
-            self._groups[group.name] = group
-            self._soon()
+        self._note(self._groups, group.name, group)
 
     def forget_group(self, group: "SharedGroup") -> None:
+        self._note(self._groups, group.name, None)
+
+    def _note(self, changed: dict[str, _T | None], name: str, now: _T | None) -> None:
         if self._store is not None:
-            self._groups[group.name] = None
+            changed[name] = now
             self._soon()
 
     def _retained_changed(self, topic: str) -> None:

@@ -4,51 +4,46 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from antecede.core import ProtocolError, UsageError
 from antecede.logs.contract import LogRecord
 from antecede.protocols.logs import Header, decode_header
 
-LOG_SCHEMA: Final = StructType(
+LOG_SCHEMA: Final = types.StructType(
     [
-        StructField("topic", StringType()),
+        types.StructField("topic", types.StringType()),
         #: The name of the log, and the record's offset there: together they name the record.
-        StructField("log", StringType()),
-        StructField("offset", LongType()),
+        types.StructField("log", types.StringType()),
+        types.StructField("offset", types.LongType()),
         #: By log: the offset up to which its writer had read or written. Only logs that are read, and only offsets
         #: behind the beginning of the query.
-        StructField(
-            "past", ArrayType(StructType([StructField("log", StringType()), StructField("offset", LongType())]))
+        types.StructField(
+            "past",
+            types.ArrayType(
+                types.StructType(
+                    [types.StructField("log", types.StringType()), types.StructField("offset", types.LongType())]
+                )
+            ),
         ),
         #: The session that wrote it, and its number among that session's records in the log. Null: another producer.
-        StructField("writer", LongType()),
-        StructField("number", LongType()),
+        types.StructField("writer", types.LongType()),
+        types.StructField("number", types.LongType()),
         #: It was sent before, and may be in the log already.
-        StructField("retry", BooleanType()),
+        types.StructField("retry", types.BooleanType()),
         #: It is empty, and takes the place of a record that its writer gave up.
-        StructField("tombstone", BooleanType()),
-        StructField("payload", BinaryType()),
-        StructField("headers", MapType(StringType(), StringType())),
+        types.StructField("tombstone", types.BooleanType()),
+        types.StructField("payload", types.BinaryType()),
+        types.StructField("headers", types.MapType(types.StringType(), types.StringType())),
         #: When the log stored it, by the server's clock.
-        StructField("stored", TimestampType()),
+        types.StructField("stored", types.TimestampType()),
     ]
 )
 _HALF: Final = 1 << 63
 
 
-def check_log_schema(schema: StructType) -> None:
+def check_log_schema(schema: types.StructType) -> None:
     """Refuse a column that a log does not have, or one of another type."""
     ours = {field.name: field.dataType.simpleString() for field in LOG_SCHEMA}
     for field in schema:
@@ -64,7 +59,7 @@ class LogBuilder:
 
     def __init__(
         self,
-        schema: StructType,
+        schema: types.StructType,
         log: str,
         names: Mapping[int, str],
         starts: Mapping[str, int],
