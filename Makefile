@@ -33,8 +33,8 @@ demo: $(READY)
 
 # Programs the tests use as a user would: a browser to look at pages with, a broker to stand on. Left out loudly where
 # they cannot be had.
-# `make test JOBS=2` runs two tests at a time.
-JOBS ?= 0
+# Two tests run at a time; `make test JOBS=0` runs them one by one.
+JOBS ?= 2
 test: check
 	@sh tests/system_packages.sh chromium mosquitto-clients nats-server redis-server
 	@$(BIN)/python -m pytest -rs --durations 25 --numprocesses $(JOBS) --dist loadgroup

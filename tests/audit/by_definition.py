@@ -68,7 +68,13 @@ def causal_offences(rows: list[Row], across_topics: bool) -> list[Offence]:
     before = relation(rows, across_topics)
     found = []
     for node, takes in first_takes(rows, (Event.PUBLISH, Event.DELIVER)).items():
-        ordered = [(row, message) for row, message, tagged in takes if not tagged]
+        # What a node publishes after a tagged delivery repeats what it took: it is not judged there.
+        told = min((row for row, _, tagged in takes if tagged), default=len(rows))
+        ordered = [
+            (row, message)
+            for row, message, tagged in takes
+            if not tagged and not (rows[row].event is Event.PUBLISH and row > told)
+        ]
         for row, message in ordered:
             overtaken = frozenset(m for later, m in ordered if later > row and (m, message) in before)
             if overtaken:

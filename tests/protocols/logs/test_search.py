@@ -40,6 +40,13 @@ _RESTARTING = Trial(
 _SLOW = Trial(logs=3, clients=4, actions=60, answers=0.7, crashes=6, keeps=8, slow=0.6)
 
 
+def test_publishing_after_an_incomplete_record_is_no_violation() -> None:
+    """A client took a record tagged incomplete, and published. A message before both came later: the tag had told."""
+    verdict = search(1870)
+    assert verdict.ok, verdict.words
+    assert verdict.tagged > 0
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_slow_applications_are_told_of_every_gap(seed: int) -> None:
     verdict = search(seed, _SLOW)

@@ -2,9 +2,13 @@
 
 At each take of m′ the judge looks at what the node has yet to take: nothing in it may have come before m′. Deliveries
 tagged out of order are not judged, neither as m nor as m′, because the protocol told the reader so. They still count as
-seen by the node: what it publishes later comes after them.
+seen by the node: what it publishes later comes after them, and is judged so at every other node.
+
+At the node itself, a publication that follows a tagged delivery is not judged. Its past is what the node took before
+it: an overtaken message is found at an untagged delivery already, or the tagged delivery has told of it.
 """
 
+from collections.abc import Iterator
 from functools import partial
 
 from antecede.audit import wording
@@ -17,17 +21,14 @@ from antecede.audit.report import Example, RuleResult
 
 
 def judge_causal(history: History, *, across_topics: bool) -> RuleResult:
-    """Checked: first takes without a tag. Violations: those that happened before a take of something earlier."""
+    """Checked: first takes that are judged. Violations: those that happened before a take of something earlier."""
     tally = Tally("causal")
     past = pasts(history, across_topics=across_topics)
     in_order = Marks(history)
-    for take in first_takes(history):
-        if not take.tagged:
-            in_order.add(take.node, take.message)
+    for take in _judged_takes(history):
+        in_order.add(take.node, take.message)
     to_come = in_order.bitsets()
-    for take in first_takes(history):
-        if take.tagged:
-            continue
+    for take in _judged_takes(history):
         tally.checked += 1
         # The message itself leaves first: in a circle it is in its own past.
         rest = to_come[take.node] = to_come[take.node] ^ 1 << take.message
@@ -35,6 +36,16 @@ def judge_causal(history: History, *, across_topics: bool) -> RuleResult:
         if overtaken:
             tally.violation(partial(_example, history, take, _lowest_bit(overtaken), across_topics))
     return tally.result()
+
+
+def _judged_takes(history: History) -> Iterator[Take]:
+    """First takes, without tagged deliveries and the publications that follow one at their node."""
+    told = set()
+    for take in first_takes(history):
+        if take.tagged:
+            told.add(take.node)
+        elif not (take.published and take.node in told):
+            yield take
 
 
 def _lowest_bit(bits: int) -> int:

@@ -1,8 +1,8 @@
 """Holds what one node took, in arrays by message, and judges `fifo` there.
 
 There are three views of the same rows: the first *delivery* of each message, the first *take* (a publication is a
-take), and the first take *in order*, without those that the protocol tagged out of order, which are not judged. In
-each, a message that the node never took has −1.
+take), and the first take *in order*, without what is not judged: deliveries that the protocol tagged out of order, and
+publications that follow one. In each, a message that the node never took has −1.
 """
 
 from typing import NamedTuple
@@ -56,7 +56,14 @@ def make_node(
         earlier = (had == NEVER) | (publish_row < had)
         taken[publish_message[earlier][::-1]] = publish_row[earlier][::-1]
     known = Node(node, row, time, message, tagged, delivered, taken, taken)
-    return known._replace(in_order=_without(taken, known)) if tagged.any() else known
+    if not tagged.any():
+        return known
+    in_order = _without(taken, known)
+    told = row[tagged & (taken[message] == row)]
+    if len(told):
+        later = (publish_row > told[0]) & (taken[publish_message] == publish_row)
+        in_order[publish_message[later]] = NEVER
+    return known._replace(in_order=in_order)
 
 
 def _without(rows: Ints, node: Node) -> Ints:
