@@ -29,11 +29,11 @@ class Requests:
         self._seeking = False
         self._sought = 0
         self._lacked: set[tuple[str, int]] = set()
-        # Nodes asked for what is missing since something was.
+        # By topic and source: the nodes that were asked for missing messages since the gap appeared.
         self._asked: dict[tuple[str, int], set[int]] = {}
 
     def watch(self) -> None:
-        """Something is held: if that lasts, ask for what it waits for."""
+        """A message is held: if it still is after a pause, ask for the messages it waits for."""
         self._sought = 0
         if not self._seeking:
             self._lacked = set(self._missing())
@@ -46,7 +46,7 @@ class Requests:
             self._state.out.wake_after(pause_us, (REQUEST,))
 
     def tick(self) -> None:
-        """The timer went off: ask for what was missing a pause ago and still is."""
+        """The timer has expired: ask for the messages that were missing at the last pause and still are."""
         self._seeking = False
         missing = self._missing()
         for (topic, source), numbers in missing.items():
