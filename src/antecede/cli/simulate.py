@@ -8,7 +8,9 @@ import msgspec
 import typer
 from rich.console import Console
 
-from antecede.audit import audit
+from antecede.audit import Question
+from antecede.audit.vectorised.source import TableSource
+from antecede.audit.vectorised.verdict import judge_run
 from antecede.cli.progress import waiting
 from antecede.cli.tables import fact_table
 from antecede.core import UsageError
@@ -78,9 +80,12 @@ def simulate_command(
         result = simulate(spec, trace=True)
     assert result.trace is not None
     with waiting("auditing", quiet=as_json):
-        report = audit(result.trace.rows(), across_topics=promises_across_topics(spec), rules=promised_rules(spec))
+        table = result.trace.table(spec.key())
+        asked = Question(across_topics=promises_across_topics(spec), rules=promised_rules(spec))
+        report = judge_run(TableSource(table), asked).report
+    assert report is not None, "the simulator records traces that the audit accepts"
     if trace is not None:
-        write_trace(result.trace.table(spec.key()), trace)
+        write_trace(table, trace)
     if as_json:
         typer.echo(
             json.dumps(
