@@ -113,6 +113,8 @@ class NodeConfig:
     mqtt_port: int | None = None
     mqtts_port: int | None = None
     ws_port: int | None = None
+    #: The longest keep alive of an MQTT 5 client, in seconds; a client that asks for more is told this one. 0: any.
+    mqtt_keep_alive_s: int = 60
     #: For tests: faults of links to other nodes, in words of `antecede simulate`: a network (or none), then faults. A
     #: unit of time is a second, counted from `fault_injection_from`, in seconds since 1970.
     fault_injection: tuple[str, ...] = ()
@@ -143,6 +145,7 @@ class NodeConfig:
             ("patience_s", 0.1, 86_400),
             ("gossip_round_s", 0.001, 60),
             ("fanout", 1, 64),
+            ("mqtt_keep_alive_s", 0, 65_535),
         ):
             if not low <= getattr(self, name) <= high:
                 raise UsageError(name, getattr(self, name), "is out of range", f"use {low:g} … {high:g}")

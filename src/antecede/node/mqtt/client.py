@@ -80,6 +80,8 @@ class Client:
         self._held: list[bytes] = []
         self._holds = 0
         self._hold_due = False
+        #: The connection ends with these bytes, behind what is held.
+        self._last: bytes | None = None
 
     @property
     def version(self) -> int:
@@ -142,6 +144,8 @@ class Client:
             held, self._held = self._held, []
             self._out += held
             self.flush()
+            if self._last is not None:
+                self._end(self._last)
 
     def _gather(self, data: bytes) -> None:
         self._out_bytes += len(data)
@@ -170,12 +174,20 @@ class Client:
 
     def leave(self, reason: Reason) -> None:
         """Tell the client why, and close. [MQTT-3.14.0-1]; with 3.1.1 a server has no words for it."""
+        self._finish(self._rules.farewell(reason) if not self._over else b"")
+
+    def _finish(self, last: bytes) -> None:
+        """Write what has gathered, then `last`, and close. [MQTT-3.14.0-1]: no DISCONNECT goes before CONNACK."""
         self.flush()
-        if self.version == V5 and not self._over:
-            data = self._rules.encode(Disconnect(reason=reason))
-            if data is not None:
-                self._connection.write(data)
-        self._connection.close()
+        if self._holds and not self._over:
+            self._last = last
+            self._connection.pause()
+        else:
+            self._end(last)
+
+    def _end(self, last: bytes) -> None:
+        self._connection.finish(last)
+        asyncio.get_running_loop().call_soon(self.closed)
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -196,7 +208,8 @@ class Client:
         return publisher.under_way >= _UNDER_WAY_MAX or publisher.bytes_under_way >= _UNDER_WAY_BYTES_MAX
 
     def _read_on(self) -> None:
-        if self._connection.paused and not self._turn_due and not self._over and not self._full and self.can_write:
+        ended = self._over or self._last is not None
+        if self._connection.paused and not self._turn_due and not ended and not self._full and self.can_write:
             self._turn_due = True
             self.node.hub.turns.add(self.client, self._take_turn)
 
@@ -234,8 +247,8 @@ class Client:
 
     def fail(self, error: MqttError) -> None:
         """The client broke a rule ([MQTT-4.13.1-1], [MQTT-4.13.2-1])."""
-        self.flush()
-        self._connection.fail(error, self._rules.last_words(error))
+        self._connection.refused(error)
+        self._finish(self._rules.last_words(error))
 
     def closed(self, *, keep_will: bool = True) -> None:
         """The connection is over."""
@@ -292,8 +305,8 @@ class Client:
     def _disconnect(self, session: DeviceSession, packet: Disconnect) -> None:
         if packet.properties.session_expiry_s is not None:
             session.expiry_s = packet.properties.session_expiry_s
-        # [MQTT-3.1.2-10], [MQTT-3.14.4-3]: the will is dropped, unless the client asks for it.
-        self.closed(keep_will=packet.reason is Reason.DISCONNECT_WITH_WILL)
+        # [MQTT-3.1.2-10], [MQTT-3.14.4-3]: only a normal disconnection drops the will.
+        self.closed(keep_will=packet.reason is not Reason.SUCCESS)
         self._connection.close()  # [MQTT-3.14.4-1], [MQTT-3.14.4-2]
 
     # -- PUBLISH -------------------------------------------------------------------------------------------------------

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 #: From the first byte of a connection to the end of its CONNECT.
 HANDSHAKE_S: Final = 5.0
-#: How long a connection may take to write its last words.
+#: How long a connection may take to write its last words, and how much its peer may send meanwhile: a packet or two.
 _CLOSE_S: Final = 2.0
+_UNREAD_BYTES_MAX: Final = 2 * 1024 * 1024
 
 
 class Framing(Protocol):
@@ -84,6 +85,8 @@ class DeviceConnection(asyncio.Protocol):
         #: Bytes that arrived before the TLS handshake was complete.
         self._early = bytearray()
         self._done = False
+        #: Bytes that came after the last words.
+        self._unread_bytes = 0
 
     @property
     def open(self) -> bool:
@@ -106,23 +109,41 @@ class DeviceConnection(asyncio.Protocol):
         if self._transport is not None and not self._done:
             self._transport.resume_reading()
 
-    def fail(self, error: MqttError, last_words: bytes = b"") -> None:
-        """The peer broke a rule: write `last_words`, and close."""
+    def refused(self, error: MqttError) -> None:
+        """The peer broke a rule."""
         if not self._done:
             self._server.door.refused(self, Refusal.MALFORMED, str(error))
-            if last_words:
-                self.write(last_words)
+
+    def finish(self, last: bytes = b"") -> None:
+        """Write `last`, then close once the peer has closed, or has had time to.
+
+        Closed at once, a socket with unread bytes resets the connection, and `last` may be lost on the way.
+        """
+        if self._done or self._transport is None:
+            return
+        if last:
+            self.write(last)
+        if not last or not self._transport.can_write_eof():  # as over TLS
             self.close()
+            return
+        self._done = True
+        self._transport.write(self._framing.last())
+        try:
+            self._transport.write_eof()
+        except OSError:  # the peer is gone
+            self.abort()
+            return
+        self._transport.resume_reading()
+        self._at(_CLOSE_S, self.abort)
 
     def close(self) -> None:
         """Write what is left, then close."""
-        if not self._done and self._transport is not None:
-            last = self._framing.last()
-            if last:
-                self._transport.write(last)
-            self._done = True
+        if self._transport is not None:
+            if not self._done:
+                self._done = True
+                self._transport.write(self._framing.last())
+                self._at(_CLOSE_S, self.abort)
             self._transport.close()
-            self._at(_CLOSE_S, self.abort)
 
     def abort(self) -> None:
         self._done = True
@@ -163,6 +184,9 @@ class DeviceConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._done:
+            self._unread_bytes += len(data)
+            if self._unread_bytes > _UNREAD_BYTES_MAX:
+                self.abort()
             return
         if self._securing is not None:
             self._early += data
@@ -172,7 +196,8 @@ class DeviceConnection(asyncio.Protocol):
         try:
             inner, answer = self._framing.receive(data)
         except MqttError as error:
-            self.fail(error)
+            self.refused(error)
+            self.finish()
             return
         if answer and self._transport is not None:
             self._transport.write(answer)
@@ -189,7 +214,8 @@ class DeviceConnection(asyncio.Protocol):
         try:
             packet = next(self._rules.packets(), None)
         except MqttError as error:
-            self.fail(error, self._rules.last_words(error))
+            self.refused(error)
+            self.finish(self._rules.last_words(error))
             return
         if packet is not None:
             assert isinstance(packet, Connect)

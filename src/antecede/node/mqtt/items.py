@@ -1,4 +1,4 @@
-"""Messages on their way to one client: what is known of each, its PUBLISH, and what is kept of it."""
+"""A message that a session sends to its client: its PUBLISH packet, and the record of it that is kept on disk."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -37,7 +37,7 @@ class Item(NamedTuple):
 
 
 def flight_record(item: Item, packet_id: int, qos: int, released: bool = False) -> FlightRecord:
-    """What is kept of a message that is under way. Identifier 0: it was not sent yet."""
+    """Make the record of a message that is not acknowledged yet. Identifier 0: it was not sent yet."""
     given = item.given
     return FlightRecord(
         packet_id, qos, released, item.position, item.retained, given.identifiers, given.retain_as_published

@@ -117,7 +117,7 @@ class MqttServer:
         log.info("MQTT at %s:%d (%s)", host, self.ports[name], name)
 
     async def close(self) -> None:
-        """The node stops: tell the clients (0x8B), keep their sessions, and let nobody in."""
+        """The node stops: close the ports, send DISCONNECT (0x8B) to all clients, and keep their sessions."""
         self._stop_listening()
         for session in self.sessions.all():
             if session.connection is not None:
@@ -170,7 +170,7 @@ class MqttServer:
         self.keeper.touch(session)
         if session.kept:
             client.hold()
-        client.send(Connack(session_present=present, properties=self._answer_to(packet, client_id)))
+        client.send(Connack(session_present=present, properties=self._answer_to(packet, client_id, rules)))
         session.resume()
         return client
 
@@ -193,10 +193,12 @@ class MqttServer:
             return Reason.NOT_AUTHORIZED, None
         return Reason.SUCCESS, grant
 
-    def _answer_to(self, packet: Connect, client_id: str) -> Properties:
+    def _answer_to(self, packet: Connect, client_id: str, rules: ServerConnection) -> Properties:
         if packet.version < V5:
             return NO_PROPERTIES
+        keep_alive_s = rules.limit_keep_alive(self.node.config.mqtt_keep_alive_s)
         return Properties(
+            server_keep_alive_s=keep_alive_s if keep_alive_s != packet.keep_alive_s else None,  # [MQTT-3.2.2-22]
             receive_maximum=RECEIVE_MAXIMUM,
             maximum_packet_size=PACKET_BYTES_MAX,
             topic_alias_maximum=ALIAS_MAXIMUM,

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from antecede.node.mqtt.server import MqttServer
     from antecede.node.mqtt.shared import SharedGroup
 
+#: A session of this expiry never ends by itself (3.1.2.11.2).
+NEVER: Final = 0xFFFF_FFFF
 #: Messages that may be under way to a client which accepts more, or says nothing (3.1.1). Each costs memory here.
 IN_FLIGHT_MAX: Final = 128
 #: Subscriptions of one session.
@@ -73,7 +75,7 @@ class DeviceSession:
         self.connection: Client | None = None
         #: Every message up to this position was handed to the client, or does not match.
         self.position = self.hub.position
-        #: What was delivered up to this position is in what an earlier life of the node has kept.
+        #: The record that it was restored from covers all deliveries up to this position; 0: it was not restored.
         self.restored_at = 0
         #: QoS 0 messages up to this position were published while it had no connection.
         self._attached_at = 0
@@ -101,6 +103,10 @@ class DeviceSession:
     def kept(self) -> bool:
         """Must it survive the end of the node's process?"""
         return self.expiry_s > 0 or self.will is not None
+
+    def expired(self, now_s: float) -> bool:
+        """Was it without a connection for as long as it lives so (3.1.2.11.2)?"""
+        return self.left_s is not None and self.expiry_s != NEVER and now_s >= self.left_s + self.expiry_s
 
     @property
     def has_quota(self) -> bool:
@@ -201,13 +207,6 @@ class DeviceSession:
             self._go_on()
 
     def _go_on(self) -> None:
-        connection = self.connection
-        assert connection is not None
-        for flight in self.outgoing:
-            if flight.released:
-                connection.release(flight.packet_id)
-            elif not self._write(flight.message, flight, dup=True):
-                self.outgoing.drop(flight.packet_id)
         self._pending.extendleft(reversed(self._not_given))
         self._not_given = []
         self._open_feed()
@@ -226,6 +225,7 @@ class DeviceSession:
         self._pending.clear()
         self._retained.clear()
         self.incoming.disconnected()
+        self.outgoing.disconnected()
         feed = self.feed
         if feed is not None:
             feed.close()
@@ -347,7 +347,11 @@ class DeviceSession:
         """Write messages in their order, until one must wait for an acknowledgement."""
         pending = self._pending
         connection = self.connection
-        if connection is None or self._restoring or not pending:
+        if connection is None or self._restoring:
+            return
+        if self.outgoing.behind:
+            self._send_again(connection)
+        if not pending or self.outgoing.behind:
             return
         while pending:
             item = pending[0]
@@ -365,6 +369,14 @@ class DeviceSession:
                 if qos == 2 and self.kept:  # or a node that was killed would send it by another identifier
                     connection.hold()
             if not self._write(item, flight, dup=False) and flight is not None:
+                self.outgoing.drop(flight.packet_id)
+        connection.flush_later()
+
+    def _send_again(self, connection: "Client") -> None:
+        for flight in self.outgoing.again():
+            if flight.released:
+                connection.release(flight.packet_id)
+            elif not self._write(flight.message, flight, dup=True):
                 self.outgoing.drop(flight.packet_id)
         connection.flush_later()
 

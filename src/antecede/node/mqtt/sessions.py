@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antecede.node.mqtt.publisher import Publisher
-from antecede.node.mqtt.session import DeviceSession
+from antecede.node.mqtt.session import NEVER, DeviceSession
 from antecede.node.mqtt.store import Kept
 from antecede.wire.mqtt.envelopes import ApplicationMessage, seal_message
 from antecede.wire.mqtt.packets import V5, Connect, Will
@@ -23,8 +23,6 @@ from antecede.wire.security.tokens import Grants
 if TYPE_CHECKING:
     from antecede.node.mqtt.server import MqttServer
 
-#: A session of this expiry never ends by itself (3.1.2.11.2).
-NEVER: Final = 0xFFFF_FFFF
 #: Between two looks at sessions whose time is over, and at wills that are due.
 _LOOK_S: Final = 0.5
 
@@ -65,7 +63,7 @@ class Sessions:
             old.leave(Reason.SESSION_TAKEN_OVER)
             old.closed()
             session = self._by_id.get(client_id)
-        if session is not None and packet.clean_start:  # [MQTT-3.1.2-4]
+        if session is not None and (packet.clean_start or session.expired(time.time())):  # [MQTT-3.1.2-4]
             self.end(session)
             session = None
         present = session is not None  # [MQTT-3.1.2-5], [MQTT-3.1.2-6]
@@ -152,10 +150,9 @@ class Sessions:
             await asyncio.sleep(_LOOK_S)
             now_s = time.time()
             for session in self.all():
-                left_s = session.left_s
-                if left_s is not None:
+                if session.left_s is not None:
                     self._publish_will_if_due(session, now_s)
-                    if session.expiry_s != NEVER and now_s >= left_s + session.expiry_s:
+                    if session.expired(now_s):
                         self.end(session)
 
     def restore(self, kept: Kept) -> None:

@@ -74,12 +74,13 @@ def _subscribe_one(
     )
     if not session.subscribe(one, then):
         return Reason.QUOTA_EXCEEDED
-    if shared.pattern.startswith("$SYS"):
-        retained.append(lambda: server.sys.give(session, shared.pattern))
     # [MQTT-3.3.1-9], [MQTT-3.3.1-10], [MQTT-3.3.1-11]; none for shared subscriptions (4.8.2)
-    elif not shared.group and (wanted.retain_handling == 0 or (wanted.retain_handling == 1 and former is None)):
-        items = _retained(client, session, one)
-        retained.append(lambda: session.give_retained(items))
+    if not shared.group and (wanted.retain_handling == 0 or (wanted.retain_handling == 1 and former is None)):
+        if shared.pattern.startswith("$SYS"):
+            retained.append(lambda: server.sys.give(session, shared.pattern))
+        else:
+            items = _retained(client, session, one)
+            retained.append(lambda: session.give_retained(items))
     return Reason(wanted.qos)
 
 

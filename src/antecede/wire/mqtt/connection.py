@@ -12,7 +12,7 @@ import msgspec
 
 from antecede.wire.mqtt.aliases import IncomingAliases, OutgoingAliases
 from antecede.wire.mqtt.encoding import encode
-from antecede.wire.mqtt.packets import V5, AnyPacket, Auth, Connack, Connect, Disconnect, Publish
+from antecede.wire.mqtt.packets import REASONS, V5, AnyPacket, Auth, Connack, Connect, Disconnect, Publish
 from antecede.wire.mqtt.properties import NO_PROPERTIES, Kind
 from antecede.wire.mqtt.reasons import MqttError, Reason, forbidden
 from antecede.wire.mqtt.stream import PacketStream
@@ -75,6 +75,15 @@ class ServerConnection:
         self.outgoing_aliases = OutgoingAliases(maximum)
         self.patience_s = 1.5 * packet.keep_alive_s  # [MQTT-3.1.2-22]
 
+    def limit_keep_alive(self, most_s: int) -> int:
+        """The keep alive of this connection: the client's, but at most `most_s` ([MQTT-3.2.2-21]). 0: none."""
+        assert self.connect is not None
+        keep_alive_s = self.connect.keep_alive_s
+        if most_s:
+            keep_alive_s = min(keep_alive_s, most_s)
+        self.patience_s = 1.5 * keep_alive_s
+        return keep_alive_s
+
     def _resolved(self, packet: Publish) -> Publish:
         if packet.properties is NO_PROPERTIES:
             return packet
@@ -120,19 +129,25 @@ class ServerConnection:
 
     def last_words(self, error: MqttError) -> bytes:
         """What to write before the connection is closed because of `error`: mostly nothing with 3.1.1."""
-        packet: AnyPacket
         if self.connect is None:
             return self._refusal(error)
-        if self.version < V5:
-            return b""
-        packet = Disconnect(reason=error.reason if error.reason in _FOR_DISCONNECT else Reason.UNSPECIFIED)
-        return self.encode(packet) or b""
+        return self.farewell(error.reason if error.reason in _FOR_DISCONNECT else Reason.UNSPECIFIED)
+
+    def farewell(self, reason: Reason) -> bytes:
+        """The DISCONNECT of a server; 3.1.1 has none."""
+        return b"" if self.version < V5 else self.encode(Disconnect(reason=reason)) or b""
 
     def _refusal(self, error: MqttError) -> bytes:
-        """A first packet that was no good: nothing, unless the client may only have the wrong version (3.1.2.2)."""
+        """A CONNACK for a CONNECT that was no good (3.1.4), in the form of its version. Nothing for other packets.
+
+        3.1.1 has a code for the wrong version only ([MQTT-3.1.2-2]); all else is closed without words (3.1.1: 4.8).
+        """
         if error.reason is Reason.UNSUPPORTED_VERSION and error.field == "protocol version":
             return encode(Connack(reason=error.reason), self.version)
-        return b""
+        if self.version < V5:
+            return b""
+        reason = error.reason if error.reason in REASONS[Kind.CONNACK] else Reason.MALFORMED_PACKET
+        return encode(Connack(reason=reason), self.version)
 
 
 _FOR_DISCONNECT: Final = frozenset(

@@ -30,6 +30,8 @@ class Flight(Generic[M]):
     message: M
     #: The client has it (PUBREC): only PUBREL is sent from now on ([MQTT-4.3.3-5]).
     released: bool = False
+    #: It was sent on the present connection.
+    sent: bool = True
 
 
 class Outgoing(Generic[M]):
@@ -39,6 +41,8 @@ class Outgoing(Generic[M]):
         self.receive_maximum = receive_maximum
         self._flights: dict[int, Flight[M]] = {}
         self._last_id = 0
+        #: Some are to be sent again, before all new ones.
+        self.behind = False
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -67,6 +71,26 @@ class Outgoing(Generic[M]):
         for flight in flights:
             self._flights[flight.packet_id] = flight
             self._last_id = flight.packet_id
+        self.disconnected()
+
+    def disconnected(self) -> None:
+        """The connection is gone: everything is sent again on the next one."""
+        for flight in self._flights.values():
+            flight.sent = False
+        self.behind = bool(self._flights)
+
+    def again(self) -> Iterator[Flight[M]]:
+        """Those to send again now ([MQTT-4.4.0-1]), no more than the client accepts at a time ([MQTT-3.3.4-9])."""
+        flights = list(self._flights.values())
+        under_way = sum([flight.sent for flight in flights])
+        for flight in flights:
+            if not flight.sent:
+                if under_way >= self.receive_maximum:
+                    return
+                under_way += 1
+                flight.sent = True
+                yield flight
+        self.behind = False
 
     def drop(self, packet_id: int) -> None:
         """The message will not be sent after all."""

@@ -7,7 +7,8 @@ so a peer cannot make the reader hold more than `bytes_max`.
 from collections.abc import Iterator
 
 from antecede.wire.mqtt.decoding import decode
-from antecede.wire.mqtt.packets import V311, AnyPacket, Connect
+from antecede.wire.mqtt.packets import V5, V311, AnyPacket
+from antecede.wire.mqtt.properties import Kind
 from antecede.wire.mqtt.reasons import MqttError, Reason, malformed
 
 
@@ -71,7 +72,12 @@ class PacketStream:
             self._need = end - at
             return None
         self._at, self._need = end, 2
-        packet = decode(buffer[at], buffer[start:end], self.version)
-        if type(packet) is Connect:
-            self.version = packet.version
-        return packet
+        body = buffer[start:end]
+        if buffer[at] == Kind.CONNECT << 4:
+            self.version = _version_of(body)
+        return decode(buffer[at], body, self.version)
+
+
+def _version_of(connect: bytes) -> int:
+    """The version in whose form a CONNECT is answered, also if it is not valid."""
+    return V5 if connect.startswith(b"\0\4MQTT") and connect[6:7] == b"\5" else V311
