@@ -1,6 +1,7 @@
 """The re-order operator in Spark: order, copies, restarts, metrics, and mistakes told before anything runs."""
 
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,12 +40,7 @@ class Feed:
 
     def run(self, operator: Callable[[DataFrame], DataFrame]) -> None:
         """Until everything put so far is through."""
-        # With a patience Spark would go on with empty batches, to see whether something has waited long enough.
-        self.spark.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
-        try:
-            query = self.start(operator, availableNow=True)
-        finally:
-            self.spark.conf.unset("spark.sql.streaming.noDataMicroBatches.enabled")
+        query = self.start(operator, availableNow=True)
         if not query.awaitTermination(120):
             query.stop()
             raise AssertionError(f"did not end: {query.lastProgress}")
@@ -99,6 +95,8 @@ def test_rooms_in_order_each_row_once_also_across_restarts(feed: Feed) -> None:
     totals = {name: sum(p[name] for p in feed.progress) for name in ("released", "duplicates", "held_change")}
     assert totals == {"released": len(said), "duplicates": 200, "held_change": 0}
     assert feed.progress[0]["held_by_key_max"] > 0
+    for room in "xyz":  # a position for each row, over restarts too
+        assert [row.order_position for row in feed.shown() if row.room == room] == list(range(1, 401))
 
 
 def test_what_never_comes_is_given_up_without_new_rows(feed: Feed) -> None:
@@ -116,6 +114,44 @@ def test_what_never_comes_is_given_up_without_new_rows(feed: Feed) -> None:
         ("ann", "late"),
     ]
     assert feed.shown()[1].held_ms >= 500
+
+
+def test_event_time_gives_up_what_is_older_than_the_watermark(feed: Feed) -> None:
+    """A row's number is its time, in minutes: bob waits for ann until a row of another room is newer by 5 minutes."""
+
+    def operator(stream: DataFrame) -> DataFrame:
+        at = F.timestamp_seconds(F.col("n") * 60)
+        return ordered(stream.withColumn("at", at), late="tag", patience_s=300, time="at")
+
+    feed.put([Said("bob", 1, (("ann", 1),)), *[Said("cat", n, room="x") for n in range(1, 6)]])
+    feed.run(operator)
+    assert {row.author for row in feed.shown()} == {"cat"}
+    feed.put([Said("cat", 6, room="x")])
+    feed.run(operator)
+    feed.put([Said("ann", 1)])
+    feed.run(operator)
+    assert [(row.author, row.order) for row in feed.shown() if row.room == "r"] == [
+        ("bob", "incomplete"),
+        ("ann", "late"),
+    ]
+
+
+@pytest.mark.slow
+def test_the_time_a_query_is_stopped_is_no_waiting(feed: Feed) -> None:
+    def operator(stream: DataFrame) -> DataFrame:
+        return ordered(stream, late="drop", patience_s=60)
+
+    feed.put([Said("bob", 1, (("ann", 1),))])
+    feed.run(operator)
+    time.sleep(61)
+    feed.put([Said("cat", 1)])
+    feed.put([Said("ann", 1)])
+    feed.run(operator)
+    assert [(row.author, row.order) for row in feed.shown()] == [
+        ("cat", "causal"),
+        ("ann", "causal"),
+        ("bob", "causal"),
+    ]
 
 
 def _until(query: StreamingQuery, done: Callable[[], bool]) -> None:
@@ -169,6 +205,9 @@ def test_at_the_bound_the_query_fails_and_goes_on_with_a_higher_one(feed: Feed) 
         ({"late": "tag"}, "patience_s None: late='tag' has to know how long to wait"),
         ({"patience_s": 3}, "patience_s 3: does not go with late='wait'"),
         ({"max_held": 0}, "max_held 0"),
+        ({"time": "n"}, "time 'n': does not go with late='wait'"),
+        ({"late": "tag", "patience_s": 1, "time": "when"}, "time 'when': there is no such column"),
+        ({"late": "tag", "patience_s": 1, "time": "n"}, "time 'n': is of type bigint; name a timestamp column"),
         ({"first": "1"}, "first '1': is not a whole number"),
         ({"order_column": "Text"}, "order_column 'Text': is a column already"),
     ],

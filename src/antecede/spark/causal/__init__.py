@@ -3,6 +3,7 @@
 operator.py   `causal_order`: a stream into causal order per key, with state that Spark keeps
 keyed.py      orders the rows of one key: the gate, what to give up, what to remember
 across.py     orders rows of logs of other systems, across logs
+clock.py      the time that a query has run, as a source
 steps.py      what both have in common: the rows of a step, its counts, its state
 packing.py    rows of a key as Arrow batches, so that they pass Spark's stateful operators whole and unchanged
 sorting.py    `causal_sort`: the same for tables

@@ -9,6 +9,7 @@ is given up: numbers of writers, and offsets that no row has. A row that comes a
 """
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any, Final
 
 import msgspec
@@ -19,9 +20,9 @@ from antecede.core import LimitError
 from antecede.protocols.logs import Gap, Header, LogCursor, Reader
 from antecede.spark.causal.headers import read_columns
 from antecede.spark.causal.naming import Naming
-from antecede.spark.causal.steps import CAUSAL, INCOMPLETE, LATE, Late, Rows, Step, read_state
+from antecede.spark.causal.steps import CAUSAL, INCOMPLETE, LATE, Held, Late, Rows, Step, read_state
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 #: Writers whose last number is kept, for each log.
 _CHANNELS_MAX: Final = 4096
 
@@ -39,6 +40,7 @@ class LogRule(msgspec.Struct, frozen=True, kw_only=True):
     late: Late
     patience_ms: int | None
     held_max: int
+    time: str | None = None
 
 
 class _Kept(msgspec.Struct, array_like=True):
@@ -49,24 +51,27 @@ class _Kept(msgspec.Struct, array_like=True):
     #: By log: the last offset that was offered, and the offset up to which missing rows were given up.
     seen: dict[int, int]
     given_up: dict[int, int]
-    since_ms: list[int]
-    held: bytes
+    held: Held
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(_Kept)
 
 
-def advance_logs(rule: LogRule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> Step:
-    """Order the `arrived` rows on top of `state`."""
-    return _Across(rule, state, arrived, now_ms).step()
+def advance_logs(
+    rule: LogRule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int | None = None
+) -> Step:
+    """Order the `arrived` rows on top of `state`. Times: as for `keyed.advance`."""
+    return _Across(rule, state, arrived, now_ms, now_ms if clock_ms is None else clock_ms).step()
 
 
 class _Across(Rows):
-    def __init__(self, rule: LogRule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> None:
-        new = _Kept(_VERSION, [], {}, {}, {}, [], b"")
+    def __init__(
+        self, rule: LogRule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int
+    ) -> None:
+        new = _Kept(_VERSION, [], {}, {}, {}, Held())
         kept = new if state is None else read_state(_decoder, state, _VERSION)
-        super().__init__(kept.since_ms, kept.held, arrived, now_ms)
+        super().__init__(kept.held, arrived, now_ms, clock_ms, rule.time)
         self.rule = rule
         self.pool = self.pool.combine_chunks()
         self.seen, self.passed = kept.seen, kept.given_up
@@ -77,7 +82,7 @@ class _Across(Rows):
         rule = self.rule
         self._take()
         held = sorted(self.reader.waiting())
-        if held and rule.patience_ms is not None and self.since[held[0]] <= self.now_ms - rule.patience_ms:
+        if rule.patience_ms is not None and self._oldest_ms(held) <= self.clock_ms - rule.patience_ms:
             held = self._give_up()
         if len(held) > rule.held_max:
             if rule.late == "wait":
@@ -85,9 +90,12 @@ class _Across(Rows):
                 remedy = f"raise max_held, or let late='tag' or 'drop' give up missing rows (waited for: {awaited})"
                 raise LimitError("rows that wait", len(held), rule.held_max, remedy)
             held = self._give_up()
-        wake_ms = None if rule.patience_ms is None or not held else self.since[held[0]] + rule.patience_ms
+        wake_ms = None if rule.patience_ms is None or not held else int(self._oldest_ms(held)) + rule.patience_ms
         self.duplicates = self.pool.num_rows - len(self.out) - len(held) - self.dropped
         return self.finish(self._state(held), len(held), wake_ms)
+
+    def _oldest_ms(self, held: list[int]) -> float:
+        return min((self.since[row] for row in held), default=inf)
 
     def _offer(self, cursor: dict[int, LogCursor]) -> None:
         """Offer all rows to the reader, log by log."""
@@ -180,4 +188,4 @@ class _Across(Rows):
 
     def _state(self, held: list[int]) -> bytes:
         cursor = self.reader.cursor(_CHANNELS_MAX)
-        return _encode(_Kept(_VERSION, self.names, cursor, self.seen, self.passed, *self.kept_rows(held)))
+        return _encode(_Kept(_VERSION, self.names, cursor, self.seen, self.passed, self.kept_rows(held)))

@@ -24,9 +24,9 @@ from antecede.core import Gate, LimitError, Verdict
 from antecede.core.gate import READY, WAITING, Need, Settled, Stream
 from antecede.spark.causal.headers import Headers, read_headers
 from antecede.spark.causal.naming import Naming
-from antecede.spark.causal.steps import CAUSAL, INCOMPLETE, LATE, Late, Rows, Step, read_state
+from antecede.spark.causal.steps import CAUSAL, INCOMPLETE, LATE, Held, Late, Rows, Step, read_state
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _EXAMPLES: Final = 3
 _GIVEN_UP_MAX: Final = 1000
 
@@ -36,10 +36,12 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     naming: Naming
     late: Late
-    #: The longest wait of a row; None: no limit.
+    #: The longest wait of a row by the clock; None: no limit.
     patience_ms: int | None
     #: The number of rows of a key that may wait from one batch to the next.
     held_max: int
+    #: The column of a row's own time, if that is the clock.
+    time: str | None = None
 
     @property
     def given_up_max(self) -> int:
@@ -54,24 +56,29 @@ class _Kept(msgspec.Struct, array_like=True):
     levels: list[tuple[Any, int]]
     beyond: list[tuple[Any, list[int]]]
     given_up: list[tuple[Any, list[int]]]
-    since_ms: list[int]
-    #: The waiting rows as an Arrow stream; empty if there are none.
-    held: bytes
+    held: Held
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(_Kept)
 
 
-def advance(rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> Step:
-    """Order the `arrived` rows of one key, in the order in which they came, on top of `state`."""
-    return _Ordering(rule, state, arrived, now_ms).step()
+def advance(
+    rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int | None = None
+) -> Step:
+    """Order the `arrived` rows of one key, in the order in which they came, on top of `state`.
+
+    `clock_ms`: the time by which patience is measured; None: `now_ms`.
+    """
+    return _Ordering(rule, state, arrived, now_ms, now_ms if clock_ms is None else clock_ms).step()
 
 
 class _Ordering(Rows):
-    def __init__(self, rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int) -> None:
-        kept = _Kept(_VERSION, [], [], [], [], b"") if state is None else read_state(_decoder, state, _VERSION)
-        super().__init__(kept.since_ms, kept.held, arrived, now_ms)
+    def __init__(
+        self, rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int
+    ) -> None:
+        kept = _Kept(_VERSION, [], [], [], Held()) if state is None else read_state(_decoder, state, _VERSION)
+        super().__init__(kept.held, arrived, now_ms, clock_ms, rule.time)
         self.rule = rule
         #: Holes of this batch that are too wide to be remembered.
         self.passed_over: dict[Stream, range] = {}
@@ -90,12 +97,12 @@ class _Ordering(Rows):
         rule = self.rule
         self._take_all()
         if rule.patience_ms is not None and self.waiting:
-            self._expire(self.now_ms - rule.patience_ms)
+            self._expire(self.clock_ms - rule.patience_ms)
         while len(self.waiting) > rule.held_max:
             self._over_the_bound()
         wake_ms = None
         if rule.patience_ms is not None and self.waiting:
-            wake_ms = self.since[next(iter(self.waiting))] + rule.patience_ms
+            wake_ms = min(self.since[row] for row in self.waiting) + rule.patience_ms
         return self.finish(self._state(list(self.waiting)), len(self.waiting), wake_ms)
 
     def _take_all(self) -> None:
@@ -134,11 +141,11 @@ class _Ordering(Rows):
             self.dropped += 1
 
     def _expire(self, before_ms: int) -> None:
-        """Release the rows that came at `before_ms` or earlier."""
-        for row in list(self.waiting):
-            if self.since[row] > before_ms:
-                return
-            self._release(row)
+        """Release the rows that wait since `before_ms` or earlier, the oldest first."""
+        due = [row for row in self.waiting if self.since[row] <= before_ms]
+        for row in sorted(due, key=self.since.__getitem__):
+            if row in self.waiting:
+                self._release(row)
 
     def _over_the_bound(self) -> None:
         if self.rule.late == "wait":
@@ -234,7 +241,7 @@ class _Ordering(Rows):
             list(levels.items()),
             [(stream, sorted(positions)) for stream, positions in beyond.items()],
             _newest(levels, given_up, self.rule.given_up_max),
-            *self.kept_rows(held),
+            self.kept_rows(held),
         )
         return _encode(kept)
 

@@ -13,7 +13,7 @@ query's progress and its listeners.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -21,16 +21,26 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
-from pyspark.sql.types import ArrayType, BinaryType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from antecede.core import UsageError
 from antecede.spark.causal.across import LogRule, advance_logs
+from antecede.spark.causal.clock import TICK, ticks
 from antecede.spark.causal.keyed import Rule, advance
 from antecede.spark.causal.naming import check_free, make_naming
-from antecede.spark.causal.packing import EVERYTHING, ROWS, opened, packer, packets, unpack
+from antecede.spark.causal.packing import EVERYTHING, ROWS, TIME, opened, packed_schema, packer, packets, unpack
 from antecede.spark.causal.steps import WORDS, Counts, Late, Step
 
 _LATE: Final = ("wait", "tag", "drop")
+_Limits: TypeAlias = tuple[Late, int | None, int, str | None]
 #: The default number of rows of a key that may wait from one batch to the next: seconds of a busy topic.
 HELD_MAX: Final = 10_000
 
@@ -44,6 +54,7 @@ def causal_order(
     deps: str | None = "deps",
     late: Late = "wait",
     patience_s: float | None = None,
+    time: str | None = None,
     max_held: int = HELD_MAX,
     first: int = 1,
     log: str | None = None,
@@ -51,6 +62,7 @@ def causal_order(
     past: str = "past",
     order_column: str = "order",
     held_column: str = "held_ms",
+    position_column: str = "order_position",
     metrics: str = "causal_order",
 ) -> DataFrame:
     """Order `stream`: within each `key`, every row follows what it depends on, and each row comes once.
@@ -61,6 +73,8 @@ def causal_order(
     `late`: what to do about rows that never come. "wait": others wait for them for ever. "tag" and "drop": they are
     given up once a row has waited `patience_s`. If one of them comes after all, it is marked ("tag") or left out
     ("drop").
+    `patience_s` counts the time that the query runs, not the time it is stopped. With `time`, a column of timestamps,
+    it is event time: a row has waited long enough when a row of any key is newer by `patience_s` (Spark's watermark).
     `max_held`: the number of rows of a key that may wait from one batch to the next. If more would, "wait" fails the
     query, which can continue from its checkpoint with a higher bound; "tag" and "drop" give up what the oldest rows
     wait for.
@@ -70,12 +84,12 @@ def causal_order(
     The columns `writer`, `number`, `retry` and `tombstone` are used if they are there: by them copies are left out.
     All rows are ordered together, in one task, and must not be filtered before.
 
-    Adds two columns. `order_column`: the row is in order ("causal"), a dependency of it was given up ("incomplete"), or
-    it came after it had been given up ("late"). `held_column`: how long the row waited, in ms.
+    Adds three columns. `order_column`: the row is in order ("causal"), a dependency of it was given up ("incomplete"),
+    or it came after it had been given up ("late"). `held_column`: how long the row waited, in ms. `position_column`:
+    the row's position in its key, from 1 on without holes; a batch that is run again after a crash gives the same.
 
-    With a patience Spark also runs batches without new rows, at the pace of the trigger: set one, such as
-    `processingTime="1 second"`. To end with `availableNow`, set `spark.sql.streaming.noDataMicroBatches.enabled` to
-    false before the query starts; rows that wait then stay in the checkpoint.
+    With a patience Spark also runs batches without new rows, some ten times within `patience_s`. With the trigger
+    `availableNow` the query ends when its rows are through, and rows that wait stay in the checkpoint.
 
     Raises `UsageError` for every mistake that can be found before the query runs.
     """
@@ -85,7 +99,8 @@ def causal_order(
     schema = stream.schema
     check_free(schema, "order_column", order_column)
     check_free(schema, "held_column", held_column)
-    limits = (_policy(late), _patience_ms(late, patience_s), _bound(max_held))
+    check_free(schema, "position_column", position_column)
+    limits = (_policy(late), _patience_ms(late, patience_s), _bound(max_held), _time(schema, late, time))
     rule: Rule | LogRule
     if log is not None:
         if key is not None:
@@ -95,22 +110,34 @@ def causal_order(
         raise UsageError("key", key, "is not given", "name the scope of the order; [] orders everything together")
     else:
         naming = make_naming(schema, key=key, source=source, seq=seq, deps=deps, first=first)
-        rule = Rule(naming=naming, late=limits[0], patience_ms=limits[1], held_max=limits[2])
-    naming = rule.naming
-    packed_key = [StructField(name, schema[name].dataType) for name in naming.key] or [
-        StructField(EVERYTHING, IntegerType())
-    ]
-    packed = stream.mapInArrow(packer(naming.key), StructType([*packed_key, StructField(ROWS, BinaryType())]))
-    timeout = GroupStateTimeout.NoTimeout if rule.patience_ms is None else GroupStateTimeout.ProcessingTimeTimeout
-    ordered = packed.groupBy(*[field.name for field in packed_key]).applyInPandasWithState(
-        cast(Any, _ordering(rule, (order_column, held_column))),
+        rule = Rule(naming=naming, late=limits[0], patience_ms=limits[1], held_max=limits[2], time=limits[3])
+    added = (order_column, held_column, position_column)
+    packed = _timed(stream, rule)
+    timeout = GroupStateTimeout.NoTimeout if rule.patience_ms is None else GroupStateTimeout.EventTimeTimeout
+    ordered = packed.groupBy(*(rule.naming.key or [EVERYTHING])).applyInPandasWithState(
+        cast(Any, _ordering(rule, added)),
         StructType([StructField(ROWS, BinaryType()), StructField("counts", ArrayType(LongType()))]),
         StructType([StructField("state", BinaryType())]),
         "append",
         timeout,
     )
-    added = [StructField(order_column, StringType()), StructField(held_column, LongType())]
-    return ordered.observe(metrics, *_observed()).mapInArrow(unpack, StructType([*schema.fields, *added]))
+    kinds = (StringType(), LongType(), LongType())
+    more = [StructField(name, kind) for name, kind in zip(added, kinds, strict=True)]
+    return ordered.observe(metrics, *_observed()).mapInArrow(unpack, StructType([*schema.fields, *more]))
+
+
+def _timed(stream: DataFrame, rule: Rule | LogRule) -> DataFrame:
+    """The rows as packets, with the clock that patience is measured by as their watermark."""
+    key = rule.naming.key
+    schema = packed_schema(stream.schema, key)
+    packed = stream.mapInArrow(packer(key, rule.time), schema)
+    if rule.patience_ms is None:
+        return packed
+    if rule.time is None:
+        clock = ticks(stream.sparkSession, rule.patience_ms)
+        empty = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema if field.name != TIME]
+        packed = packed.unionByName(clock.select(*empty, F.col(TICK).alias(TIME)))
+    return packed.withWatermark(TIME, "0 seconds")
 
 
 def _observed() -> Any:
@@ -122,28 +149,32 @@ def _observed() -> Any:
     return [F.coalesce(column, F.lit(0)).alias(name) for name, column in observed.items()]
 
 
-def _log_rule(schema: StructType, log: str, offset: str, past: str, limits: tuple[Late, int | None, int]) -> LogRule:
+def _log_rule(schema: StructType, log: str, offset: str, past: str, limits: _Limits) -> LogRule:
     naming = make_naming(schema, key=(), source=log, seq=offset, deps=past, first=0)
     if not isinstance(schema[log].dataType, StringType):
         raise UsageError("log", log, f"is {schema[log].dataType.simpleString()}", "name logs by text")
     names = {name: name if name in schema.names else None for name in ("writer", "number", "retry", "tombstone")}
-    late, patience_ms, held_max = limits
-    return LogRule(naming=naming, late=late, patience_ms=patience_ms, held_max=held_max, **names)
+    late, patience_ms, held_max, time = limits
+    return LogRule(naming=naming, late=late, patience_ms=patience_ms, held_max=held_max, time=time, **names)
 
 
-def _ordering(rule: Rule | LogRule, added: tuple[str, str]) -> Callable[..., Iterator[pd.DataFrame]]:
+def _ordering(rule: Rule | LogRule, added: tuple[str, str, str]) -> Callable[..., Iterator[pd.DataFrame]]:
     def order(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        arrived = [opened(packet) for frame in frames for packet in frame[ROWS]]
+        arrived = opened(frames)
         kept = state.getOption
+        if not arrived and kept is None:
+            return  # a tick
         now_ms = state.getCurrentProcessingTimeMs()
+        clock_ms = now_ms if rule.patience_ms is None else state.getCurrentWatermarkMs()
         before = None if kept is None else bytes(kept[0])
         if isinstance(rule, LogRule):
-            step = advance_logs(rule, before, arrived, now_ms)
+            step = advance_logs(rule, before, arrived, now_ms, clock_ms)
         else:
-            step = advance(rule, before, arrived, now_ms)
+            step = advance(rule, before, arrived, now_ms, clock_ms)
         state.update((step.state,))
         if step.wake_ms is not None:
-            state.setTimeoutDuration(max(1, step.wake_ms - now_ms))
+            # Spark calls once the watermark is past this.
+            state.setTimeoutTimestamp(max(clock_ms + 1, step.wake_ms - 1))
         sealed = [*packets(_released(step, added))] or [b""]
         counts = [list(step.counts), *[[0] * len(step.counts)] * (len(sealed) - 1)]  # once
         for packet, count in zip(sealed, counts, strict=True):
@@ -152,12 +183,15 @@ def _ordering(rule: Rule | LogRule, added: tuple[str, str]) -> Callable[..., Ite
     return order
 
 
-def _released(step: Step, added: tuple[str, str]) -> pa.Table:
+def _released(step: Step, added: tuple[str, str, str]) -> pa.Table:
     order = step.order
     as_they_came = len(order) == step.pool.num_rows and bool((order == np.arange(len(order))).all())
     rows = step.pool if as_they_came else step.pool.take(pa.array(order))
     words = pa.DictionaryArray.from_arrays(pa.array(step.words), pa.array(WORDS)).cast(pa.string())
-    return rows.append_column(added[0], words).append_column(added[1], pa.array(step.held_ms))
+    positions = pa.array(np.arange(step.first_position, step.first_position + len(order)))
+    for name, column in zip(added, (words, pa.array(step.held_ms), positions), strict=True):
+        rows = rows.append_column(name, column)
+    return rows
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -179,6 +213,18 @@ def _patience_ms(late: str, patience_s: float | None) -> int | None:
         problem = f"late={late!r} has to know how long to wait"
         raise UsageError("patience_s", patience_s, problem, "give the seconds, for example 60")
     return int(patience_s * 1000)
+
+
+def _time(schema: StructType, late: str, time: str | None) -> str | None:
+    if time is None:
+        return None
+    if late == "wait":
+        raise UsageError("time", time, "does not go with late='wait', which waits for ever", "leave it out")
+    if time not in schema.names:
+        raise UsageError("time", time, "there is no such column", f"there are {', '.join(schema.names)}")
+    if not isinstance(schema[time].dataType, TimestampType):
+        raise UsageError("time", time, f"is of type {schema[time].dataType.simpleString()}", "name a timestamp column")
+    return time
 
 
 def _bound(max_held: int) -> int:

@@ -3,13 +3,20 @@
 Spark hands rows to a stateful Python function through pandas: integers with nulls become floats, nested values become
 Python objects, and each row costs microseconds. Packed, a key costs one row per partition, whatever it holds, and comes
 out as it went in. `pack` runs before the shuffle, `unpack` behind the operator, both on whole batches.
+
+A shuffle mixes packets, so each has its number in the batch (`AT`): a batch that is run again gives the same order.
+A packet with a time (`TIME`) has no rows. Spark drops whatever is older than its watermark, and must not drop rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
 #: How much is gathered before it is sorted by key. More makes fewer and longer packets, and takes more memory.
 _GATHER_ROWS: Final = 200_000
@@ -17,29 +24,66 @@ _GATHER_BYTES: Final = 64 << 20
 #: The largest packet, roughly. Spark makes Arrow columns of packets, which may hold at most 2 GiB.
 _PACKET_BYTES: Final = 4 << 20
 
-#: The column of packed rows, and the key column if no key was given.
+#: How many packets a task can number.
+_NUMBER_BITS: Final = 32
+_TIME_TYPE: Final = pa.timestamp("us", "UTC")
+
+#: The columns of packed rows, of a packet's number in its batch, and of the time for the watermark; and the key column
+#: if no key was given.
 ROWS: Final = "antecede_rows"
+AT: Final = "antecede_at"
+TIME: Final = "antecede_time"
 EVERYTHING: Final = "antecede_all"
 
 
-def packer(key: tuple[str, ...]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow`: pack rows into one packet per key, in the order in which they came."""
+def packed_schema(schema: StructType, key: tuple[str, ...]) -> StructType:
+    """The columns of packets of rows with this `schema`."""
+    named = [StructField(name, schema[name].dataType) for name in key] or [StructField(EVERYTHING, IntegerType())]
+    rest = [StructField(ROWS, BinaryType()), StructField(AT, LongType()), StructField(TIME, TimestampType())]
+    return StructType([*named, *rest])
+
+
+def packer(
+    key: tuple[str, ...], time: str | None = None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow`: pack rows into one packet per key, in the order in which they came.
+
+    `time`: the column of event time, whose highest value is passed on for the watermark.
+    """
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        gathered: list[pa.RecordBatch] = []
-        rows = size = 0
-        for batch in batches:
-            if batch.num_rows:
-                gathered.append(batch)
-                rows += batch.num_rows
-                size += batch.nbytes
-            if rows >= _GATHER_ROWS or size >= _GATHER_BYTES:
-                yield _packed(pa.Table.from_batches(gathered), key)
-                gathered, rows, size = [], 0, 0
-        if gathered:
-            yield _packed(pa.Table.from_batches(gathered), key)
+        task = TaskContext.get()
+        at = (0 if task is None else task.partitionId()) << _NUMBER_BITS
+        for rows in _gathered(batches):
+            packed = _packed(rows, key)
+            end = at + packed.num_rows
+            yield _with(packed, pa.array(np.arange(at, end)), pa.nulls(packed.num_rows, _TIME_TYPE))
+            at = end
+            if time is not None:
+                latest = pc.max(pc.cast(rows.column(time), _TIME_TYPE, safe=False))
+                empty = pa.record_batch([pa.nulls(1, field.type) for field in packed.schema], packed.schema.names)
+                yield _with(empty, pa.array([end]), pa.array([latest.as_py()], _TIME_TYPE))
 
     return pack
+
+
+def _with(packed: pa.RecordBatch, at: Any, time: Any) -> pa.RecordBatch:
+    return pa.record_batch([*packed.columns, at, time], [*packed.schema.names, AT, TIME])
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    gathered: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if batch.num_rows:
+            gathered.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+        if rows >= _GATHER_ROWS or size >= _GATHER_BYTES:
+            yield pa.Table.from_batches(gathered)
+            gathered, rows, size = [], 0, 0
+    if gathered:
+        yield pa.Table.from_batches(gathered)
 
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -60,8 +104,10 @@ def packets(rows: pa.Table) -> Iterator[bytes]:
         yield _seal(rows.slice(begin, each))
 
 
-def opened(packet: Any) -> pa.Table:
-    return pa.ipc.open_stream(packet).read_all()
+def opened(frames: Iterable[Any]) -> list[pa.Table]:
+    """Open the packets of a key and put them into the order of their batch."""
+    found = [pair for frame in frames for pair in zip(frame[AT], frame[ROWS], strict=True) if pair[1] is not None]
+    return [pa.ipc.open_stream(packet).read_all() for _, packet in sorted(found, key=itemgetter(0))]
 
 
 def _packed(rows: pa.Table, key: tuple[str, ...]) -> pa.RecordBatch:

@@ -2,6 +2,9 @@
 
 The state is no pickle: it outlives the code that wrote it, and has a version. The waiting rows are in it as Arrow, with
 their times of arrival.
+
+There are two times. Patience is measured by the operator's clock (`clock_ms`): the time the query ran, or event time.
+What a reader is told is Spark's processing time (`now_ms`).
 """
 
 from collections.abc import Sequence
@@ -10,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from antecede.core import UsageError
 
@@ -46,9 +50,23 @@ class Step(NamedTuple):
     order: "np.ndarray[Any, np.dtype[np.int64]]"
     words: "np.ndarray[Any, np.dtype[np.int8]]"
     held_ms: "np.ndarray[Any, np.dtype[np.int64]]"
+    #: The position of the first released row within its key, from 1 on; the others follow without holes.
+    first_position: int
     counts: Counts
-    #: When the first waiting row will have waited long enough; None if no row waits or nothing is ever given up.
+    #: When, by the clock, the first waiting row will have waited long enough; None if no row waits or nothing is ever
+    #: given up.
     wake_ms: int | None
+
+
+class Held(msgspec.Struct, array_like=True):
+    """The rows that wait between two batches, and how many were released before."""
+
+    #: By row: since when it waits, by the clock; and when it came, by processing time.
+    since_ms: list[int] = []
+    came_ms: list[int] = []
+    #: The rows as an Arrow stream; empty if there are none.
+    rows: bytes = b""
+    released: int = 0
 
 
 class _State(Protocol):
@@ -75,27 +93,37 @@ def read_state(decoder: "msgspec.msgpack.Decoder[S]", state: bytes, version: int
 class Rows:
     """Base of a step: its rows, those that waited before those that arrived, and what became of them so far."""
 
-    def __init__(self, since_ms: list[int], held: bytes, arrived: Sequence[pa.Table], now_ms: int) -> None:
-        """`since_ms`: when each of the rows came that wait in `held`."""
-        self.now_ms = now_ms
+    def __init__(
+        self, held: Held, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int, time: str | None = None
+    ) -> None:
+        """`time`: the column with a row's own time, by which it waits; None: it waits since it came."""
+        self.now_ms, self.clock_ms = now_ms, clock_ms
         tables = list(arrived)
-        if since_ms:
-            tables.insert(0, _same_columns(pa.ipc.open_stream(held).read_all(), tables))
+        self.held_before = len(held.since_ms)
+        if self.held_before:
+            tables.insert(0, _same_columns(pa.ipc.open_stream(held.rows).read_all(), tables))
         self.pool: pa.Table = pa.concat_tables(tables) if tables else pa.table({})
-        self.held_before = len(since_ms)
-        self.since = since_ms + [now_ms] * (self.pool.num_rows - len(since_ms))
+        more = self.pool.num_rows - self.held_before
+        self.came = held.came_ms + [now_ms] * more
+        self.since = held.since_ms + [clock_ms] * more
+        if time is not None and more:
+            times = pc.cast(self.pool.column(time).slice(self.held_before), pa.timestamp("ms"), safe=False)
+            self.since[self.held_before :] = times.cast(pa.int64()).fill_null(clock_ms).to_pylist()
+        self.released_before = held.released
         #: Released rows, and the word of each.
         self.out: list[int] = []
         self.words: list[int] = []
         self.late = self.dropped = self.duplicates = self.given_up = 0
 
-    def kept_rows(self, held: list[int]) -> tuple[list[int], bytes]:
-        """The rows that wait, for the state: when each came, and the rows as an Arrow stream."""
-        return [self.since[row] for row in held], _seal(self.pool.take(held)) if held else b""
+    def kept_rows(self, held: list[int]) -> Held:
+        """The rows that wait, for the state."""
+        rows = _seal(self.pool.take(held)) if held else b""
+        since, came = [self.since[row] for row in held], [self.came[row] for row in held]
+        return Held(since, came, rows, self.released_before + len(self.out))
 
     def finish(self, state: bytes, held: int, wake_ms: int | None) -> Step:
         order, words = np.array(self.out, np.int64), np.array(self.words, np.int8)
-        held_ms = self.now_ms - np.array(self.since, np.int64)[order]
+        held_ms = self.now_ms - np.array(self.came, np.int64)[order]
         counts = Counts(
             released=len(order),
             incomplete=int((words == INCOMPLETE).sum()),
@@ -107,7 +135,7 @@ class Rows:
             given_up=self.given_up,
             hold_ms_max=int(held_ms.max(initial=0)),
         )
-        return Step(state, self.pool, order, words, held_ms, counts, wake_ms)
+        return Step(state, self.pool, order, words, held_ms, self.released_before + 1, counts, wake_ms)
 
 
 def _seal(rows: pa.Table) -> bytes:

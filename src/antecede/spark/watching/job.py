@@ -22,11 +22,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from antecede.audit.online import Finding, OnlineJudge, OnlineState
 from antecede.core import UsageError
-from antecede.spark.causal.packing import ROWS, opened, packer, packets, unpack
+from antecede.spark.causal.packing import ROWS, opened, packed_schema, packer, packets, unpack
 from antecede.trace import payload_digest
 
 #: The columns of a topic that the judge reads, beside `node`.
@@ -78,9 +77,8 @@ def live_audit(deliveries: DataFrame, *, whole: bool, node: str = "node") -> Dat
                 "deliveries", name, f"is not among the columns ({there})", "add it, for example with lit()"
             )
     payload = ["payload"] if "payload" in deliveries.columns else []
-    packed = deliveries.select(node, *_NAMES, *payload).mapInArrow(
-        _packing(node), StructType([StructField(node, StringType()), StructField(ROWS, BinaryType())])
-    )
+    rows = deliveries.select(node, *_NAMES, *payload)
+    packed = rows.mapInArrow(_packing(node), packed_schema(rows.schema, (node,)))
     judged = packed.groupBy(node).applyInPandasWithState(
         cast(Any, _judging(whole)), f"{ROWS} binary", "state binary", "append", GroupStateTimeout.NoTimeout
     )
@@ -109,7 +107,7 @@ def _digested(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _judging(whole: bool) -> Callable[..., Iterator[pd.DataFrame]]:
     def judge(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         node = str(key[0])
-        rows = pa.concat_tables([opened(packet) for frame in frames for packet in frame[ROWS]])
+        rows = pa.concat_tables(opened(frames))
         kept = state.getOption
         before = None if kept is None else _load(bytes(kept[0]))
         found, after = judge_rows(node, rows, before, whole=whole)
