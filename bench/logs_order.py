@@ -34,7 +34,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from antecede.audit import OUT_OF_ORDER, Question
+from antecede.audit import INCOMPLETE, OUT_OF_ORDER, Question
 from antecede.audit.vectorised.source import TableSource
 from antecede.audit.vectorised.verdict import judge_run
 from antecede.logs import LogMessage, connect
@@ -107,8 +107,8 @@ async def client(number: int, url: str, share: int, stay: int, file: Path) -> No
                         ends.add(message.log)
                     else:
                         name = message.payload.decode().rstrip()
-                        tag = " late" if message.out_of_order or message.incomplete else ""
-                        out.write(f"D {time.time_ns() // 1000} {name}{tag}\n")
+                        tag = INCOMPLETE if message.incomplete else OUT_OF_ORDER if message.out_of_order else ""
+                        out.write(f"D {time.time_ns() // 1000} {name} {tag}\n")
                         taken += 1
                         lately.append((taken, gaps, message))
                         if taken % CURSOR_EVERY == 0:
@@ -261,7 +261,7 @@ def judge(files: list[Path], shown: dict[tuple[int, int], str]) -> dict[str, Any
             elif kind == "G":
                 gaps.append((int(words[0]), int(words[1]), int(words[2])))
             elif kind == "D":
-                kept.append((" ".join(words[1:4]), OUT_OF_ORDER if len(words) > 4 else ""))
+                kept.append((" ".join(words[1:4]), words[4] if len(words) > 4 else ""))
                 rows.append((int(words[0]), len(rows), node, Event.DELIVER, *kept[-1]))
         readers.append((kept, gaps))
     recorder = Recorder()

@@ -60,7 +60,9 @@ def first_takes(rows: list[Row], events: tuple[Event, ...]) -> dict[int, list[tu
         if row.event in events:
             mine = takes.setdefault(row.node, [])
             if key(row) not in [message for _, message, _ in mine]:
-                mine.append((number, key(row), row.event is Event.DELIVER and row.note == "out_of_order"))
+                mine.append(
+                    (number, key(row), row.event is Event.DELIVER and row.note in ("out_of_order", "incomplete"))
+                )
     return takes
 
 
@@ -68,8 +70,8 @@ def causal_offences(rows: list[Row], across_topics: bool) -> list[Offence]:
     before = relation(rows, across_topics)
     found = []
     for node, takes in first_takes(rows, (Event.PUBLISH, Event.DELIVER)).items():
-        # What a node publishes after a tagged delivery repeats what it took: it is not judged there.
-        told = min((row for row, _, tagged in takes if tagged), default=len(rows))
+        # What a node publishes after an incomplete delivery repeats what it took: it is not judged there.
+        told = min((row for row, _, tagged in takes if tagged and rows[row].note == "incomplete"), default=len(rows))
         ordered = [
             (row, message)
             for row, message, tagged in takes

@@ -6,7 +6,7 @@ nodes A B C                                                <- numbered from 0
 asked within topics, with total, broadcast to A B C        <- optional, any of the three
 10 A subscribes chat
 20 A publishes question on chat and delivers it            <- two rows; `after x, y` records dependencies
-30 B delivers question                                     <- or `chat/0.1`; `out of order` tags it
+30 B delivers question                                     <- or `chat/0.1`; `out of order` or `incomplete` tags it
 35 B delivers question saying hello                        <- the content, for rows that tell it; publications too
 40 B sends question to C
 50 B crashes
@@ -21,7 +21,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from antecede.audit import ALL_RULES, DEFAULT_RULES, OUT_OF_ORDER, Report, audit
+from antecede.audit import ALL_RULES, DEFAULT_RULES, INCOMPLETE, OUT_OF_ORDER, Report, audit
 from antecede.trace import Event, Row, payload_digest
 
 Key = tuple[str, int, int]
@@ -109,8 +109,8 @@ class _Reader:
             self.delivers(time, node, said["label"] + content)
 
     def delivers(self, time: int, node: int, what: str) -> None:
-        said = what.removesuffix(" out of order")
-        note = "" if said == what else OUT_OF_ORDER
+        note = OUT_OF_ORDER if what.endswith(" out of order") else INCOMPLETE if what.endswith(" incomplete") else ""
+        said = what.removesuffix(" out of order").removesuffix(" incomplete")
         label, content, word = said.partition(" saying ")
         digest = _digest(content + word)
         self.add(Row(time, Event.DELIVER, node, -1, *self.key(label), note=note, digest=digest))

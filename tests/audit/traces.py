@@ -5,7 +5,7 @@ from random import Random
 
 import pyarrow as pa
 
-from antecede.audit import OUT_OF_ORDER
+from antecede.audit import INCOMPLETE, OUT_OF_ORDER
 from antecede.sim import RunSpec, simulate
 from antecede.trace import Event, Recorder, Row
 
@@ -114,7 +114,7 @@ def broken(random: Random, rows: list[Row]) -> list[Row]:
         case 2:
             rows.insert(random.randrange(len(rows) + 1), row)
         case 3 if row.event is Event.DELIVER:
-            rows[place] = row._replace(note=OUT_OF_ORDER)
+            rows[place] = row._replace(note=random.choice((OUT_OF_ORDER, INCOMPLETE)))
         case 4 if row.event in (Event.PUBLISH, Event.DELIVER):
             rows[place] = row._replace(seq=random.choice((row.seq + 1, row.seq + 7, 10**12)))
         case 5 if row.event is Event.PUBLISH:

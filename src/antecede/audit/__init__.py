@@ -22,11 +22,12 @@ count from 0, as in the table.
 from antecede.audit.reference.history import MESSAGES_MAX
 from antecede.audit.reference.judge import audit
 from antecede.audit.report import Example, Report, RuleResult, Verdict
-from antecede.audit.rules import ALL_RULES, DEFAULT_RULES, OUT_OF_ORDER, Question
+from antecede.audit.rules import ALL_RULES, DEFAULT_RULES, INCOMPLETE, OUT_OF_ORDER, Question
 
 __all__ = [
     "ALL_RULES",
     "DEFAULT_RULES",
+    "INCOMPLETE",
     "MESSAGES_MAX",
     "OUT_OF_ORDER",
     "Example",

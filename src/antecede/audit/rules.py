@@ -25,8 +25,11 @@ ALL_RULES: Final = tuple(NOTHING_TO_CHECK)
 #: Every rule but `total`, which only some protocols promise.
 DEFAULT_RULES: Final = tuple(name for name in ALL_RULES if name != "total")
 
-#: The note by which a protocol tags a delivery that it could not give in order.
+#: The notes by which a protocol tags a delivery that it could not give in order: later messages came before it, or
+#: messages that it depends on are gone.
 OUT_OF_ORDER: Final = "out_of_order"
+INCOMPLETE: Final = "incomplete"
+TAGS: Final = (OUT_OF_ORDER, INCOMPLETE)
 
 #: The events after which a node is down until its next recover row.
 GOES_DOWN: Final = frozenset((Event.CRASH, Event.STOP))

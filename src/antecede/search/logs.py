@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from antecede.audit import OUT_OF_ORDER, audit
+from antecede.audit import INCOMPLETE, OUT_OF_ORDER, audit
 from antecede.protocols.logs import Gap, Header, Hole, LogCursor, Reader, Trail, Trails, Writer
 from antecede.search.harness import ORDER, Verdict
 from antecede.trace import Event, Recorder
@@ -186,7 +186,7 @@ class Client:
             assert name is not None
             if (ready.log, ready.offset) in self.given:
                 self.twice.append(name)
-            tag = OUT_OF_ORDER if ready.out_of_order or ready.incomplete else ""
+            tag = INCOMPLETE if ready.incomplete else OUT_OF_ORDER if ready.out_of_order else ""
             self.given[ready.log, ready.offset] = (name, tag)
             self.run.note(Event.DELIVER, self.node, name, tag)
             self.writer.observe(ready.log, ready.offset, ready.past)

@@ -84,8 +84,8 @@ COLUMNS: Final[dict[str, str]] = {
     "hops": "number of links the message has crossed (receive, deliver)",
     "deps": "dependencies of the message as it carries them (publish)",
     "held_us": "how long the message waited at the node after it was received, in microseconds (deliver)",
-    "note": "`out_of_order`: the protocol could not deliver in order (deliver); the kind of a control packet (send, "
-    "receive); in exported journals the topic the application named",
+    "note": "`out_of_order`: later messages came before it; `incomplete`: messages that it depends on are gone"
+    " (deliver); the kind of a control packet (send, receive); in exported journals the topic the application named",
     "digest": "hash of the payload, 63 bits (publish, deliver); null: unknown",
 }
 

@@ -41,7 +41,7 @@ _SLOW = Trial(logs=3, clients=4, actions=60, answers=0.7, crashes=6, keeps=8, sl
 
 
 def test_publishing_after_an_incomplete_record_is_no_violation() -> None:
-    """A client took a record tagged incomplete, and published. A message before both came later: the tag had told."""
+    """A client took an incomplete record, and published. A message before both came later: the tag had told of it."""
     verdict = search(1870)
     assert verdict.ok, verdict.words
     assert verdict.tagged > 0

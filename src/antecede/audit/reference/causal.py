@@ -4,8 +4,9 @@ At each take of m′ the judge looks at what the node has yet to take: nothing i
 tagged out of order are not judged, neither as m nor as m′, because the protocol told the reader so. They still count as
 seen by the node: what it publishes later comes after them, and is judged so at every other node.
 
-At the node itself, a publication that follows a tagged delivery is not judged. Its past is what the node took before
-it: an overtaken message is found at an untagged delivery already, or the tagged delivery has told of it.
+At the node itself, a publication that follows a delivery tagged incomplete is not judged. Its past is what the node
+took before it: if it overtakes a message, so does an untagged delivery, which is judged, or the incomplete one, which
+told that messages before it are missing.
 """
 
 from collections.abc import Iterator
@@ -39,12 +40,14 @@ def judge_causal(history: History, *, across_topics: bool) -> RuleResult:
 
 
 def _judged_takes(history: History) -> Iterator[Take]:
-    """First takes, without tagged deliveries and the publications that follow one at their node."""
+    """First takes, without tagged deliveries, and without publications after an incomplete one at their node."""
     told = set()
     for take in first_takes(history):
-        if take.tagged:
+        if take.incomplete:
             told.add(take.node)
-        elif not (take.published and take.node in told):
+        if take.tagged:
+            continue
+        if not (take.published and take.node in told):
             yield take
 
 

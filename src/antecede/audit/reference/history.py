@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from antecede.audit.reference.well_formed import WellFormed, names_a_message_sent
 from antecede.audit.report import MessageKey
-from antecede.audit.rules import GOES_DOWN, OUT_OF_ORDER
+from antecede.audit.rules import GOES_DOWN, INCOMPLETE, TAGS
 from antecede.audit.wording import At, Moment
 from antecede.core.errors import LimitError
 from antecede.trace import Event, Row
@@ -32,6 +32,8 @@ class Take(NamedTuple):
     message: int
     published: bool
     tagged: bool
+    #: Tagged as delivered without messages that it depends on.
+    incomplete: bool
     #: Of the payload; −1: unknown.
     digest: int
 
@@ -80,7 +82,7 @@ class History:
         self._messages_max = messages_max
         self._numbers: dict[MessageKey, int] = {}
         self._well_formed = WellFormed()
-        self._takes = (array("q"), array("q"), array("q"), array("q"), array("b"), array("b"), array("q"))
+        self._takes = (array("q"), array("q"), array("q"), array("q"), array("b"), array("b"), array("b"), array("q"))
         self._sends = (array("q"), array("q"), array("q"), array("q"), array("q"))
 
     def add(self, row: Row) -> None:
@@ -123,8 +125,9 @@ class History:
     def _take(self, row: Row) -> None:
         message = self._number((row.topic, row.source, row.seq))
         published = row.event is Event.PUBLISH
-        tagged = not published and row.note == OUT_OF_ORDER
-        take = Take(self.rows, row.time_us, row.node, message, published, tagged, row.digest)
+        tagged = not published and row.note in TAGS
+        incomplete = tagged and row.note == INCOMPLETE
+        take = Take(self.rows, row.time_us, row.node, message, published, tagged, incomplete, row.digest)
         _append(self._takes, take)
         self.deliveries += not published
         self.tagged += tagged

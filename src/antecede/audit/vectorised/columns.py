@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antecede.audit.rules import OUT_OF_ORDER
+from antecede.audit.rules import INCOMPLETE, TAGS
 from antecede.audit.wording import Moment
 from antecede.trace import Event
 
@@ -57,6 +57,8 @@ class Columns(NamedTuple):
     source: Ints
     seq: Ints
     tagged: Bools
+    #: Tagged as delivered without messages that it depends on.
+    incomplete: Bools
     digest: Ints
 
     @property
@@ -89,9 +91,9 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
     else:
         event = np.full(count, int(Event.DELIVER), np.int64)
     if "note" in table.column_names:
-        tagged = _codes(table["note"], lambda name: int(name == OUT_OF_ORDER), null=0).astype(bool)
+        tag = _codes(table["note"], lambda name: (name in TAGS) + (name == INCOMPLETE), null=0)
     else:
-        tagged = np.zeros(count, bool)
+        tag = np.zeros(count, np.int64)
     return Columns(
         row=integers("row"),
         time=integers("time_us"),
@@ -101,7 +103,8 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
         topic=_codes(table["topic"], topics.code),
         source=integers("source"),
         seq=integers("seq"),
-        tagged=tagged,
+        tagged=tag > 0,
+        incomplete=tag > 1,
         digest=integers("digest"),
     )
 

@@ -1,8 +1,8 @@
 """Holds what one node took, in arrays by message, and judges `fifo` there.
 
 There are three views of the same rows: the first *delivery* of each message, the first *take* (a publication is a
-take), and the first take *in order*, without what is not judged: deliveries that the protocol tagged out of order, and
-publications that follow one. In each, a message that the node never took has −1.
+take), and the first take *in order*, without what is not judged: deliveries that the protocol tagged, and
+publications that follow one tagged incomplete. In each, a message that the node never took has −1.
 """
 
 from typing import NamedTuple
@@ -43,7 +43,14 @@ class Node(NamedTuple):
 
 
 def make_node(
-    node: int, row: Ints, time: Ints, message: Ints, tagged: Bools, published: tuple[Ints, Ints], count: int
+    node: int,
+    row: Ints,
+    time: Ints,
+    message: Ints,
+    tagged: Bools,
+    incomplete: Bools,
+    published: tuple[Ints, Ints],
+    count: int,
 ) -> Node:
     """Make the views. `published`: rows and messages of this node's publish rows. `count`: the number of messages."""
     delivered = np.full(count, NEVER, row.dtype)
@@ -59,7 +66,7 @@ def make_node(
     if not tagged.any():
         return known
     in_order = _without(taken, known)
-    told = row[tagged & (taken[message] == row)]
+    told = row[incomplete & (taken[message] == row)]
     if len(told):
         later = (publish_row > told[0]) & (taken[publish_message] == publish_row)
         in_order[publish_message[later]] = NEVER
@@ -67,7 +74,7 @@ def make_node(
 
 
 def _without(rows: Ints, node: Node) -> Ints:
-    """`rows` without deliveries tagged out of order."""
+    """`rows` without tagged deliveries."""
     tagged = np.flatnonzero(node.tagged)
     message = node.message[tagged]
     which = rows[message] == node.row[tagged]

@@ -84,6 +84,7 @@ class Bucket(NamedTuple):
                 rows.time[begin:end],
                 self.message[begin:end],
                 rows.tagged[begin:end],
+                rows.incomplete[begin:end],
                 ledger.published_by(node),
                 len(self.messages),
             )
