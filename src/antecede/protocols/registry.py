@@ -99,12 +99,12 @@ PROTOCOLS: dict[str, Protocol] = {
     ),
     "pbcast": Protocol(
         "an unreliable multicast, then gossip of what one has; order of each source, almost all or almost none",
-        "Birman et al. 1999; Kim & Ahn [4]",
+        "Birman et al. 1999; Kim & Ahn [2]",
         PbcastOptions,
     ),
     "lpbcast": Protocol(
         "gossip among members that know a few others each; orders nothing",
-        "Eugster et al. 2001; Kim & Ahn [6]",
+        "Eugster et al. 2001; Kim & Ahn [4]",
         LpbcastOptions,
     ),
     "sequencer": Protocol(

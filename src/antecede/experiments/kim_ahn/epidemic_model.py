@@ -1,4 +1,4 @@
-"""How gossip spreads, by calculation: the chain of lpbcast's analysis, which Kim & Ahn take over ([6], section 4).
+"""How gossip spreads, by calculation: the chain of lpbcast's analysis, which Kim & Ahn refer to ([4], section 3).
 
 One of n processes has a message. In each round every process that has it sends it to F others, drawn from all. A packet
 is lost with probability ε, and its target is down with probability τ. So a given process informs another one with

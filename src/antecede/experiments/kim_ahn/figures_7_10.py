@@ -1,7 +1,7 @@
 """Kim & Ahn, Figures 7 to 10: how many gossip steps a message takes, by simulation and by calculation.
 
 A message is published; before the first round one node in a hundred stops, and one packet in twenty is lost (τ = 0.01,
-ε = 0.05, section 4). In each round every node that has the message sends it to `fanout` others. A *step* is a round; a
+ε = 0.05, section 3). In each round every node that has the message sends it to `fanout` others. A *step* is a round; a
 node is reached when the message has arrived, whether or not it can be delivered yet. All protocols gossip on the same
 links, without a first multicast and without pulls, so that only their way of gossiping differs.
 """
@@ -33,10 +33,12 @@ _PROTOCOLS: dict[str, dict[str, object]] = {
 }
 
 _ABOUT = (
-    "Fan-out and size of views are not printed, and the curves have no numbers, so only shapes can be compared: steps "
-    "grow with the logarithm of the number of subscribers, and the probability that all have the message goes to 1. "
-    "That the authors' protocols need fewer steps than pbcast and lpbcast does not follow from their smaller headers, "
-    "and is not seen: all four tell along the same random graph, and spread as calculated."
+    "Every node is a broker here; the paper's brokers send to subscribers that do not gossip. Its second rival, "
+    "probabilistic atomic broadcast, is not built; pbcast runs instead. Fan-out and size of views are not printed, and "
+    "the curves have no numbers, so only shapes can be compared: steps grow with the logarithm of the number of "
+    "subscribers, and the probability that all have the message goes to 1. That the authors' protocols need fewer "
+    "steps than pbcast and lpbcast does not follow from their smaller headers, and is not seen among brokers: all four "
+    "tell along the same random graph, and spread as calculated."
 )
 
 

@@ -1,7 +1,8 @@
 """The base of pbcast and lpbcast: messages spread in rounds, and are asked for by name.
 
-Kim & Ahn compare their protocols with both ([2] and [4]; the text swaps the numbers). Here they run as in their own
-papers, on the same links and rounds. A node that has a message tells others of it for a few rounds. A node that hears
+Kim & Ahn compare their protocols with lpbcast, their [4], and with probabilistic atomic broadcast (Felber & Pedone),
+their [6], which is not built here; pbcast is their [2]. Here both run as in their own papers, on the same links and
+rounds. A node that has a message tells others of it for a few rounds. A node that hears
 of a message it lacks asks the teller for it, and again when it hears of it again. Membership is fixed.
 """
 
