@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from antecede.client.bus import Bus
     from antecede.client.connect import connect
     from antecede.client.feed import Feed
-    from antecede.client.message import Message, MessageId
+    from antecede.client.message import Message
     from antecede.client.sync import SyncBus, connect_sync
     from antecede.core.errors import (
         AntecedeError,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from antecede.embedded import Node
     from antecede.node.config import NodeConfig
+    from antecede.wire.cursors import MessageId
 
 __all__ = [
     "AntecedeError",
@@ -73,7 +74,7 @@ __getattr__, __dir__ = lazy_names(
         "client.bus": ("Bus",),
         "client.connect": ("connect",),
         "client.feed": ("Feed",),
-        "client.message": ("Message", "MessageId"),
+        "client.message": ("Message",),
         "client.sync": ("SyncBus", "connect_sync"),
         "core.errors": (
             "AntecedeError",
@@ -94,5 +95,6 @@ __getattr__, __dir__ = lazy_names(
         ),
         "embedded": ("Node",),
         "node.config": ("NodeConfig",),
+        "wire.cursors": ("MessageId",),
     },
 )

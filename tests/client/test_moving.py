@@ -8,8 +8,8 @@ import pytest
 
 import antecede
 from antecede import Bus, GapError, Node
-from antecede.client.message import Cursor, parse_cursor
 from antecede.journal import Retention
+from antecede.wire.cursors import Cursor, parse_cursor
 from tests.client.running import awaited, bodies, take, until
 from tests.node.clusters import cluster, make, until_all_have
 
@@ -119,7 +119,7 @@ async def test_a_feed_from_another_node_with_nothing_missing(tmp_path: Path) -> 
             assert node.journal is not None
             await node.journal.retain(Retention(bytes_max=1))
         nodes[0].hub.tell_progress()
-        await until(lambda: feed._seen == {0: 7})
+        await until(lambda: feed._reached.seen == {0: 7})
         move(bus, nodes[1])
         await publish(nodes[0], "2", topic="rare")
         assert bodies(await take(feed, 1)) == [b"2"]

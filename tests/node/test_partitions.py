@@ -6,9 +6,9 @@ from typing import Any
 
 import antecede
 from antecede.audit import audit
-from antecede.client.message import MessageId
 from antecede.journal import export_rows
 from antecede.node.local_cluster import LocalCluster
+from antecede.wire.cursors import MessageId
 from tests.client.running import awaited, bodies, take
 from tests.node.clusters import cluster, restart, until_all_have
 

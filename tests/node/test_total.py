@@ -13,7 +13,6 @@ import pytest
 
 from antecede import Bus, Feed, Message, MessageId, Node
 from antecede.audit import audit
-from antecede.client.message import parse_cursor
 from antecede.client.options import Subscription
 from antecede.core import Frontier, Packet, ProtocolError, UsageError
 from antecede.core import Message as CoreMessage
@@ -32,6 +31,7 @@ from antecede.protocols.tno.records import Asked, Told
 from antecede.protocols.vcube_ps.packets import Pub
 from antecede.trace import Event, Row
 from antecede.wire.bulk import Release, Stage
+from antecede.wire.cursors import parse_cursor
 from antecede.wire.envelope import seal
 from antecede.wire.requests import Begun, Info, Items
 from tests.client.running import awaited, take
@@ -344,7 +344,7 @@ def test_a_reader_that_moves_asks_again_for_what_follows_a_tagged_message() -> N
     feed._begin(Begun(1, 0, ((1, 4), (2, 0))))
     bodies = tuple(seal("t", body, time_us=0) for body in (b"a", b"6", b"b"))
     feed._take(Items(1, 0, bodies, ((1, 3),), ((2, 1, 1), (1, 6, 1), (2, 2, 1)), {}, {}, (1,)))
-    assert feed._seen == {1: 4, 2: 2}
+    assert feed._reached.seen == {1: 4, 2: 2}
     assert [feed._queue[at][6] for at in range(3)] == [False, True, False]
     assert [parse_cursor(feed._next().cursor).seen for _ in range(3)] == [{1: 4, 2: 1}, {1: 4, 2: 1}, {1: 4, 2: 2}]
 

@@ -11,9 +11,11 @@ import typer
 from antecede.cli.access import Access, with_access
 from antecede.cli.printing import printable
 from antecede.client.bus import Bus
-from antecede.client.message import Message, MessageId
-from antecede.client.options import PUBLISH_TIMEOUT_S, checked_timeout, parse_durability
+from antecede.client.message import Message
+from antecede.client.options import PUBLISH_TIMEOUT_S, checked_timeout
 from antecede.core import UsageError
+from antecede.wire.cursors import MessageId
+from antecede.wire.requests import parse_durability
 from antecede.wire.topics import check_topic
 
 

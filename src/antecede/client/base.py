@@ -5,7 +5,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from antecede.client.message import MessageId
 from antecede.client.options import (
     PUBLISH_TIMEOUT_S,
     After,
@@ -14,6 +13,7 @@ from antecede.client.options import (
     check_subscription,
     checked_timeout,
 )
+from antecede.wire.cursors import MessageId
 from antecede.wire.requests import Order, Policy
 
 #: Messages that wait in a feed, unless it was asked for more or fewer.

@@ -4,7 +4,7 @@ At most `queue` messages wait here; the node sends more when the reader has take
 the iterator yields it; messages that this client publishes from then on follow it.
 
 When the connection breaks, a feed waits for the next one and goes on where it was: at the same node by position, at
-another by the last message it has of each source (`_seen`). Nothing is skipped and nothing comes twice (order
+another by the last message it has of each source (`ReaderPosition`). Nothing is skipped and nothing comes twice (order
 "causal"). If that is not possible, the reader is told (`GapError`, `LostHistoryError`).
 """
 
@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from antecede.client.message import Message, Trail, parse_cursor
+from antecede.client.message import Message
 from antecede.client.options import Subscription
-from antecede.core import AntecedeError, ProtocolError, UsageError
+from antecede.core import AntecedeError, UsageError
 from antecede.core.errors import (
     ConnectionLostError,
     DeniedError,
     GapError,
-    LostHistoryError,
     SlowReaderError,
     StoppedError,
 )
+from antecede.wire.cursors import ReaderPosition, Trail, parse_cursor, positions_of
 from antecede.wire.envelope import unseal
 from antecede.wire.requests import Begun, Credit, Ended, Info, Items, Subscribe, Unsubscribe
 
@@ -53,14 +53,7 @@ class Feed:
         self._error: AntecedeError | None = None
         self._taken = 0
         self._open = False
-        # Where the feed is, in the two ways a node may be asked to go on. A position holds at one node only.
-        self._info: Info | None = None
-        self._position = -1
-        self._seen: dict[int, int] | None = None
-        # The feed has gone on at another node.
-        self._moved = False
-        # A subscription was sent, and the node has not said yet where it begins.
-        self._opening = False
+        self._reached = ReaderPosition()
 
     async def __aenter__(self) -> "Feed":
         if self._open:
@@ -127,68 +120,23 @@ class Feed:
         return msgspec.structs.replace(self._subscription(info), over_gaps=self._wanted.over_gaps)
 
     def _subscription(self, info: Info) -> Subscribe:
-        before, self._info = self._info, info
         self._taken = 0
-        self._opening = True
         credit = max(1, self._window - len(self._queue))
-        begun = before is not None and self._begun is not None and self._begun.done()
+        begun = self._begun is not None and self._begun.done()
         window = self._window if begun else 0
-        since, seen = self._go_on_at(info, before) if begun and before is not None else self._begin_at(info)
+        reached = self._reached
+        since, seen = reached.go_on_at(info) if begun else reached.begin_at(info, self._since)
         order, policy = self._wanted.order, self._wanted.policy
         return Subscribe(self._number, self._filters, credit, since, order, policy, seen, window)
 
-    def _begin_at(self, info: Info) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """Where a new feed begins: the position, or what was read before."""
-        cursor = self._since
-        if cursor is None:
-            return -1, ()
-        if cursor.node not in (-1, info.node):
-            if cursor.seen is None:
-                problem = f"belongs to node {cursor.node}, this is node {info.node}"
-                where = f"{cursor.node}:{cursor.position}"
-                raise UsageError("cursor", where, problem, "connect to that node, or use a newer cursor")
-            self._seen = dict(cursor.seen)
-            self._moved = True
-            return 0, self._seen_for(info)
-        if cursor.node == info.node and cursor.epoch not in (None, info.epoch):
-            raise LostHistoryError(f"node {info.node} has no journal, and was started anew since; read on from now")
-        if cursor.seen is None:
-            return cursor.position, ()
-        self._seen = dict(cursor.seen)
-        self._moved = True
-        return cursor.position, self._seen_for(info)
-
-    def _go_on_at(self, info: Info, before: Info) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """Where a feed goes on whose connection broke."""
-        here = before.node == info.node and before.epoch == info.epoch
-        if here and self._position >= 0:
-            # This node may yet deliver messages that the reader had at another one, or may have got from there.
-            return self._position, self._seen_for(info) if self._moved or self._seen else ()
-        if self._seen is None or (before.node == info.node and not here):
-            raise LostHistoryError("the node does not remember this feed; open it again to read on from now")
-        self._position = -1
-        self._moved = True
-        return 0, self._seen_for(info)
-
-    def _seen_for(self, info: Info) -> tuple[tuple[int, int], ...]:
-        assert self._seen is not None
-        # An empty list would mean that the feed does not come from another node.
-        return tuple(self._seen.items()) or ((info.node, 0),)
-
     def _take(self, record: Items) -> None:
         """Raises `ProtocolError` when the columns of a record do not agree."""
-        count = len(record.payloads)
-        placed, named = sum([run[1] for run in record.positions]), sum([run[2] for run in record.ids])
-        if not placed == named == count:
-            raise ProtocolError(f"{count} messages came with {placed} positions and {named} ids")
-        positions = [
-            one for first, run in record.positions for one in (range(first, first + run) if first else [0] * run)
-        ]
+        positions = positions_of(record)
+        count = len(positions)
         sources = [one for source, _, run in record.ids for one in repeat(source, run)]
         seqs = [one for _, first, run in record.ids for one in range(first, first + run)]
         deps, held_us, tagged = record.deps, record.held_us, frozenset(record.out_of_order)
-        assert self._info is not None
-        trail = Trail(self._info.node, self._info.epoch, self._seen, record.ids, tagged)
+        trail = self._reached.take(record, positions)
         self._queue.extend(
             zip(
                 positions,
@@ -204,30 +152,11 @@ class Feed:
             )
         )
         self.dropped += record.dropped
-        self._position = max(self._position, max(positions, default=0))
-        if self._seen is not None and tagged:
-            # A message that came out of order may be followed by an earlier one of its source. It is not counted: after
-            # a move it comes again, and the earlier one is not missed.
-            for index, (source, seq) in enumerate(zip(sources, seqs, strict=True)):
-                if index not in tagged:
-                    self._seen[source] = seq
-        elif self._seen is not None:
-            for source, first, run in record.ids:
-                self._seen[source] = first + run - 1
         self._wake()
 
     def _begin(self, record: Begun) -> None:
         """The feed is open, behind `record.position`; or, later on: it has taken everything up to there."""
-        if self._opening:
-            self._opening = False
-            self._position = record.position
-            if self._seen is None and (record.counts or not record.position):
-                self._seen = {}
-        else:
-            self._position = max(self._position, record.position)
-        if self._seen is not None:
-            for source, seq in record.counts:
-                self._seen[source] = max(seq, self._seen.get(source, 0))
+        self._reached.begun(record)
         if self._begun is not None and not self._begun.done():
             self._begun.set_result(None)
 

@@ -1,14 +1,14 @@
 """The options of a bus's calls, checked before anything is sent."""
 
-import re
 import ssl
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, TypedDict
 
-from antecede.client.message import MessageId, ReadMessage
+from antecede.client.message import ReadMessage
 from antecede.core import LimitError, UsageError
 from antecede.core.limits import DEPENDENCIES_MAX
+from antecede.wire.cursors import MessageId
 from antecede.wire.requests import CREDIT_MAX, FILTERS_MAX, TIMEOUT_MS_MAX, Order, Policy
 from antecede.wire.topics import check_filter
 
@@ -62,20 +62,6 @@ class Subscription(NamedTuple):
     policy: Policy
     queue: int
     over_gaps: bool
-
-
-def parse_durability(durability: str | None) -> int:
-    """`durability` as a level of `wire.requests.Publish`."""
-    if durability is None:
-        return -1
-    if durability == "memory":
-        return 0
-    if durability == "disk":
-        return 1
-    found = re.fullmatch(r"replicated\((\d{1,4})\)", durability)
-    if found is None or int(found[1]) < 1:
-        raise UsageError("durability", durability, "is not one", "use memory, disk or replicated(k) with k ≥ 1")
-    return 1 + int(found[1])
 
 
 def checked_timeout(timeout_s: float) -> float:

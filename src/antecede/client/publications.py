@@ -13,15 +13,15 @@ from collections.abc import Callable
 from typing import Final
 
 from antecede.client.deadlines import Deadlines
-from antecede.client.message import MessageId
-from antecede.client.options import PUBLISH_TIMEOUT_S, After, Headers, checked_timeout, named, parse_durability
+from antecede.client.options import PUBLISH_TIMEOUT_S, After, Headers, checked_timeout, named
 from antecede.client.past import Past
 from antecede.client.pending import PENDING_BYTES_MAX, PendingBytes
 from antecede.core import AntecedeError, LimitError, ProtocolError
 from antecede.core.errors import PublishError
 from antecede.core.partitions import split_stream
+from antecede.wire.cursors import MessageId
 from antecede.wire.envelope import seal
-from antecede.wire.requests import TO_NODE, Acks, Publish
+from antecede.wire.requests import TO_NODE, Acks, Publish, parse_durability
 from antecede.wire.waiters import Waiters
 
 #: Publications that wait for their acknowledgement. `publish` waits beyond it, `publish_nowait` refuses.

@@ -16,10 +16,11 @@ from typing import Any, TypeVar, Unpack
 from antecede.client.bus import Bus
 from antecede.client.connect import connect
 from antecede.client.feed import Feed
-from antecede.client.message import Message, MessageId
+from antecede.client.message import Message
 from antecede.client.options import ConnectOptions, PublishOptions, SubscribeOptions
 from antecede.core import UsageError
 from antecede.core.errors import StoppedError
+from antecede.wire.cursors import MessageId
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, Final, TypeVar
 
 from antecede.client.base import BaseBus
-from antecede.client.message import MessageId, ReadMessage
-from antecede.client.options import PUBLISH_TIMEOUT_S, After, Headers, Subscription, checked_timeout, parse_durability
+from antecede.client.message import ReadMessage
+from antecede.client.options import PUBLISH_TIMEOUT_S, After, Headers, Subscription, checked_timeout
 from antecede.core.errors import ConnectionLostError, LimitError, StoppedError, UsageError
 from antecede.logs.contract import LogAdapter
 from antecede.logs.cursors import write_cursor
@@ -20,7 +20,9 @@ from antecede.logs.feed import LogFeed
 from antecede.logs.message import LogMessage
 from antecede.logs.publishing import PENDING_MAX, Past, Publisher
 from antecede.protocols.logs import LogCursor, LogsCursor
+from antecede.wire.cursors import MessageId
 from antecede.wire.envelope import BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX
+from antecede.wire.requests import parse_durability
 from antecede.wire.topics import check_topic
 
 _AGAIN_S: Final = 0.25

@@ -23,12 +23,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
-from antecede.client.options import parse_durability
 from antecede.core.errors import ConnectionLostError, UnreachableError, UsageError
 from antecede.loading import need_extra
 from antecede.logs.address import Address
 from antecede.logs.contract import HEADER_NAME, AppendError, Batch, Bounds, LogRecord, Outgoing, split_at_gaps
 from antecede.logs.subjects import may_meet, takes, to_subject, to_topic
+from antecede.wire.requests import parse_durability
 
 _log = logging.getLogger(__name__)
 

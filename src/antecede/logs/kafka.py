@@ -22,12 +22,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final
 
-from antecede.client.options import parse_durability
 from antecede.core.errors import ConnectionLostError, UnreachableError, UsageError
 from antecede.loading import need_extra
 from antecede.logs.address import LOGS_MAX, Address
 from antecede.logs.contract import HEADER_NAME, AppendError, Batch, Bounds, LogRecord, Outgoing, split_at_gaps
 from antecede.logs.levels import join_topic, may_name, split_topic
+from antecede.wire.requests import parse_durability
 
 _API_S: Final = 10.0
 _POLL_S: Final = 0.1

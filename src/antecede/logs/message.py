@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from antecede.client.message import MessageId, ReadMessage
+from antecede.client.message import ReadMessage
 from antecede.logs.contract import LogRecord
 from antecede.logs.cursors import write_cursor
+from antecede.wire.cursors import MessageId
 
 if TYPE_CHECKING:
     from antecede.protocols.logs import Trail

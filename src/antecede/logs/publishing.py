@@ -13,11 +13,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-from antecede.client.message import MessageId
 from antecede.core.caches import BoundedCache
 from antecede.core.errors import AntecedeError, ConnectionLostError, LimitError, PublishError, StoppedError
 from antecede.logs.contract import AppendError, LogAdapter, Outgoing
 from antecede.protocols.logs import Header, Writer, encode_header
+from antecede.wire.cursors import MessageId
 from antecede.wire.waiters import Waiters, cancel_all
 
 #: Publications without an acknowledgement. `publish` waits beyond it, `publish_nowait` refuses.

@@ -17,13 +17,13 @@ from collections.abc import AsyncGenerator
 from functools import lru_cache
 from typing import Any, Final
 
-from antecede.client.options import parse_durability
 from antecede.core.errors import ConnectionLostError, ProtocolError, UnreachableError, UsageError
 from antecede.loading import need_extra
 from antecede.logs.address import Address
 from antecede.logs.contract import HEADER_NAME, AppendError, Batch, Bounds, LogRecord, Outgoing
 from antecede.logs.levels import join_topic, may_name, split_topic
 from antecede.logs.resp import Entry, ReplyError, RespConnection, command, words
+from antecede.wire.requests import parse_durability
 from antecede.wire.waiters import cancel_all
 
 _COUNT_BITS: Final = 16

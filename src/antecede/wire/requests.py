@@ -18,11 +18,13 @@ cluster with one partition it is the slot of the node that published it.
 The records are the same over TCP and over `memory://`.
 """
 
+import re
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
+from antecede.core.errors import UsageError
 from antecede.core.limits import DEPENDENCIES_MAX, PUBLICATIONS_MAX
 from antecede.core.message import Dependency, Seq, Source
 from antecede.wire.codec import FRAME_BYTES_FULL, RecordCodec
@@ -187,6 +189,21 @@ class Answer(Record, frozen=True, gc=False, tag="r"):
 
 FromClient: TypeAlias = Publish | Subscribe | Credit | Unsubscribe | Ask
 FromNode: TypeAlias = Info | Items | Acks | Failed | Ended | Begun | Answer
+
+
+def parse_durability(durability: str | None) -> int:
+    """`durability`, in an application's words, as a level of `Publish`."""
+    if durability is None:
+        return -1
+    if durability == "memory":
+        return 0
+    if durability == "disk":
+        return 1
+    found = re.fullmatch(r"replicated\((\d{1,4})\)", durability)
+    if found is None or int(found[1]) < 1:
+        raise UsageError("durability", durability, "is not one", "use memory, disk or replicated(k) with k ≥ 1")
+    return 1 + int(found[1])
+
 
 TO_NODE: Final = RecordCodec[FromClient](
     (Publish, Subscribe, Credit, Unsubscribe, Ask), shared_bytes_max=FRAME_BYTES_FULL

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from antecede.client.message import parse_cursor
 from antecede.core import UsageError
+from antecede.wire.cursors import parse_cursor
 from antecede.wire.requests import FILTERS_MAX
 from antecede.wire.topics import check_filter, check_topic
 
