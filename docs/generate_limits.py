@@ -8,9 +8,11 @@ from antecede.client.pending import PENDING_BYTES_MAX
 from antecede.client.publications import PENDING_MAX
 from antecede.core import limits
 from antecede.gateway.ordered import UNREAD_MAX
-from antecede.node import http
 from antecede.node.bulk import staging
 from antecede.node.config import NodeConfig
+from antecede.node.http import connection as http_connection
+from antecede.node.http import last, server
+from antecede.node.http import topics as http_topics
 from antecede.node.local_cluster import NODES_MAX
 from antecede.wire import accepting, bulk, codec, envelope, frames, requests, topics
 from antecede.wire.admission import _KEPT_SHARE, AdmissionLimits
@@ -176,12 +178,42 @@ TABLES: dict[str, tuple[Limit, ...]] = {
         Limit("bytes of a frame", codec.FRAME_BYTES_MAX, "is read", "the connection is closed (`malformed`)"),
         Limit(
             "HTTP connections",
-            http._CONNECTIONS_MAX,
+            server.CONNECTIONS_MAX,
             "are answered",
-            "the connection open longest without a request makes way",
+            "the connection open longest without a complete request makes way",
         ),
-        Limit("bytes of an HTTP request's head", http._HEAD_BYTES_MAX, "is answered", "answered with an error"),
-        Limit("seconds of an HTTP connection", http._CONNECTION_S, "is answered", "the connection is closed"),
+        Limit(
+            "HTTP requests that wait for a publication, and streams",
+            server.CLIENTS_MAX,
+            "are served",
+            "answered with 503",
+        ),
+        Limit("bytes of an HTTP request's head", http_connection.HEAD_BYTES_MAX, "is answered", "answered with 431"),
+        Limit(
+            "seconds for the head of an HTTP request, and for its answer",
+            http_connection.CONNECTION_S,
+            "is answered",
+            "the connection is closed",
+        ),
+        Limit(
+            "seconds for the body of an HTTP request, and until the next one",
+            http_connection.BODY_S,
+            "is read",
+            "the connection is closed",
+        ),
+        Limit(
+            "seconds that the reader of an HTTP stream takes nothing",
+            http_connection.STALL_S,
+            "the stream waits",
+            "the connection is closed (`silent`); the reader can go on by its last id",
+        ),
+        Limit("seconds of an HTTP publication", http_topics.TIMEOUT_S_MAX, "is waited for", "answered with 400"),
+        Limit(
+            "topics whose last message HTTP tells",
+            last.TOPICS_MAX,
+            "are known",
+            "those that had no message for longest are forgotten",
+        ),
     ),
     "A node and its cluster": (
         Limit(

@@ -4,14 +4,19 @@ The first bytes of an input say how long each read is; the rest is what comes.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any, cast
 
 import h11
 
 from antecede.core.errors import RefusedError
-from antecede.node.http import Answer, HttpServer, _Connection
+from antecede.node.http.answers import Answer
+from antecede.node.http.connection import Connection, Work
+from antecede.node.http.request import Request
+from antecede.node.http.server import HttpServer
+from antecede.wire.security.tokens import Grants
+from antecede.wire.transport import Counts
 
 
 class _Pipe(asyncio.Transport):
@@ -29,37 +34,51 @@ class _Pipe(asyncio.Transport):
     def abort(self) -> None:
         self.closed = True
 
+    def can_write_eof(self) -> bool:
+        return False
+
 
 class _Credentials:
     """Knows one token."""
 
     tls = None
 
-    def grants_of(self, token: str, host: str) -> Any:
+    def grant(self, connection: Connection, token: str) -> Grants:
         if token != "token":
-            raise RefusedError(host, "token", "is not known")
-        return SimpleNamespace(may_ask=True, name="fuzz")
+            raise RefusedError(connection.host, "token", "is not known")
+        return Grants("fuzz", ("a/#",), (), may_ask=True)
 
 
 class _Server(HttpServer):
-    """Serves pages. What it would ask a node is not there."""
+    """Serves pages, and refuses what topics are asked for: no client is admitted."""
 
     def __init__(self, *, guarded: bool) -> None:
         admission = SimpleNamespace(refused=lambda host, reason, detail: None)
-        listener = SimpleNamespace(admission=admission)
-        super().__init__(cast(Any, SimpleNamespace(listener=listener, credentials=_Credentials())))
+        tokens = "tokens.json" if guarded else None
+        node = SimpleNamespace(
+            listener=SimpleNamespace(admission=admission),
+            credentials=_Credentials(),
+            config=SimpleNamespace(http_origins=("https://a.example",), tokens=tokens, slots=8),
+            partitions=SimpleNamespace(count=1),
+            hub=SimpleNamespace(counts=SimpleNamespace(refused=Counter())),
+            counts_edge=Counts(),
+            name="fuzz",
+            ready=True,
+        )
+        super().__init__(cast(Any, node))
         self._guarded = guarded
+        self._clients_max = 0
 
-    def answer(self, connection: Any, method: str, target: str, headers: Mapping[bytes, bytes]) -> Answer:
-        if target.partition("?")[0] in ("/health", "/metrics", "/status"):
-            target = "/page.css"
-        return super().answer(connection, method, target, headers)
+    def route(self, connection: Connection, request: Request) -> Answer | Work:
+        if request.path in ("/health", "/metrics", "/status"):
+            request = request._replace(path="/page.css")
+        return super().route(connection, request)
 
 
 async def _play(data: bytes) -> set[str]:
     cuts, stream = data[:2], data[2:]
     pipe = _Pipe()
-    connection = _Connection(_Server(guarded=bool(cuts[:1] > b"\x7f")))
+    connection = Connection(_Server(guarded=bool(cuts[:1] > b"\x7f")))
     connection.connection_made(pipe)
     at = turn = 0
     while at < len(stream) and not pipe.closed:
@@ -98,6 +117,15 @@ def seeds() -> dict[str, bytes]:
         "chunked": b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
         "token": b"GET /x HTTP/1.1\r\nHost: x\r\nAuthorization: Basic dXNlcjp0b2tlbg==\r\n\r\n",
         "upgrade": b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+        "publish": b"POST /topics/a/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
+        b"Content-Type: application/json\r\nAntecede-After: 0.1, 1.2\r\nAntecede-Durability: disk\r\n"
+        b"Antecede-Timeout: 3\r\nAuthorization: Bearer token\r\n\r\n{}",
+        "cursor": b"POST /topics/a%2F1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\nTransfer-Encoding: chunked\r\n"
+        b"Antecede-After: 0:3@0.1,1.2\r\nAntecede-Header-X: y\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+        "stream": b"GET /topics?filter=a/+/b&filter=%23&since=0 HTTP/1.1\r\nHost: [::1]\r\n"
+        b"Last-Event-ID: 0:1@0.1\r\n\r\n",
+        "last": b"GET /topics/a/1/last HTTP/1.1\r\nHost: localhost\r\nOrigin: https://a.example\r\n\r\n",
+        "preflight": b"OPTIONS /topics/a HTTP/1.1\r\nHost: localhost\r\nOrigin: https://a.example\r\n\r\n",
         "two": b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
         "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     }

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from antecede import Node
-from antecede.node import http, status
+from antecede.node import status
+from antecede.node.http import connection
 from tests.client.running import awaited, until
 
 
@@ -94,7 +95,7 @@ async def test_a_pipelined_request_is_not_answered() -> None:
 @awaited
 async def test_idle_sockets_do_not_keep_a_monitor_out() -> None:
     async with Node(port=0, http_port=0) as node:
-        idle = [await asyncio.open_connection("127.0.0.1", port_of(node)) for _ in range(200)]
+        idle = [await asyncio.open_connection("127.0.0.1", port_of(node)) for _ in range(400)]
         try:
             for _ in range(5):
                 assert (await get(node, "/health"))[::2] == (200, "ok\n")
@@ -105,7 +106,7 @@ async def test_idle_sockets_do_not_keep_a_monitor_out() -> None:
 
 @awaited
 async def test_a_socket_that_stays_idle_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_CONNECTION_S", 0.05)
+    monkeypatch.setattr(connection, "CONNECTION_S", 0.05)
     async with Node(port=0, http_port=0) as node:
         assert await send(port_of(node), b"GET /health HTTP/1.1\r\nHo") == b""
 

@@ -86,7 +86,7 @@ async def test_a_plain_request_is_not_answered(certificates: Path, tmp_path: Pat
 async def test_sockets_that_begin_no_tls_keep_no_monitor_out(certificates: Path, tmp_path: Path) -> None:
     async with open_to_others(certificates, tmp_path) as (node, _, _):
         assert node.http is not None
-        idle = [await asyncio.open_connection("127.0.0.1", node.http.port) for _ in range(100)]
+        idle = [await asyncio.open_connection("127.0.0.1", node.http.port) for _ in range(300)]
         assert (await ask(node, certificates, "/health"))[0] == 200
         for _, writer in idle:
             writer.close()

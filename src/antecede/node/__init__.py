@@ -22,6 +22,7 @@ fault_injection.py  faults on live links, for tests
 hub.py              where deliveries meet clients
 history.py          deliveries in memory and journal, as feeds read them
 feed.py             one subscription of a client
+feed_opening.py     opens a feed, or refuses it
 feed_start.py       where a feed begins
 session.py          one client
 owners.py           what feeds and publications need of a session
@@ -49,7 +50,8 @@ status.py           what a node tells of itself, and whether it is healthy
 retention.py        retention of messages, and compaction of kept records
 watch.py            tells the log of missing messages and members that lag
 services.py         the servers beside its own port
-http.py             page, health and metrics over HTTP
+http/               HTTP: page, health, metrics, topics
+origins.py          which web pages may use the node
 metrics.py          figures as Prometheus text
 tasks.py            supervised tasks
 """

@@ -13,6 +13,7 @@ import msgspec
 
 from antecede.core import UsageError
 from antecede.core.limits import PARTITIONS_MAX, SLOTS_MAX
+from antecede.node.origins import check_origins
 from antecede.protocols.live import LiveSettings
 from antecede.protocols.live_registry import live_protocol
 from antecede.wire.address import PORT_DEFAULT, is_loopback, split_address
@@ -105,10 +106,13 @@ class NodeConfig:
     cluster_key: Path | None = None
     #: A file made by `antecede token`: clients and their grants. None: every client may do everything, on loopback.
     tokens: Path | None = None
-    #: Port of page, health and metrics over HTTP. None: no HTTP. 0: any free port.
+    #: Port of HTTP: page, health, metrics, and topics to publish on and to read. None: no HTTP. 0: any free port.
     http_port: int | None = None
     #: Where HTTP listens; "": at `host`. On loopback it is plain and open. Elsewhere it is HTTPS, and asks for a token.
     http_host: str = ""
+    #: Sites whose web pages may publish and read over HTTP and WebSocket, as "https://host:port"; "*": every site.
+    #: Pages that the node itself serves always may.
+    http_origins: tuple[str, ...] = ()
     #: Ports for MQTT clients: plain TCP, TLS, and WebSocket (TLS off loopback). None: not served. 0: any free port.
     mqtt_port: int | None = None
     mqtts_port: int | None = None
@@ -159,6 +163,7 @@ class NodeConfig:
         protocol.agreed(self.live_settings())
         for seed in self.seeds:
             split_address(seed, "seeds")
+        check_origins(self.http_origins)
         if self.advertise and split_address(self.advertise, "advertise")[1] == 0:
             raise UsageError("advertise", self.advertise, "has port 0", "name the port at which others reach this node")
         self._check_exposure()

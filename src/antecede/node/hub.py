@@ -93,7 +93,7 @@ class Hub:
             history.journal.rest = ThreadRest(self.turns)
         self.on_jam: Callable[[bool], None] | None = None
         #: Called with every batch that delivers something, before feeds are offered its messages.
-        self.watch: Callable[[Batch], None] = lambda batch: None
+        self.watchers: list[Callable[[Batch], None]] = []
         self._by_filter: FilterMap[Feed] = FilterMap()
         self._touched: set[Feed] = set()
         self._behind: set[Feed] = set()
@@ -128,7 +128,7 @@ class Hub:
         messages = batch.deliveries
         topics = self._topics_of(messages)
         self.history.append(batch, topics)
-        self.watch(batch)
+        self._show(batch)
         streams = self.partitions.streams(messages)
         if batch.out_of_order:
             last = dict(sorted(zip(streams, [message.seq for message in messages], strict=True)))
@@ -162,6 +162,10 @@ class Hub:
         if self._predecessors.streams:
             # Where nodes settle numbers without a delivery, any stream may have moved.
             self._predecessors.wake(list(last if self.settled is None else self._predecessors.streams))
+
+    def _show(self, batch: Batch) -> None:
+        for watch in self.watchers:
+            watch(batch)
 
     def called(self, stream: int, seq: int, topics: list[str]) -> None:
         """The topics of a run of messages that begins with this one and is about to be delivered."""

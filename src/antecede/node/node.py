@@ -64,7 +64,7 @@ from antecede.wire.transports import TransportKind
 from antecede.wire.transports import transport_kind as find_transport
 
 if TYPE_CHECKING:
-    from antecede.node.http import HttpServer
+    from antecede.node.http.server import HttpServer
     from antecede.node.mqtt.server import MqttServer
 
 log = logging.getLogger("antecede.node")

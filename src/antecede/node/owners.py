@@ -1,6 +1,6 @@
 """What a feed, and the publications of a client, need of the session that they belong to.
 
-`session.Session` is one for clients of our own protocol, `mqtt` has others.
+`session.Session` is one for clients of our own protocol; `mqtt` and `http` have others.
 """
 
 from typing import TYPE_CHECKING, Protocol
@@ -38,6 +38,12 @@ class FeedOwner(Protocol):
     def flush(self) -> None:
         """Write what has gathered."""
         ...
+
+
+class FeedClient(FeedOwner, Protocol):
+    """A client that opens feeds by its grants (`feed_opening`)."""
+
+    grant: Grants
 
 
 class PublicationsOwner(Protocol):

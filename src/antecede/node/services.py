@@ -10,7 +10,7 @@ async def start_http(node: "Node") -> None:
     """Serve the state of the node, also while it starts."""
     config = node.config
     if config.http_port is not None:
-        from antecede.node.http import HttpServer  # noqa: PLC0415 - its libraries load slowly, and few ask for it
+        from antecede.node.http.server import HttpServer  # noqa: PLC0415 - its libraries load slowly, and few ask for it
 
         node.http = HttpServer(node)
         await node.http.start(config.http_at, config.http_port)
@@ -29,6 +29,8 @@ async def say_goodbye(node: "Node") -> None:
     """The node stops: write to its clients what has gathered for them, and close their connections."""
     for session in list(node.sessions):
         session.say_goodbye()
+    if node.http is not None:
+        node.http.say_goodbye()
     if node.mqtt is not None:
         await node.mqtt.close()
 

@@ -9,15 +9,14 @@ has. A client that sent more records than fit a turn is read again when those we
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from antecede.core import ProtocolError, UsageError
-from antecede.core.limits import FEEDS_BYTES_MAX, FEEDS_MAX, STEP_COST_MAX, WINDOW_BYTES_MAX
-from antecede.node.feed import Feed, feed_bytes
-from antecede.node.predecessors import check_after
+from antecede.core.limits import FEEDS_BYTES_MAX, STEP_COST_MAX, WINDOW_BYTES_MAX
+from antecede.node.feed import Feed
+from antecede.node.feed_opening import open_feed
 from antecede.node.publishing import Publications
 from antecede.node.shares import Share
 from antecede.wire.frames import WRITE_BYTES_HIGH, FrameConnection
@@ -36,9 +35,9 @@ from antecede.wire.requests import (
     Publish,
     Subscribe,
     Unsubscribe,
+    items_body,
 )
 from antecede.wire.security.tokens import ANYBODY, Grants
-from antecede.wire.topics import check_filter
 from antecede.wire.transport import Reason
 
 if TYPE_CHECKING:
@@ -50,10 +49,6 @@ _REPLAY_COST: Final = 32
 _ASK_COST: Final = 16
 #: Bytes of a frame whose decoding costs as much as a small record.
 _BODY_BYTES_PER_COST: Final = 2048
-
-_encode = msgspec.msgpack.Encoder().encode
-#: An array of nine that begins with the tag of `Items`.
-_ITEMS_HEAD: Final = b"\x99\xa1m"
 
 
 class Session:
@@ -97,7 +92,7 @@ class Session:
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
         """Send `Items`, from columns that `history` encoded once for all feeds."""
-        self._gather(b"".join((_ITEMS_HEAD, _encode(feed), _encode(dropped), piece)))
+        self._gather(items_body(feed, dropped, piece))
 
     def _gather(self, body: bytes) -> None:
         self._bodies.append(body)
@@ -242,43 +237,8 @@ class Session:
     def _subscribe(self, record: Subscribe) -> int:
         if record.feed in self.feeds:
             raise ProtocolError(f"feed {record.feed} is open already")
-        refusal = self._refusal(record)
+        refusal = open_feed(self, record)
         if refusal is not None:
             self.send(Ended(record.feed, *refusal))
             return 2 + 2 * len(record.filters)
-        feed = Feed(self, self.hub, record)
-        self.feeds[record.feed] = feed
-        taking = self.node.taking
-        feed.on_close = partial(taking.release, feed.partitions)
-        taking.need(feed.partitions, feed.open)
         return (_SUBSCRIBE_COST if record.since < 0 else _REPLAY_COST) + 4 * len(record.filters)
-
-    def _refusal(self, record: Subscribe) -> tuple[str, str] | None:
-        """Why this feed cannot be opened: the kind and the text of the answer. None: it can, and its bytes are taken.
-
-        Grants come first: a client that may not read makes the node neither check filters nor keep them.
-        """
-        denied = next((pattern for pattern in record.filters if not self.grant.may_subscribe(pattern)), None)
-        if denied is not None:
-            self.hub.counts.refused["subscribe"] += 1
-            return "denied", f"may not subscribe to {denied[:200]!r}"
-        if record.order == "total" and not self.hub.total:
-            return "order", f"node {self.node.slot} gives every reader an order of its own"
-        kind = "filter"
-        try:
-            for pattern in record.filters:
-                check_filter(pattern)
-            kind = "usage"
-            check_after(record.seen, self.node.config.slots, self.node.partitions.count)
-        except UsageError as error:
-            return kind, str(error)[:2000]
-        return self._take_share(feed_bytes(record))
-
-    def _take_share(self, size: int) -> tuple[str, str] | None:
-        share = self.feeds_share
-        if len(self.feeds) >= FEEDS_MAX:
-            return "limit", f"this client has {FEEDS_MAX} open feeds, the most there may be"
-        if not share.take(size):
-            text = f"the open feeds of this client cost {share.used:,} bytes of memory, with their filters"
-            return "limit", f"{text}; this one would cost {size:,} more, and at most {share.bytes_max:,} are allowed"
-        return None

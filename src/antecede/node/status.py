@@ -65,7 +65,9 @@ def node_status(node: "Node") -> dict[str, Any]:
         "given_up": process.given_up,
         "gaps": [gap._asdict() for gap in hub.history.gaps[-10:]],
         "kept_bytes": 0 if node.journal is None else node.journal.kept_bytes,
-        "clients": len(node.sessions) + (0 if node.mqtt is None else node.mqtt.sessions.connected),
+        "clients": len(node.sessions)
+        + (0 if node.mqtt is None else node.mqtt.sessions.connected)
+        + (0 if node.http is None else len(node.http.clients)),
         "feeds": len(hub.feeds),
         "behind": sum([not feed.live for feed in hub.feeds]),
         "lag_max": max([hub.position - feed.position for feed in hub.feeds if not feed.live], default=0),

@@ -15,6 +15,7 @@
     once.py        calls a function once in a turn of the event loop
     pipe.py        a connection within the process, for clients of an embedded node
     requests.py    records between a client and its node
+    cursors.py     ids of messages, cursors, and where a reader is
     bulk.py        records between a bulk client and a node
     topics.py      topic names, and filters with + and #
     envelope.py    what a message's payload contains: topic, time, body, headers

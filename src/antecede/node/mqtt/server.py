@@ -82,7 +82,7 @@ class MqttServer:
     async def start(self) -> None:
         """Restore what was kept, then listen."""
         node, config = self.node, self.node.config
-        node.hub.watch = self.keeper.delivered
+        node.hub.watchers.append(self.keeper.delivered)
         kept = self.keeper.load()
         if kept is not None:
             self.groups.positions = kept.shared
