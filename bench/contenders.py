@@ -35,9 +35,9 @@ def cpu_seconds() -> float:
 def spark(trace: Path) -> dict:
     began = time.monotonic()
     from antecede.audit import Question
-    from antecede.spark.audit import judge
     from antecede.spark.audit_targets import find_targets
     from antecede.spark.session import spark_session
+    from antecede.spark.verdicts import judge
 
     session = spark_session(short=True)  # as `antecede audit` does
     session.sparkContext.parallelize(range(8), 8).map(_warm).collect()

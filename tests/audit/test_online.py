@@ -13,25 +13,32 @@ Message = tuple[int, int, tuple[Name, ...]]
 
 def judged(deliveries: list[Message], *, whole: bool = True) -> list[Finding]:
     judge = OnlineJudge("n0", whole=whole)
-    return [
-        found for at, (source, seq, deps) in enumerate(deliveries, 1) for found in judge.take(at, source, seq, deps)
-    ]
+    found = [one for at, (source, seq, deps) in enumerate(deliveries, 1) for one in judge.take(at, source, seq, deps)]
+    return found + judge.losses()
 
 
 def test_each_rule_is_told_at_the_delivery_that_breaks_it() -> None:
     found = judged([(1, 1, ()), (2, 1, ((1, 2),)), (1, 4, ()), (1, 2, ()), (1, 1, ()), (3, 9, ()), (3, 10, ())])
     assert [(one.rule, one.source, one.seq, one.position, one.count) for one in found] == [
-        ("complete", 1, 2, 3, 2),
         ("fifo", 1, 2, 4, 1),
         ("causal", 1, 2, 4, 1),
         ("exactly-once", 1, 1, 5, 1),
+        ("complete", 1, 3, 3, 1),
     ]
     assert [one.words for one in found] == [
-        "n0 delivered 1.4 (position 3) without 1.2 to 1.3",
         "n0 delivered 1.2 (position 4) behind 1.4 of the same source",
         "n0 delivered 2.1 (position 2) before 1.2 (position 4), which it names as its predecessor",
         "n0 delivered 1.1 (position 5) a second time",
+        "n0 delivered 1.4 (position 3) without 1.3",
     ]
+
+
+def test_a_number_that_comes_late_is_no_loss() -> None:
+    judge = OnlineJudge("n0", whole=True)
+    swapped = [one.rule for at, seq in enumerate([1, 3, 2, 8, 5], 1) for one in judge.take(at, 7, seq, ())]
+    assert swapped == ["fifo", "fifo"]
+    assert [(one.rule, one.seq, one.count) for one in judge.losses()] == [("complete", 4, 1), ("complete", 6, 2)]
+    assert not judge.losses()
 
 
 def test_under_a_filter_holes_say_nothing_and_the_rest_is_judged() -> None:

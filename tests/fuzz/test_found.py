@@ -79,7 +79,7 @@ def test_dependencies_of_another_type() -> None:
 @pytest.mark.parametrize(
     ("odd", "problem"),
     [
-        ({"event": "explode"}, "events that are not known .explode"),
+        ({"event": "explode"}, "event 'explode': is not an event of a trace"),
         ({"deps": [{"topic": "t", "source": None, "seq": 1}]}, "dependencies without"),
         ({"deps": [None]}, "dependencies without"),
     ],

@@ -16,9 +16,9 @@ from antecede.audit.vectorised.source import TableSource
 from antecede.audit.vectorised.verdict import judge_run
 from antecede.journal import export_trace
 from antecede.node.local_cluster import LocalCluster
-from antecede.spark.audit import judge as judge_on_spark
 from antecede.spark.audit_targets import find_targets
 from antecede.spark.session import spark_session
+from antecede.spark.verdicts import judge as judge_on_spark
 from antecede.trace import Event
 from antecede.trace.files import read_trace, table_rows
 

@@ -202,8 +202,8 @@ def test_wall_clock_times_are_told_from_the_beginning() -> None:
     start = 1_700_000_000_000_000
     rows = [row._replace(time_us=row.time_us + start) for row in triangle(broken=False)]
     root = drawn(space_time(rows))
-    assert "s" in [tick.text for tick in shapes(root, "st-tick")]
-    assert any("held for 30 s" in words for words in tooltips(root))
+    assert "ms" in [tick.text for tick in shapes(root, "st-tick")]
+    assert any("held for 30,000 ms" in words for words in tooltips(root))
 
 
 def test_a_file_of_its_own_needs_no_variables_and_follows_dark_mode() -> None:

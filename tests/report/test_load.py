@@ -10,9 +10,9 @@ from antecede.core import UsageError
 from antecede.report import page
 from antecede.report.load import load
 from antecede.sim import RunSpec, simulate
-from antecede.spark.audit import AUDIT_SCHEMA
 from antecede.spark.results import write_tables
 from antecede.spark.sweep_directory import runs_path
+from antecede.spark.verdicts import AUDIT_SCHEMA
 from antecede.trace import Row
 from antecede.trace.directory import EVENTS, bucket_name
 

@@ -8,12 +8,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+import antecede.spark
 from antecede.audit import ALL_RULES, Question
 from antecede.core import UsageError
-from antecede.spark.audit import AUDIT_SCHEMA, audit, judge, verdict_table
 from antecede.spark.audit_targets import find_targets
+from antecede.spark.frames import read_traces
+from antecede.spark.read_errors import reading
 from antecede.spark.sweep import sweep
+from antecede.spark.sweep_directory import find_traces
+from antecede.spark.verdicts import AUDIT_SCHEMA, audit, judge, verdict_table
 from antecede.trace import SCHEMA, Row
 from antecede.trace.directory import STORED, write_directory
 from antecede.trace.files import write_trace
@@ -57,6 +62,38 @@ def test_thousands_of_runs_in_one_job(spark: SparkSession, tmp_path: Path) -> No
         same_verdict(written[verdict.target.name], asked, verdict.outcome)
 
 
+def test_a_dataframe_is_judged_as_its_files_are(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever wrote it: Spark's own types, no column that does not apply, rows in any order, −1 for null."""
+    asked = Question(rules=ALL_RULES, examples=3)
+    written = write_random(tmp_path / "traces", range(400_000, 400_012), asked)
+    frame = read_traces(spark, tmp_path / "traces").withColumn("source", F.coalesce("source", F.lit(-1)).cast("long"))
+    frame = frame.drop("experiment", "packet", "bundle", "bytes", "hops", "held_us").orderBy(F.rand(1))
+    columns = ["run", "rule", "verdict", "checked", "violations", "reason", "example", "examples"]
+    by_files = audit(spark, tmp_path / "traces", rules=ALL_RULES, examples=3).select(*columns)
+    expected = by_files.orderBy("run", "rule").collect()
+    assert len({row.run for row in expected}) == len(written)
+    assert any(len(row.examples or ()) > 1 for row in expected)
+    assert antecede.spark.audit(frame, rules=ALL_RULES, examples=3).select(*columns).orderBy(
+        "run", "rule"
+    ).collect() == (expected)
+    frame.write.parquet(str(tmp_path / "theirs"))
+    assert len(find_traces(tmp_path / "theirs")) == 1
+    verdicts = judge(spark, find_targets([tmp_path / "theirs"]), asked)
+    again = spark.createDataFrame(verdict_table(verdicts)).select(*columns).orderBy("run", "rule").collect()
+    assert again == expected
+
+
+def test_a_dataframe_with_other_columns_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(UsageError, match="trace 'the DataFrame': lacks the column event"):
+        antecede.spark.audit(spark.sql("SELECT 1L AS time_us, 1 AS node"))
+    with pytest.raises(UsageError, match="has a column dep, which a trace does not have; drop or rename it"):
+        antecede.spark.metrics(spark.sql("SELECT 1L AS time_us, 1 AS node, 'crash' AS event, 1 AS dep"))
+    odd = spark.sql("SELECT 1L AS time_us, 1 AS node, 'explode' AS event")
+    for query in (antecede.spark.audit(odd), antecede.spark.metrics(odd, "load")):
+        with pytest.raises(UsageError, match="event 'explode': is not an event of a trace"), reading():
+            query.collect()
+
+
 def test_the_table_has_a_row_for_each_run_and_rule(spark: SparkSession, tmp_path: Path) -> None:
     asked = Question()
     write_random(tmp_path / "traces", range(400_000, 400_030), asked)
@@ -64,7 +101,7 @@ def test_the_table_has_a_row_for_each_run_and_rule(spark: SparkSession, tmp_path
     assert frame.columns == AUDIT_SCHEMA.names
     rows = frame.collect()
     expected = verdict_table(judge(spark, find_targets([tmp_path / "traces"]), asked)).to_pylist()
-    assert [row.asDict() for row in rows] == expected
+    assert [row.asDict(recursive=True) for row in rows] == expected
     by_verdict = {row["verdict"] for row in rows}
     assert by_verdict >= {"held", "violated", "unknown"}
     for row in rows:
@@ -126,7 +163,7 @@ def test_foreign_parquet(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), tmp_path / "foreign.parquet")
     said = audit_error(spark, tmp_path)
     assert str(tmp_path / "foreign.parquet") in said
-    assert "not an antecede trace" in said
+    assert "lacks the column time_us; a trace has the columns run, time_us, event" in said
 
 
 def test_another_version(spark: SparkSession, tmp_path: Path) -> None:

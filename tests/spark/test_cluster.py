@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 
 from antecede.audit import Question
 from antecede.experiments import find
-from antecede.spark.audit import judge
 from antecede.spark.audit_targets import find_targets
 from antecede.spark.manifest import load_runs
 from antecede.spark.results import load_summary, load_values
 from antecede.spark.sweep import sweep
 from antecede.spark.sweep_directory import find_traces, read_request
+from antecede.spark.verdicts import judge
 from antecede.trace.directory import read_directory
 
 from .cluster import cluster

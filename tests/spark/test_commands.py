@@ -5,13 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from antecede.cli import main
 from antecede.experiments import EXPERIMENTS
 from antecede.spark.results import load_summary
-from antecede.trace import Event, Row
+from antecede.trace import SCHEMA, Event, Row
+from antecede.trace.directory import BUCKETED, STORED, write_parts
 from antecede.trace.files import write_trace
 from tests.audit.traces import table
 
@@ -90,11 +93,54 @@ def test_a_violation_is_told_and_counted(antecede: Antecede, tmp_path: Path) -> 
     judged = antecede("audit", tmp_path)
     assert judged.code == 1
     assert "exactly-once violated: node 1 delivered t/0.1 twice" in judged.out
-    assert "1 of 1 runs violate a rule" in judged.out
+    assert "1 of 1 audited runs violate a rule" in judged.out
     assert antecede("audit", tmp_path / "twice.parquet", "--rule", "causal").code == 0
     as_json = antecede("audit", tmp_path, "--json")
     assert as_json.code == 1
     assert not json.loads(as_json.out)[0]["ok"]
+
+
+def test_as_many_examples_as_asked_for(antecede: Antecede, tmp_path: Path) -> None:
+    delivered = [Row(1, Event.DELIVER, 1, topic="t", source=0, seq=1)] * 4
+    write_trace(table([Row(0, Event.PUBLISH, 0, topic="t", source=0, seq=1), *delivered]), tmp_path / "many.parquet")
+    judged = antecede("audit", tmp_path, "--examples", 2)
+    assert judged.out.count("exactly-once violated: node 1 delivered t/0.1 twice, first at row 1") == 2
+    (run,) = json.loads(antecede("audit", tmp_path, "--examples", 9, "--json").out)
+    (once,) = [rule for rule in run["report"]["rules"] if rule["rule"] == "exactly-once"]
+    assert [example["rows"] for example in once["examples"]] == [[1, 2], [1, 3], [1, 4]]
+    assert once["example"] == once["examples"][0]
+
+
+def test_a_refused_trace_is_no_violation(antecede: Antecede, tmp_path: Path) -> None:
+    write_trace(table([Row(0, Event.PUBLISH, 0, topic="t", source=0, seq=1)]), tmp_path / "good.parquet")
+    write_trace(table([Row(0, Event.PUBLISH, -1, topic="t", source=0, seq=1)]), tmp_path / "bad.parquet")
+    judged = antecede("audit", tmp_path)
+    assert judged.code == 1
+    assert "no violation in 1 runs" in judged.out
+    assert "1 of 2 traces could not be judged" in judged.out
+
+
+@pytest.mark.parametrize("words", [("audit",), ("metrics",), ("diagram", "--out", "x.svg")])
+@pytest.mark.parametrize("layout", ["file", "directory"])
+def test_an_unknown_event_is_refused_by_name(
+    antecede: Antecede, tmp_path: Path, words: tuple[str, ...], layout: str
+) -> None:
+    good = table([Row(0, Event.PUBLISH, 0, topic="t", source=0, seq=1)])
+    odd = good.set_column(2, SCHEMA.field("event"), pa.array(["explode"]).cast(SCHEMA.field("event").type))
+    if layout == "file":
+        pq.write_table(odd, tmp_path / "trace.parquet")
+        path = tmp_path / "trace.parquet"
+    else:
+        path = tmp_path / "trace"
+        path.mkdir()
+        row = odd.append_column("row", pa.array([0]))
+        parts = {"events.parquet": row} | {f"{part}-00.parquet": row.slice(0, 0) for part in BUCKETED}
+        write_parts({name: part.cast(STORED) for name, part in parts.items()}, path, run="r", buckets=1)
+    run = antecede(words[0], path, *words[1:])
+    assert run.code == 2
+    assert "event 'explode': is not an event of a trace" in run.err
+    assert "write one of publish, send, receive, deliver" in run.err
+    assert run.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import antecede.spark
 from antecede.core import UsageError
 from antecede.sim import RunSpec, simulate
-from antecede.spark import metrics as M
+from antecede.spark import measures as M
 from antecede.spark.frames import read_traces
 from antecede.spark.read_errors import reading
 from antecede.trace import Event, Row
@@ -195,6 +196,25 @@ def test_filters_count_for_the_topics_they_take(spark: SparkSession, tmp_path: P
     write_trace(table(rows), tmp_path / "run.parquet")
     (found,) = M.relays(read_traces(spark, tmp_path / "run.parquet")).collect()
     assert (found["receptions"], found["false_positives"], found["relays"]) == (7, 2, 1)
+
+
+def test_times_of_the_wall_clock_are_in_milliseconds(spark: SparkSession) -> None:
+    start = 1_700_000_000_000_000
+    rows = [
+        (start, "publish", 0, "t", 0, 1, None),
+        (start + 2_500, "receive", 1, "t", 0, 1, None),
+        (start + 4_000, "deliver", 1, "t", 0, 1, 1_500),
+    ]
+    frame = spark.createDataFrame(
+        rows, "time_us LONG, event STRING, node INT, topic STRING, source INT, seq LONG, held_us LONG"
+    )
+    (latency,) = antecede.spark.metrics(frame, "delivery-latency").collect()
+    assert (latency["mean"], latency["max"], latency["unit"], latency["run"]) == (4.0, 4.0, "ms", "run")
+    (whole,) = antecede.spark.metrics(frame).collect()
+    assert (whole["reception_mean"], whole["hold_mean"], whole["unit"]) == (2.5, 1.5, "ms")
+    simulated = frame.withColumn("time_us", F.col("time_us") - start)
+    (latency,) = antecede.spark.metrics(simulated, "delivery-latency").collect()
+    assert (latency["mean"], latency["unit"]) == (0.004, "u.t.")
 
 
 def test_what_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """A sweep's runs are judged by what their protocol promises, unless something else was asked for."""
 
 from antecede.audit import DEFAULT_RULES, Question
-from antecede.spark.audit import _question
 from antecede.spark.audit_targets import AuditTarget
+from antecede.spark.verdicts import _question
 
 
 def test_a_run_is_asked_what_it_promises() -> None:

@@ -1,6 +1,7 @@
 """Topics through a running node: read by its URL, written once, however often a task or a batch is tried."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 from antecede.core import AntecedeError, UsageError
 from antecede.core.errors import DeniedError, RefusedError, UnreachableError
 from antecede.spark.topics.options import Where, sink_options, source_options
-from antecede.spark.topics.sink import TopicWriter
+from antecede.spark.topics.sink import TopicStreamWriter, TopicWriter
 from antecede.spark.topics.stores import open_store
 from antecede.wire.security import init_certificates
 from antecede.wire.security.tokens import new_token
@@ -115,6 +116,64 @@ def test_a_stream_through_spark_and_back(session: SparkSession, cluster: Cluster
     assert bodies(session, cluster, "back") == [f"re: {number}" for number in range(4)]
 
 
+def test_the_sink_waits_for_a_node_that_is_down_when_a_batch_begins(cluster: Cluster) -> None:
+    """Spark makes a writer for each batch. It returns when the node is back, instead of failing the query."""
+    options = sink_options({"url": cluster.url(), "topic": "b", "reconnect": "120"})
+    cluster.run(cluster.inner.kill(0))
+    with ThreadPoolExecutor(1) as thread:
+        made = thread.submit(TopicStreamWriter, options, TEXT, overwrite=False)
+        with pytest.raises(UnreachableError):  # a batch query is told at once; by then the other has dialled too
+            TopicWriter(options, TEXT, overwrite=False)
+        cluster.run(cluster.inner.start(0))
+        assert made.result() is not None
+
+
+# -- tables of the catalog --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def catalog(session: SparkSession) -> Iterator[SparkSession]:
+    yield session
+    for one in session.catalog.listTables():
+        session.sql(f"DROP TABLE IF EXISTS {one.name}")
+
+
+def test_a_table_keeps_its_options(catalog: SparkSession, cluster: Cluster) -> None:
+    cluster.publish([("kept/a", b"1"), ("kept/b", b"2"), ("other", b"3")])
+    place = f"url '{cluster.url()}', topics 'kept/#'"
+    catalog.sql(f"CREATE TABLE made USING antecede OPTIONS ({place}) TBLPROPERTIES ('team' = 'a')")
+    catalog.catalog.createTable("called", source="antecede", url=cluster.url(), topics="kept/a")
+    assert [bytes(row.payload) for row in catalog.sql("SELECT payload FROM made").collect()] == [b"1", b"2"]
+    assert [row.topic for row in catalog.table("called").collect()] == ["kept/a"]
+    narrowed = catalog.sql("SELECT topic FROM made WITH (topics = 'kept/b')")
+    assert [row.topic for row in narrowed.collect()] == ["kept/b"]
+    query = catalog.readStream.option("since", "earliest").table("made").writeStream.format("memory")
+    query.queryName("streamed").trigger(availableNow=True).start().awaitTermination()
+    assert catalog.table("streamed").count() == 2
+
+
+def test_what_save_as_table_left_is_read(catalog: SparkSession, cluster: Cluster) -> None:
+    frame = catalog.createDataFrame([("saved/1", "a"), ("saved/2", "b")], "topic STRING, payload STRING")
+    frame.write.format("antecede").mode("append").option("url", cluster.url()).saveAsTable("saved")
+    place = f"url = '{cluster.url()}', topics = 'saved/#'"
+    rows = catalog.sql(f"SELECT * FROM saved WITH ({place})").collect()
+    assert [(row.topic, row.payload) for row in rows] == [("saved/1", "a"), ("saved/2", "b")]
+    with pytest.raises(PySparkException, match=r"SELECT … FROM t WITH"):
+        catalog.table("saved").collect()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("topics '#', token 'secret'", "token '…': would be readable"),
+        ("topics '#', toppics 'a'", "option 'toppics': is not one for reading topics"),
+    ],
+)
+def test_wrong_tables(catalog: SparkSession, cluster: Cluster, options: str, said: str) -> None:
+    with pytest.raises(PySparkException, match=said):
+        catalog.sql(f"CREATE TABLE wrong USING antecede OPTIONS (url '{cluster.url()}', {options})")
+
+
 # -- what goes wrong is said before anything runs ---------------------------------------------------------------------
 
 
@@ -152,6 +211,8 @@ def test_wrong_rows(cluster: Cluster, session: SparkSession) -> None:
     frame = session.sql("SELECT 'x' AS payload UNION ALL SELECT NULL")
     with pytest.raises(PySparkException, match="column 'payload': is null in a row"):
         write(frame, cluster, topic="b")
+    with pytest.raises(PySparkException, match="column 'topic': is empty in a row"):
+        write(session.sql("SELECT '' AS topic, 'x' AS payload"), cluster)
     with pytest.raises(PySparkException, match="cannot remove what was published"):
         frame.write.format("antecede").mode("overwrite").options(url=cluster.url(), topic="b").save()
 

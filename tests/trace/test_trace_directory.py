@@ -79,7 +79,7 @@ def test_writing_again_replaces_and_failing_leaves_alone(trace: pa.Table, tmp_pa
 
 def test_a_part_on_its_own_is_no_trace(trace: pa.Table, tmp_path: Path) -> None:
     write_directory(trace, tmp_path / "run")
-    with pytest.raises(UsageError, match="differs from a trace in row"):
+    with pytest.raises(UsageError, match="is one part of a trace directory; name the directory"):
         read_trace(tmp_path / "run" / "deliveries-00.parquet")
     pq.write_table(trace, tmp_path / "run" / EVENTS)
     with pytest.raises(UsageError, match=r"events\.parquet': differs from a trace in row"):

@@ -10,7 +10,7 @@ import pytest
 
 from antecede.core import UsageError
 from antecede.trace import SCHEMA, Event, Recorder
-from antecede.trace.files import check_trace, read_trace, table_rows, write_trace
+from antecede.trace.files import check_trace, read_trace, runs_in, table_rows, write_trace
 
 
 def some_trace(run: str = "run") -> pa.Table:
@@ -136,7 +136,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_a_directory_is_no_trace(tmp_path: Path) -> None:
-    assert "is not a readable Parquet file" in refused(tmp_path)
+    assert "is a directory without Parquet files" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"time,event\n1,send\n" * 50, b"\0" * 5000])
@@ -153,13 +153,10 @@ def test_a_truncated_file(written: Path, share: float) -> None:
     assert "is not a readable Parquet file" in refused(written)
 
 
-def test_foreign_parquet(tmp_path: Path) -> None:
+def test_a_table_that_lacks_columns(tmp_path: Path) -> None:
     path = tmp_path / "foreign.parquet"
     pq.write_table(pa.table({"time_us": [1, 2], "event": ["send", "send"]}), path)
-    assert "is Parquet, but not an antecede trace" in refused(path)
-    bare = some_trace().replace_schema_metadata(None)
-    pq.write_table(bare, tmp_path / "bare.parquet")
-    assert "is Parquet, but not an antecede trace" in refused(tmp_path / "bare.parquet")
+    assert "lacks the column node; a trace has the columns run, time_us, event, node, " in refused(path)
 
 
 @pytest.mark.parametrize("version", [b"0", b"3", b"11", b"", b"\xff"])
@@ -170,20 +167,113 @@ def test_another_schema_version(tmp_path: Path, version: bytes) -> None:
     assert f"has trace schema version {version.decode(errors='replace')}, this antecede reads 1 to 2" in message
 
 
-CHANGES: dict[str, Callable[[pa.Table], pa.Table]] = {
-    "node": lambda table: table.drop_columns(["node"]),
-    "seq": lambda table: table.set_column(7, "seq", table["seq"].cast(pa.int32())),
-    "time_us": lambda table: table.set_column(1, "time_us", pa.nulls(len(table), pa.int64())),
-    "colour": lambda table: table.append_column("colour", pa.array(["red"] * len(table))),
+CHANGES: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
+    "no node": (lambda table: table.drop_columns(["node"]), "lacks the column node"),
+    "colour": (lambda table: table.append_column("colour", table["seq"]), "has a column colour"),
+    "no time": (
+        lambda table: table.set_column(1, "time_us", pa.nulls(len(table), pa.int64())),
+        "column 'time_us': is null in 40 rows",
+    ),
+    "large": (
+        lambda table: table.set_column(3, "node", pa.array([1 << 40] * len(table))),
+        "column 'node': is int64 and does not become int32",
+    ),
+    "words": (
+        lambda table: table.set_column(7, "seq", pa.array(["one"] * len(table))),
+        "column 'seq': is string and does not become int64",
+    ),
+    "event": (
+        lambda table: table.set_column(2, "event", pa.array(["explode"] * len(table))),
+        "event 'explode': is not an event of a trace",
+    ),
+    "no event": (
+        lambda table: table.set_column(2, "event", pa.array([None] * len(table), pa.string())),
+        "column 'event': is null in 40 rows",
+    ),
+    "deps": (
+        lambda table: table.set_column(12, "deps", pa.array([[1]] * len(table))),
+        "column 'deps': is list<element: int64> and does not become",
+    ),
 }
 
 
-@pytest.mark.parametrize("column", CHANGES)
-def test_a_trace_with_other_columns(tmp_path: Path, column: str) -> None:
-    """Left to itself, Arrow fills a missing column with nulls and casts another type."""
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_trace_with_other_columns(tmp_path: Path, change: str) -> None:
+    """Left to itself, Arrow fills a missing column with nulls."""
+    make, said = CHANGES[change]
     path = tmp_path / "other.parquet"
-    pq.write_table(CHANGES[column](some_trace()).replace_schema_metadata(SCHEMA.metadata), path)
-    assert f"differs from a trace in {column};" in refused(path)
+    pq.write_table(make(some_trace()).replace_schema_metadata(SCHEMA.metadata), path)
+    with pytest.raises(UsageError) as caught:
+        read_trace(path)
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+# -- tables of other programs -----------------------------------------------------------------------------------------
+
+
+def foreign(table: pa.Table) -> pa.Table:
+    """As another program might write it: other widths, plain text, null or −1, no metadata, columns in any order."""
+    rows = table.to_pylist()
+    columns = {
+        "node": pa.array([row["node"] for row in rows], pa.int64()),
+        "event": pa.array([row["event"] for row in rows], pa.large_string()),
+        "deps": pa.array(
+            [
+                [{"seq": dep["seq"], "source": dep["source"], "topic": dep["topic"]} for dep in row["deps"] or []]
+                for row in rows
+            ]
+        ),
+        "time_us": pa.array([row["time_us"] for row in rows], pa.timestamp("us", "UTC")),
+        "topic": table["topic"].cast(pa.dictionary(pa.int64(), pa.string())),
+        "source": pa.array([row["source"] for row in rows], pa.uint8()),
+        "seq": pa.array([float(row["seq"]) for row in rows]),
+        "hops": pa.array([-1] * len(rows)),
+        "note": pa.array([row["note"] or "" for row in rows]),
+    }
+    return pa.table(columns)
+
+
+def test_a_table_of_another_program_is_a_trace(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.parquet"
+    pq.write_table(foreign(some_trace()), path)
+    check_trace(path)
+    found = read_trace(path)
+    assert found.schema.equals(SCHEMA, check_metadata=True)
+    assert found.to_pylist() == [{**row, "run": "theirs"} for row in some_trace().to_pylist()]
+    bare = some_trace().replace_schema_metadata(None)
+    pq.write_table(bare, tmp_path / "bare.parquet")
+    assert read_trace(tmp_path / "bare.parquet").to_pylist() == bare.to_pylist()
+    for kind in (pa.int16(), pa.int64()):  # a dictionary of another width, as pandas and Spark write it
+        event = bare["event"].cast(pa.string()).cast(pa.dictionary(kind, pa.string()))
+        pq.write_table(some_trace().set_column(2, "event", event), tmp_path / f"{kind}.parquet")
+        assert read_trace(tmp_path / f"{kind}.parquet").to_pylist() == bare.to_pylist()
+
+
+def test_a_table_in_several_files_is_one_trace(tmp_path: Path) -> None:
+    """As Spark writes it, and in any order: a column `row` or the times put its rows in order."""
+    rows = foreign(some_trace())
+    numbered = rows.append_column("row", pa.array(range(len(rows))))
+    for name, table in (("by time", rows), ("by row", numbered)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "_SUCCESS").touch()
+        for number in range(4):
+            part = table.take(list(range(len(table) - 1 - number, -1, -4))[::-1])
+            pq.write_table(part, tmp_path / name / f"part-{number}.snappy.parquet")
+        found = read_trace(tmp_path / name)
+        assert list(table_rows(found)) == list(table_rows(some_trace()))
+
+
+def test_runs_of_one_table(tmp_path: Path) -> None:
+    both = pa.concat_tables([some_trace("b"), some_trace("a").slice(0, 7)]).replace_schema_metadata(None)
+    pq.write_table(both, tmp_path / "both.parquet")
+    assert runs_in(tmp_path / "both.parquet") == ["a", "b"]
+    assert len(read_trace(tmp_path / "both.parquet", "a")) == 7
+    with pytest.raises(UsageError, match=r"has 2 runs .'b', 'a'.; choose one with --run"):
+        read_trace(tmp_path / "both.parquet")
+    write_trace(some_trace(), tmp_path / "ours.parquet")
+    assert runs_in(tmp_path / "ours.parquet") == []
 
 
 def test_a_changed_byte_changes_no_row(written: Path) -> None:

@@ -8,8 +8,10 @@ before one that it names. Rules that need several nodes, or the end of the run, 
     causal        a message that an earlier delivery named as its predecessor
     fifo          a message of a source after a later one of the same source
     exactly-once  a message for a second time
-    complete      skipped sequence numbers of a source; only if all topics are read (`whole`), since under a topic
-                  filter a hole means nothing. The first message met of a source counts as its beginning
+    complete      skipped sequence numbers of a source that have not come when the caller asks (`losses`), which it does
+                  after each batch: a number that comes late breaks `fifo` and is no loss. Only if all topics are read
+                  (`whole`), since under a topic filter a hole means nothing. The first message met of a source counts
+                  as its beginning
     same-content  other contents than another node delivered under the same sequence numbers: each judge sums the
                   contents of a source in blocks of numbers, and `ContentComparison` compares the sums; only `whole`
 
@@ -19,6 +21,7 @@ numbers of each source (under a filter they tell a repetition from a message out
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 #: A message: (source, seq).
@@ -87,6 +90,10 @@ class OnlineJudge:
         self.state = state or OnlineState()
         #: Blocks that were completed, for `ContentComparison`. The caller takes them out.
         self.blocks: list[Contents] = []
+        #: Holes since `losses` was asked last: position, source, the first number skipped and the one delivered.
+        self._holes: list[tuple[int, int, int, int]] = []
+        #: Numbers that came out of turn since then.
+        self._came: set[Name] = set()
 
     def take(
         self,
@@ -117,7 +124,7 @@ class OnlineJudge:
             state.highest[source] = seq
             if self._whole:
                 self._skip(position, source, highest + 1, seq)
-                found.append(self._lost(position, source, highest + 1, seq))
+                self._holes.append((position, source, highest + 1, seq))
         else:
             found.append(self._behind(position, source, seq, highest))
         if not self._whole:
@@ -130,6 +137,18 @@ class OnlineJudge:
                 state.awaited.setdefault(name, (source, seq, position))
                 if len(state.awaited) > self._awaited_max:
                     del state.awaited[next(iter(state.awaited))]
+        return found
+
+    def losses(self) -> list[Finding]:
+        """The holes since the last call that are still open."""
+        found: list[Finding] = []
+        for position, source, first, delivered in self._holes:
+            came = sorted(seq for one, seq in self._came if one == source and first <= seq < delivered)
+            for begin, end in pairwise([first - 1, *came, delivered]):
+                if begin + 1 < end:
+                    found.append(self._lost(position, source, begin + 1, end, delivered))
+        self._holes.clear()
+        self._came.clear()
         return found
 
     def contents(self, source: int) -> Contents | None:
@@ -162,9 +181,9 @@ class OnlineJudge:
         while len(skipped) > REMEMBERED_MAX:
             del skipped[next(iter(skipped))]
 
-    def _lost(self, position: int, source: int, first: int, until: int) -> Finding:
+    def _lost(self, position: int, source: int, first: int, until: int, delivered: int) -> Finding:
         lost = f"{source}.{first}" if until == first + 1 else f"{source}.{first} to {source}.{until - 1}"
-        words = f"{self._node} delivered {source}.{until} (position {position}) without {lost}"
+        words = f"{self._node} delivered {source}.{delivered} (position {position}) without {lost}"
         return Finding("complete", source, first, position, words, until - first)
 
     def _behind(self, position: int, source: int, seq: int, highest: int) -> Finding:
@@ -178,6 +197,8 @@ class OnlineJudge:
                 self._skip(position, source, seq + 1, lowest)
         elif self._whole:
             out_of_turn = state.skipped.pop((source, seq), None) is not None
+            if out_of_turn:
+                self._came.add((source, seq))
         else:
             out_of_turn = seq not in state.recent.get(source, ())
         if out_of_turn:

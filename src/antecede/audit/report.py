@@ -25,16 +25,33 @@ class Example:
     messages: tuple[MessageKey, ...]
     rows: tuple[int, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "words": self.words,
+            "nodes": list(self.nodes),
+            "messages": [list(message) for message in self.messages],
+            "rows": list(self.rows),
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleResult:
-    """The outcome of one rule. `example` is the first violation; `reason` says why nothing could be judged."""
+    """The outcome of one rule. `example` is the first violation; `reason` says why nothing could be judged.
+
+    `more`: the violations after the first, as many as the caller asked for.
+    """
 
     name: str
     checked: int
     violations: int = 0
     example: Example | None = None
     reason: str = ""
+    more: tuple[Example, ...] = ()
+
+    @property
+    def examples(self) -> tuple[Example, ...]:
+        """Every violation that was kept, in the order in which they happened."""
+        return (self.example, *self.more) if self.example is not None else ()
 
     @property
     def verdict(self) -> Verdict:
@@ -43,21 +60,15 @@ class RuleResult:
         return Verdict.HELD if self.checked else Verdict.UNKNOWN
 
     def to_dict(self) -> dict[str, Any]:
-        example = self.example
+        examples = [example.to_dict() for example in self.examples]
         return {
             "rule": self.name,
             "verdict": self.verdict.value,
             "checked": self.checked,
             "violations": self.violations,
             "reason": self.reason,
-            "example": None
-            if example is None
-            else {
-                "words": example.words,
-                "nodes": list(example.nodes),
-                "messages": [list(message) for message in example.messages],
-                "rows": list(example.rows),
-            },
+            "example": examples[0] if examples else None,
+            "examples": examples,
         }
 
 
@@ -109,9 +120,8 @@ class Report:
         for rule in self.rules:
             lines.append(f"{rule.name:<{width}}  {rule.verdict:<8}  {rule.checked:>10}  {rule.violations:>10}")
         for rule in self.rules:
-            if rule.example is not None:
-                lines.append(f"{rule.name} violated: {rule.example.words}")
-            elif rule.verdict is Verdict.UNKNOWN:
+            lines += [f"{rule.name} violated: {example.words}" for example in rule.examples]
+            if rule.verdict is Verdict.UNKNOWN:
                 lines.append(f"{rule.name} unknown: {rule.reason}")
         if self.tagged:
             lines.append(f"deliveries tagged out of order, and so not judged for order: {self.tagged}")

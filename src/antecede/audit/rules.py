@@ -41,13 +41,17 @@ class Question:
 
     `across_topics`: causal order holds over all topics; false where a protocol promises it within each topic only.
     `broadcast_to`: nodes that are owed every message from the start, for broadcasts, which have no subscribe rows.
+    `examples`: how many violations of each rule to describe, from the first on.
     """
 
     across_topics: bool = True
     rules: tuple[str, ...] = DEFAULT_RULES
     broadcast_to: tuple[int, ...] = ()
+    examples: int = 1
 
     def __post_init__(self) -> None:
+        if self.examples < 1:
+            raise UsageError("examples", self.examples, "is not a count", "ask for 1 or more")
         for name in self.rules:
             if name not in ALL_RULES:
                 raise UsageError("rules", name, "there is no such rule", f"choose from {', '.join(ALL_RULES)}")

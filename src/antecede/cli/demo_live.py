@@ -19,8 +19,8 @@ from antecede.node.local_cluster import LocalCluster
 from antecede.report import Contents, page, space_time
 from antecede.report.contents import AuditRow, Picture
 from antecede.report.files import PAGE_MARK, write_own
-from antecede.spark.audit import RunVerdict, judge
 from antecede.spark.audit_targets import find_targets
+from antecede.spark.verdicts import RunVerdict, judge
 from antecede.trace import Row
 
 NODES: Final = 8

@@ -20,15 +20,17 @@ from antecede.loading import need_extra
 
 if TYPE_CHECKING:
     from antecede.experiments.summary import Line
-    from antecede.spark.audit import RunVerdict
     from antecede.spark.sweep import SweepResult
+    from antecede.spark.verdicts import RunVerdict
 
 MASTER = Annotated[
     str | None,
     typer.Option(help="Spark master. Default: the active session, $SPARK_MASTER, or all cores of this machine."),
 ]
 AS_JSON = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-_PATHS = Annotated[list[Path], typer.Argument(help="Directories of sweeps, trace directories or trace files.")]
+_PATHS = Annotated[
+    list[Path], typer.Argument(help="Directories of sweeps, trace directories, or files and tables with traces.")
+]
 
 
 def run_command(
@@ -101,27 +103,35 @@ def audit_command(
             help="Check causal order within each topic or across topics. Default: as the sweep says; else across.",
         ),
     ] = None,
+    examples: Annotated[
+        int, typer.Option(min=1, help="How many violations of each rule to print and to write, from the first on.")
+    ] = 1,
     master: MASTER = None,
     as_json: AS_JSON = False,
 ) -> None:
     """Check traces for causal order, per-source order, loss, duplicates and messages that were never published.
 
-    Each violated rule is printed with an example. Runs of a sweep without a trace are simulated again, with the same
-    result. Exit code 1: a rule was violated, or a trace could not be read.
+    A trace may be a table of any program: docs/spark.md has its columns. Each violated rule is printed with an example;
+    all that `--examples` asks for are in `--json`, and in the column `examples` of a sweep's audit.parquet. Runs of a
+    sweep without a trace are simulated again, with the same result. Exit code 1: a rule was violated, or a trace could
+    not be read.
 
     Examples:
 
         antecede audit results
 
         antecede audit run.parquet --rule total --rule causal
+
+        antecede audit run.parquet --examples 20 --json
     """
     from antecede.audit import Question  # noqa: PLC0415
     from antecede.cli.progress import AuditProgress, start_spark  # noqa: PLC0415
-    from antecede.spark.audit import judge, verdict_table  # noqa: PLC0415
     from antecede.spark.audit_targets import find_targets  # noqa: PLC0415
     from antecede.spark.sweep_directory import is_sweep, write_bytes, write_table  # noqa: PLC0415
+    from antecede.spark.verdicts import judge, verdict_table  # noqa: PLC0415
 
-    asked = Question(across_topics=within_topics is not True, rules=tuple(rule) if rule else DEFAULT_RULES)
+    rules = tuple(rule) if rule else DEFAULT_RULES
+    asked = Question(across_topics=within_topics is not True, rules=rules, examples=examples)
     targets = find_targets(paths)
     session = start_spark(master, short=True, quiet=as_json)
     with AuditProgress(len(targets), quiet=as_json) as progress:
@@ -134,7 +144,7 @@ def audit_command(
     if as_json:
         typer.echo(text)
     else:
-        _show_verdicts(verdicts)
+        _show_verdicts(verdicts, examples)
     if not all(verdict.ok for verdict in verdicts):
         raise typer.Exit(1)
 
@@ -157,7 +167,7 @@ def metrics_command(
     """
     from antecede.cli.progress import start_spark, waiting  # noqa: PLC0415
     from antecede.spark.frames import read_traces  # noqa: PLC0415
-    from antecede.spark.metrics import METRICS  # noqa: PLC0415
+    from antecede.spark.measures import METRICS  # noqa: PLC0415
     from antecede.spark.read_errors import reading  # noqa: PLC0415
 
     measure = METRICS.get(metric)
@@ -231,7 +241,7 @@ def _show_failures(result: "SweepResult") -> None:
         console.print(f"  repeat: {row.command}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
+def _show_verdicts(verdicts: "list[RunVerdict]", examples: int) -> None:
     console = wide_console()
     totals: dict[str, list[int]] = {}
     for verdict in verdicts:
@@ -255,16 +265,24 @@ def _show_verdicts(verdicts: "list[RunVerdict]") -> None:
                 f"{where}: {verdict.outcome.refused}", style="red", markup=False, highlight=False, soft_wrap=True
             )
         for rule in report.rules if report else ():
-            if rule.example is not None:
-                words = f"{where}: {rule.name} violated: {rule.example.words}"
+            for example in rule.examples:
+                words = f"{where}: {rule.name} violated: {example.words}"
                 console.print(words, style="red", markup=False, highlight=False, soft_wrap=True)
+            if rule.examples:
+                if len(rule.examples) < min(rule.violations, examples):
+                    left = f"  {rule.violations - len(rule.examples):,} more: the run is too large to describe them"
+                    console.print(left, markup=False, highlight=False, soft_wrap=True)
                 if verdict.target.command:
                     console.print(f"  repeat: {verdict.target.command}", markup=False, highlight=False, soft_wrap=True)
-    bad = sum(not verdict.ok for verdict in verdicts)
     again = sum(verdict.target.spec is not None for verdict in verdicts)
     replayed = f" ({again} simulated again because they kept no trace)" if again else ""
-    said = f"{bad} of {len(verdicts)} runs violate a rule" if bad else f"no violation in {len(verdicts)} runs"
-    console.print(f"{said}{replayed}", style="bold red" if bad else "green", highlight=False)
+    judged = [verdict for verdict in verdicts if verdict.outcome.report is not None]
+    bad, refused = sum(not verdict.ok for verdict in judged), len(verdicts) - len(judged)
+    if judged:
+        said = f"{bad} of {len(judged)} audited runs violate a rule" if bad else f"no violation in {len(judged)} runs"
+        console.print(f"{said}{replayed}", style="bold red" if bad else "green", highlight=False)
+    if refused:
+        console.print(f"{refused} of {len(verdicts)} traces could not be judged", style="bold red", highlight=False)
 
 
 def _show_rows(rows: list[dict[str, Any]]) -> None:

@@ -43,10 +43,18 @@ def _repeat(spec: RunSpec) -> list[Row]:
 
 
 def diagram_command(
-    trace: Annotated[Path, typer.Argument(help="A trace: a Parquet file, or a trace directory of a sweep.")],
+    trace: Annotated[
+        Path,
+        typer.Argument(help="A trace: a Parquet file, a directory of such files, or a trace directory of a sweep."),
+    ],
     out: Annotated[Path | None, typer.Option(help="File for the picture. Default TRACE.svg.")] = None,
-    begin: Annotated[float | None, typer.Option("--from", help="Show only events from this time on.")] = None,
-    end: Annotated[float | None, typer.Option("--until", help="Show only events up to this time.")] = None,
+    run: Annotated[str, typer.Option(help="Draw this run, where a table holds several.")] = "",
+    begin: Annotated[
+        float | None, typer.Option("--from", help="Show only events from this time on: in u.t.; in ms in a live run.")
+    ] = None,
+    end: Annotated[
+        float | None, typer.Option("--until", help="Show only events up to this time: in u.t.; in ms in a live run.")
+    ] = None,
     nodes: Annotated[str, typer.Option(help="Show only these nodes, for example 0-7,12.")] = "",
     topics: Annotated[str, typer.Option(help="Show only these topics, for example rooms/#,news.")] = "",
     within_topics: Annotated[
@@ -68,10 +76,7 @@ def diagram_command(
         antecede diagram run.parquet --nodes 0-3 --from 100 --until 300
     """
     target = out or trace.with_name(f"{trace.name.removesuffix('.parquet')}.svg")
-    table = read_directory(trace) if is_trace_directory(trace) else read_trace(trace)
-    runs = table["run"].unique().to_pylist()
-    if len(runs) > 1:
-        raise UsageError("trace", str(trace), f"holds {len(runs)} runs", "give a trace of one run")
+    table = read_directory(trace) if is_trace_directory(trace) else read_trace(trace, run or None)
     rows = list(table_rows(table))
     check_target(target, DIAGRAM_MARK)
     marks = _violations(rows, trace, across_topics=not within_topics)

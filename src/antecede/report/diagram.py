@@ -43,14 +43,14 @@ def space_time(
 
     `audit`: the judge's report on these rows; its examples are marked.
     `nodes`, `topics`, `messages`: show only these (empty: all). `window`: show only this time, in units of time of a
-    simulated run, in seconds since its beginning of a live run.
+    simulated run, in milliseconds since its beginning of a live run.
     `standalone`: make a file of its own, with its colours; false for a page, which has the style already.
     Raises `LimitError` if there is too much to draw, and `UsageError` if nothing is left.
     """
     rows = list(rows)
     _check_rows(rows, title)
-    origin_us = Clock(min(row.time_us for row in rows)).origin_us
-    begin, end = (None if bound is None else round(bound * 1e6) + origin_us for bound in window)
+    clock = Clock(min(row.time_us for row in rows))
+    begin, end = (None if bound is None else round(bound * clock.unit_us) + clock.origin_us for bound in window)
     if begin is not None and end is not None and begin >= end:
         raise UsageError("window", f"{window[0]} … {window[1]}", "is empty", "let it end after it begins")
     choice = Choice(frozenset(nodes), tuple(topics), frozenset(messages), begin, end)

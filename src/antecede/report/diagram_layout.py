@@ -12,27 +12,26 @@ from typing import Final, NamedTuple
 from antecede.report.markup import text_width
 from antecede.report.scale import Scale, round_ticks
 from antecede.report.scene import Delivery, Key, Scene
+from antecede.trace.schema import WALL_CLOCK_US
 
 LANE: Final = 9
 #: The number of lanes of a node; further messages held at once share the last lane.
 LANES_MAX: Final = 8
 MARK: Final = 7
 MARGIN_RIGHT: Final = 28
-#: A later time is not simulated but of the wall clock (microseconds since 1970; this is in 2001).
-_WALL_CLOCK_US: Final = 10**15
 _WHEN = re.compile(r"row \d+, time_us (\d+)")
 
 
 class Clock:
-    """Writes times: simulated ones in units of time, those of the wall clock in seconds since the first row shown."""
+    """Writes times: simulated ones in units of time, those of the wall clock in ms since the first row shown."""
 
     def __init__(self, start_us: int) -> None:
-        live = start_us > _WALL_CLOCK_US
+        live = start_us >= WALL_CLOCK_US
         self.origin_us = start_us if live else 0
-        self.unit = "s" if live else "u.t."
+        self.unit, self.unit_us = ("ms", 1_000) if live else ("u.t.", 1_000_000)
 
     def units(self, time_us: int) -> float:
-        return (time_us - self.origin_us) / 1e6
+        return (time_us - self.origin_us) / self.unit_us
 
     def say(self, time_us: int) -> str:
         return self.span(time_us - self.origin_us)
@@ -42,7 +41,7 @@ class Clock:
         return _WHEN.sub(lambda found: self.say(int(found[1])), words)
 
     def span(self, duration_us: int) -> str:
-        return f"{duration_us / 1e6:,.3f}".rstrip("0").rstrip(".") + f" {self.unit}"
+        return f"{duration_us / self.unit_us:,.3f}".rstrip("0").rstrip(".") + f" {self.unit}"
 
 
 class Box(NamedTuple):
@@ -105,7 +104,7 @@ class Layout:
         margin = max(1, (scene.end_us - scene.start_us)) * 0.015
         self.x = Scale(scene.start_us - margin, scene.end_us + margin, self.left + 14, self.right)
         self.ticks = [
-            (round(tick * 1e6) + self.clock.origin_us, f"{tick:,.6g}")
+            (round(tick * self.clock.unit_us) + self.clock.origin_us, f"{tick:,.6g}")
             for tick in round_ticks(
                 self.clock.units(scene.start_us), self.clock.units(scene.end_us), max(2, int(self.width / 110))
             )

@@ -149,12 +149,13 @@ def _audit_tile(contents: Contents) -> Tile:
     violations = sum(row.violations for row in contents.audit)
     checked = sum(row.checked for row in contents.audit)
     rules = len({row.rule for row in contents.audit if row.rule})
-    runs = len({row.run for row in contents.audit})
-    refused = any(row.verdict == "refused" for row in contents.audit)
+    runs = len({row.run for row in contents.audit if row.verdict != "refused"})
+    refused = sum(row.verdict == "refused" for row in contents.audit)
     state = "bad" if violations or refused else "open" if not checked else "good"
     if state == "good" and contents.runs_finished > runs:
         state = "warn"
     detail = f"{count(checked, 'check')} by {count(rules, 'rule')} in {count(runs, 'run')}"
+    detail += f", {count(refused, 'trace')} could not be judged" if refused else ""
     return Tile(state, "Order", count(violations, "violation"), detail)
 
 

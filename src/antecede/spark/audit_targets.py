@@ -12,6 +12,8 @@ from antecede.spark.manifest import RunRow, load_runs
 from antecede.spark.plan import cost
 from antecede.spark.sweep_directory import find_traces, is_sweep, read_request
 from antecede.spark.task import is_simulated
+from antecede.trace.directory import is_trace_directory
+from antecede.trace.files import runs_in
 
 
 class AuditTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +23,8 @@ class AuditTarget(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     experiment: str = ""
     path: str | None = None
+    #: Which run, in a table of several.
+    run: str | None = None
     spec: RunSpec | None = None
     command: str = ""
     #: Whether the run promises order across its topics; None if unknown.
@@ -41,17 +45,29 @@ def find_targets(paths: Sequence[Path]) -> list[AuditTarget]:
     for path in paths:
         here = _of_sweep(path) if path.is_dir() and is_sweep(path) else _of_traces(path)
         if not here:
-            raise UsageError("path", str(path), "holds no traces and no runs", "name what antecede wrote")
+            raise UsageError("path", str(path), "holds no traces and no runs", "name traces, see docs/spark.md")
         found.update({(target.path, target.name): target for target in here})
     return list(found.values())
 
 
 def _of_traces(path: Path) -> list[AuditTarget]:
-    return [_of_trace(trace, _experiment_of(trace)) for trace in find_traces(path)]
+    return [target for trace in find_traces(path) for target in _of_table(trace)]
+
+
+def _of_table(path: Path) -> list[AuditTarget]:
+    """The runs of a trace: one, except in a table of another program that names several."""
+    found = _of_trace(path, _experiment_of(path))
+    if is_trace_directory(path):
+        return [found]
+    runs = runs_in(path)
+    if not runs:
+        return [found]
+    share = found.weight / len(runs)
+    return [msgspec.structs.replace(found, name=run, run=run, weight=share) for run in runs]
 
 
 def _of_trace(path: Path, experiment: str, row: RunRow | None = None) -> AuditTarget:
-    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     return AuditTarget(
         name=row.key if row else path.name if path.is_dir() else path.stem,
         experiment=experiment,

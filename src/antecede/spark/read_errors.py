@@ -1,4 +1,4 @@
-"""Turns Spark's errors about a damaged Parquet file into one line that names the file."""
+"""Turns Spark's errors about a trace into one line: a damaged file by its name, a wrong value by its column."""
 
 import re
 from collections.abc import Iterator
@@ -17,6 +17,9 @@ def reading() -> Iterator[None]:
         raise
     except Exception as error:
         said = str(error)
+        wrong = re.search(r"\b(event|column|trace) ('[^'\n]*'|None): ([^;\n]+); ([^\n]+)", said)
+        if wrong is not None:
+            raise UsageError(wrong[1], wrong[2].strip("'"), wrong[3], wrong[4]) from None
         found = re.search(r"file:(?://)?(/[^\s,;'\"]+\.parquet)", said)
         if found is None:
             raise

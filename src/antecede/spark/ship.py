@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
 
 #: The packages that decide the result of a run. Changes of the pipeline around it do not make old results stale.
 _DECIDES_RESULTS: Final = ("core", "overlay", "protocols", "sim", "trace", "search", "experiments")
 
-#: Applications that have the package. Spark refuses a second file of the same name.
+#: Applications, and sessions of Spark Connect, that have the package. Spark refuses a second file of the same name.
 _shipped: Final[set[str]] = set()
 
 
@@ -42,9 +43,21 @@ def ship_package(context: "SparkContext") -> None:
     if context.applicationId in _shipped:
         return
     _shipped.add(context.applicationId)
+    context.addPyFile(str(_archive()))
+
+
+def ship_to_server(session: "RemoteSession") -> None:
+    """Send the package to the server of a Spark Connect session, for this session. A second call does nothing."""
+    if session.session_id in _shipped:
+        return
+    _shipped.add(session.session_id)
+    session.addArtifacts(str(_archive()), pyfile=True)
+
+
+def _archive() -> Path:
     archive = Path(tempfile.mkdtemp(prefix="antecede-")) / "antecede.zip"
     zip_package(archive)
-    context.addPyFile(str(archive))
+    return archive
 
 
 def zip_package(path: Path) -> None:

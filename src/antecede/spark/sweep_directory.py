@@ -15,7 +15,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -137,7 +137,10 @@ def trace_path(out: Path, experiment: str, key: str) -> Path:
 
 
 def find_traces(path: Path) -> list[Path]:
-    """List every trace under `path` by name: trace directories and trace files, without the other tables of a sweep."""
+    """List every trace under `path` by name: trace directories, files, and tables in several files.
+
+    The other tables of a sweep are left out.
+    """
     if not path.exists():
         raise UsageError("path", str(path), "there is no such file or directory", "check the path")
     if path.is_file():
@@ -153,9 +156,18 @@ def find_traces(path: Path) -> list[Path]:
             names.clear()
         elif parquet and any(name.partition("-")[0] in BUCKETED for name in parquet):
             raise UsageError("trace", str(here / EVENTS), "is missing beside its buckets", "run it again")
+        elif not sweep and is_table(here, files):
+            found.append(here)
+            names.clear()
         elif not sweep:
             found += [here / name for name in parquet]
     return found
+
+
+def is_table(path: Path, files: Iterable[str] | None = None) -> bool:
+    """Tell whether the files of a directory are one table, as Spark writes it."""
+    names = os.listdir(path) if files is None else files
+    return any(name == "_SUCCESS" or (name.startswith("part-") and name.endswith(".parquet")) for name in names)
 
 
 def remove_unfinished(out: Path) -> None:

@@ -3,10 +3,11 @@
 schema.py     events, columns and their meaning
 recorder.py   collects rows in memory
 arrow.py      the same as an Arrow table
+tables.py     a table of any program as a trace
 files.py      one trace as one Parquet file
 directory.py  one trace as a directory of Parquet files, for large runs
 
-The last three need the extra `lab`; a node does without them.
+The last four need the extra `lab`; a node does without them.
 """
 
 from typing import TYPE_CHECKING

@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
 )
 
 #: Columns in which −1 means "does not apply" and becomes null.
-_NULLABLE = frozenset(INTEGERS) - {"time_us", "node"}
+NULLABLE = frozenset(INTEGERS) - {"time_us", "node"}
 
 
 def make_table(recorder: Recorder, run: str) -> pa.Table:
@@ -54,7 +54,7 @@ def make_table(recorder: Recorder, run: str) -> pa.Table:
     }
     for name in INTEGERS:
         values = np.array(recorder.integers[name], np.int64)  # a copy: the recorder goes on growing
-        mask = values == -1 if name in _NULLABLE else None
+        mask = values == -1 if name in NULLABLE else None
         arrays[name] = pa.array(values, mask=mask).cast(SCHEMA.field(name).type)
     return pa.table([arrays[field.name] for field in SCHEMA], schema=SCHEMA)
 

@@ -30,7 +30,8 @@ import pyarrow.parquet as pq
 
 from antecede.core import UsageError
 from antecede.trace import SCHEMA, Event
-from antecede.trace.files import check_trace
+from antecede.trace.files import LAYOUT, check_part
+from antecede.trace.tables import check_values
 
 #: A bucket holds about so many rows. One bucket is one task's work and one task's memory (some 50 bytes a row).
 BUCKET_ROWS: Final = 1_000_000
@@ -40,7 +41,6 @@ ROW: Final = pa.field("row", pa.int64(), nullable=False)
 STORED: Final = SCHEMA.append(ROW)
 
 EVENTS: Final = "events.parquet"
-_LAYOUT = b"antecede.layout"
 _VERSION = 1
 
 #: Which events stand in which part.
@@ -102,7 +102,7 @@ def write_parts(files: dict[str, pa.Table], path: Path, *, run: str, buckets: in
     rows_in = {name: len(part) for name, part in files.items()}
     for name, part in files.items():
         about = {"version": _VERSION, "run": run, "file": name, "buckets": buckets, "rows_in": rows_in}
-        metadata = {**(STORED.metadata or {}), _LAYOUT: json.dumps(about).encode()}
+        metadata = {**(STORED.metadata or {}), LAYOUT: json.dumps(about).encode()}
         pq.write_table(
             part.replace_schema_metadata(metadata),
             path / name,
@@ -206,12 +206,14 @@ def read_directory(path: Path) -> pa.Table:
         if field.name not in table.column_names:  # a trace of an earlier version
             table = table.append_column(field, pa.nulls(len(table), field.type))
     order = np.argsort(table["row"].to_numpy())
-    return table.take(pa.array(order)).select(SCHEMA.names).cast(SCHEMA).replace_schema_metadata(SCHEMA.metadata)
+    table = table.take(pa.array(order)).select(SCHEMA.names).cast(SCHEMA).replace_schema_metadata(SCHEMA.metadata)
+    check_values(table, str(path))
+    return table
 
 
 def _about(file: Path) -> dict[str, Any]:
-    check_trace(file, STORED)
-    text = (pq.read_schema(file).metadata or {}).get(_LAYOUT)
+    check_part(file, STORED)
+    text = (pq.read_schema(file).metadata or {}).get(LAYOUT)
     try:
         about: dict[str, Any] = json.loads(text or b"null")
     except ValueError:

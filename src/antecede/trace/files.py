@@ -1,5 +1,7 @@
 """Writes and reads a trace as one Parquet file. A file is written whole or not at all, and checked before it is used.
 
+Files and directories of files that another program wrote are read too (`trace.tables`).
+
 Pages carry checksums. Without them most bytes of a Parquet file can change unnoticed, and the audit of a damaged trace
 would blame the protocol. Needs the extra `lab`.
 """
@@ -7,17 +9,23 @@ would blame the protocol. Needs the extra `lab`.
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from antecede.core import UsageError
 from antecede.trace.arrow import SCHEMA
 from antecede.trace.schema import ADDED_IN_2, SCHEMA_VERSION, Event, Row
+from antecede.trace.tables import as_trace, check_columns, check_values
 
 V = TypeVar("V")
+
+#: The key in the metadata of a file that is one part of a trace directory.
+LAYOUT: Final = b"antecede.layout"
 
 
 def write_trace(table: pa.Table, path: Path) -> None:
@@ -36,60 +44,115 @@ def write_trace(table: pa.Table, path: Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def check_trace(path: Path, columns: pa.Schema = SCHEMA) -> None:
-    """Raise `UsageError` unless the file at `path` is a trace of this version with these `columns`.
+def check_trace(path: Path) -> None:
+    """Raise `UsageError` unless the file or directory of files at `path` has the columns of a trace."""
+    schema = _schema(path)
+    _check_version(schema, path)
+    if LAYOUT in (schema.metadata or {}):
+        raise UsageError("trace", str(path), "is one part of a trace directory", "name the directory")
+    check_columns(schema.names, str(path))
 
-    A trace directory has one column more (`trace.directory.STORED`).
-    """
-    try:
-        schema = pq.read_schema(path)
-    except FileNotFoundError:
-        raise UsageError("trace", str(path), "there is no such file", "check the path") from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        problem = f"is not a readable Parquet file ({_reason(error)})"
-        raise UsageError("trace", str(path), problem, "write it again") from None
-    version = (schema.metadata or {}).get(b"antecede.trace")
+
+def check_part(path: Path, columns: pa.Schema) -> None:
+    """Raise `UsageError` unless the file at `path` was written by antecede with exactly these `columns`."""
+    schema = _schema(path)
+    version = _check_version(schema, path)
     if version is None:
         raise UsageError("trace", str(path), "is Parquet, but not an antecede trace", "name a file antecede wrote")
-    if version not in (b"1", str(SCHEMA_VERSION).encode()):
-        raise UsageError(
-            "trace",
-            str(path),
-            f"has trace schema version {version.decode(errors='replace')}, this antecede reads 1 to {SCHEMA_VERSION}",
-            "write it again with this version, or read it with the one that wrote it",
-        )
     if version == b"1":
         columns = pa.schema([field for field in columns if field.name not in ADDED_IN_2])
-    # Arrow would fill a missing column with nulls and cast another type.
-    wrong = [field.name for field in columns if field.name not in schema.names or schema.field(field.name) != field]
-    wrong += sorted(set(schema.names) - set(columns.names))
+    wrong = _differs(schema, columns)
     if wrong:
         raise UsageError(
             "trace", str(path), f"differs from a trace in {', '.join(wrong)}", "name a file antecede wrote"
         )
 
 
-def read_trace(path: Path) -> pa.Table:
-    """Return the trace at `path` as a table in `SCHEMA`. Raises `UsageError` if the file is damaged or no trace."""
+def read_trace(path: Path, run: str | None = None) -> pa.Table:
+    """Return the trace at `path`, a file or a directory of files that any program wrote, as a table in `SCHEMA`.
+
+    `run`: which run, where there are several. Rows of several files without a column `row` are put in the order of
+    their times. Raises `UsageError` if the table is damaged or no trace.
+    """
     check_trace(path)
+    partitioning = "hive" if path.is_dir() else None
+    ours = is_ours(path)
     try:
-        table = pq.read_table(path, schema=SCHEMA, page_checksum_verification=True)
+        table = pq.read_table(
+            path, schema=SCHEMA if ours else None, partitioning=partitioning, page_checksum_verification=True
+        )
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({_reason(error)})"
         raise UsageError("trace", str(path), problem, "the file is damaged; write it again") from None
-    problem = _wrong_values(table)
-    if problem:
-        raise UsageError("trace", str(path), problem, "name a file antecede wrote")
+    if ours:
+        check_values(table, str(path))
+        return _one_run(table, path, run)
+    in_order = "row" in table.column_names or not path.is_dir()
+    table = as_trace(table, str(path), run=path.stem)
+    if not in_order:
+        table = table.take(pa.array(np.argsort(table["time_us"].to_numpy(), kind="stable")))
+    return _one_run(table, path, run)
+
+
+def is_ours(path: Path) -> bool:
+    """Tell whether the table at `path` has exactly the columns and types that antecede writes."""
+    return not path.is_dir() and not _differs(_schema(path), SCHEMA)
+
+
+def runs_in(path: Path) -> list[str]:
+    """The names of the runs in a table that any program wrote; empty where antecede wrote it, or it names none."""
+    schema = _schema(path)
+    if b"antecede.trace" in (schema.metadata or {}):
+        return []
+    try:
+        names = pq.read_table(path, columns=["run"], partitioning="hive" if path.is_dir() else None)["run"]
+    except (pa.ArrowException, KeyError):
+        return []  # it has no such column, or is damaged, which reading it will tell
+    return sorted(str(name) for name in pc.unique(names).to_pylist() if name is not None)
+
+
+def _one_run(table: pa.Table, path: Path, run: str | None) -> pa.Table:
+    if run is not None:
+        return table.filter(pc.equal(table["run"], run))
+    names = pc.unique(table["run"]).to_pylist()
+    if len(names) > 1:
+        problem = f"has {len(names)} runs ({', '.join(map(repr, names[:3]))}{', …' if len(names) > 3 else ''})"
+        raise UsageError("trace", str(path), problem, "choose one with --run")
     return table
 
 
-def _wrong_values(table: pa.Table) -> str:
-    """What keeps the values of a table in `SCHEMA` from being rows; empty: nothing."""
-    deps = pc.list_flatten(table["deps"])
-    if deps.null_count or any(column.null_count for column in deps.combine_chunks().flatten()):
-        return "has dependencies without a topic, source or sequence number"
-    unknown = sorted({*pc.unique(table["event"]).to_pylist()} - {event.name.lower() for event in Event})
-    return f"has events that are not known ({', '.join(unknown[:5])})" if unknown else ""
+def _differs(schema: pa.Schema, columns: pa.Schema) -> list[str]:
+    """The names of the columns in which they differ. Arrow would fill a missing one with nulls and cast other types."""
+    wrong = [field.name for field in columns if field.name not in schema.names or schema.field(field.name) != field]
+    return wrong + sorted(set(schema.names) - set(columns.names))
+
+
+def _schema(path: Path) -> pa.Schema:
+    try:
+        if path.is_dir():
+            found = ds.dataset(path, format="parquet", partitioning="hive")
+            if not found.files:
+                raise UsageError("trace", str(path), "is a directory without Parquet files", "name a trace")
+            return found.schema
+        return pq.read_schema(path)
+    except FileNotFoundError:
+        raise UsageError("trace", str(path), "there is no such file", "check the path") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        problem = f"is not a readable Parquet file ({_reason(error)})"
+        raise UsageError("trace", str(path), problem, "write it again") from None
+
+
+def _check_version(schema: pa.Schema, path: Path) -> bytes | None:
+    """The version of the schema that antecede wrote; None in a table of another program."""
+    version: bytes | None = (schema.metadata or {}).get(b"antecede.trace")
+    if version not in (None, b"1", str(SCHEMA_VERSION).encode()):
+        raise UsageError(
+            "trace",
+            str(path),
+            f"has trace schema version {version.decode(errors='replace')}, this antecede reads 1 to {SCHEMA_VERSION}",
+            "write it again with this version, or read it with the one that wrote it",
+        )
+    return version
 
 
 def table_rows(table: pa.Table) -> Iterator[Row]:

@@ -18,6 +18,10 @@ SCHEMA_VERSION = 2
 ADDED_IN_2 = frozenset(("digest",))
 
 
+#: A time from here on is of the wall clock: microseconds since 1970 (this is in 2001). Earlier ones are simulated.
+WALL_CLOCK_US: Final = 10**15
+
+
 class Event(enum.IntEnum):
     """What a row says. Stored by name, in lower case; `EVENTS` has the meanings."""
 

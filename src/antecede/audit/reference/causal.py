@@ -21,9 +21,9 @@ from antecede.audit.reference.tally import Tally
 from antecede.audit.report import Example, RuleResult
 
 
-def judge_causal(history: History, *, across_topics: bool) -> RuleResult:
+def judge_causal(history: History, *, across_topics: bool, examples: int) -> RuleResult:
     """Checked: first takes that are judged. Violations: those that happened before a take of something earlier."""
-    tally = Tally("causal")
+    tally = Tally("causal", examples)
     past = pasts(history, across_topics=across_topics)
     in_order = Marks(history)
     for take in _judged_takes(history):

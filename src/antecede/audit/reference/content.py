@@ -14,9 +14,9 @@ from antecede.audit.reference.tally import Tally
 from antecede.audit.report import RuleResult
 
 
-def judge_same_content(history: History) -> RuleResult:
+def judge_same_content(history: History, *, examples: int) -> RuleResult:
     """Checked: publish and deliver rows with a digest. Violations: those with another content than the message's."""
-    tally = Tally("same-content")
+    tally = Tally("same-content", examples)
     content: dict[int, Take] = {}
     for take in history.takes():
         if take.digest >= 0:

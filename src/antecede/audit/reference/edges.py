@@ -12,9 +12,9 @@ from antecede.audit.reference.tally import Tally
 from antecede.audit.report import Example, RuleResult
 
 
-def judge_tree_edges_once(history: History) -> RuleResult:
+def judge_tree_edges_once(history: History, *, examples: int) -> RuleResult:
     """Checked: send rows that name a message. Violations: those on an edge the message had already crossed."""
-    tally = Tally("tree-edges-once")
+    tally = Tally("tree-edges-once", examples)
     crossed: set[tuple[int, int, int]] = set()
     for send in history.sends():
         tally.checked += 1

@@ -13,9 +13,9 @@ from antecede.audit.reference.tally import Tally
 from antecede.audit.report import MessageKey, RuleResult
 
 
-def judge_no_invention(history: History) -> RuleResult:
+def judge_no_invention(history: History, *, examples: int) -> RuleResult:
     """Checked: publish and deliver rows. Violations: the faults of these rows; a row may have several."""
-    tally = Tally("no-invention")
+    tally = Tally("no-invention", examples)
     highest: dict[tuple[str, int], int] = {}
     for take in history.takes():
         tally.checked += 1

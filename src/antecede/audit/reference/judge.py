@@ -16,15 +16,19 @@ from antecede.audit.rules import ALL_RULES, DEFAULT_RULES, Question
 from antecede.trace import Row
 
 _JUDGES: Final[dict[str, Callable[[History, Question], RuleResult]]] = {
-    "causal": lambda history, asked: judge_causal(history, across_topics=asked.across_topics),
-    "fifo": lambda history, asked: judge_fifo(history),
-    "exactly-once": lambda history, asked: judge_exactly_once(history),
-    "no-invention": lambda history, asked: judge_no_invention(history),
-    "same-content": lambda history, asked: judge_same_content(history),
-    "complete": lambda history, asked: judge_complete(history, broadcast_to=asked.broadcast_to),
-    "agreement": lambda history, asked: judge_agreement(history, broadcast_to=asked.broadcast_to),
-    "tree-edges-once": lambda history, asked: judge_tree_edges_once(history),
-    "total": lambda history, asked: judge_total(history),
+    "causal": lambda history, asked: judge_causal(history, across_topics=asked.across_topics, examples=asked.examples),
+    "fifo": lambda history, asked: judge_fifo(history, examples=asked.examples),
+    "exactly-once": lambda history, asked: judge_exactly_once(history, examples=asked.examples),
+    "no-invention": lambda history, asked: judge_no_invention(history, examples=asked.examples),
+    "same-content": lambda history, asked: judge_same_content(history, examples=asked.examples),
+    "complete": lambda history, asked: judge_complete(
+        history, broadcast_to=asked.broadcast_to, examples=asked.examples
+    ),
+    "agreement": lambda history, asked: judge_agreement(
+        history, broadcast_to=asked.broadcast_to, examples=asked.examples
+    ),
+    "tree-edges-once": lambda history, asked: judge_tree_edges_once(history, examples=asked.examples),
+    "total": lambda history, asked: judge_total(history, examples=asked.examples),
 }
 
 
@@ -34,13 +38,16 @@ def audit(
     across_topics: bool = True,
     rules: Collection[str] = DEFAULT_RULES,
     broadcast_to: Collection[int] = (),
+    examples: int = 1,
 ) -> Report:
     """Judge one run by its rows, in the order in which things happened. The arguments are those of `Question`.
 
     A trace of more than `MESSAGES_MAX` messages raises `LimitError`: the causal rule needs up to M²/8 bytes for M
     messages. A trace that contradicts itself raises `UsageError`.
     """
-    asked = Question(across_topics=across_topics, rules=tuple(rules), broadcast_to=tuple(broadcast_to))
+    asked = Question(
+        across_topics=across_topics, rules=tuple(rules), broadcast_to=tuple(broadcast_to), examples=examples
+    )
     history = read_history(rows)
     return Report(
         rules=tuple(_JUDGES[rule](history, asked) for rule in ALL_RULES if rule in asked.rules),

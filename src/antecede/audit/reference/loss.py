@@ -20,7 +20,7 @@ from antecede.audit.report import Example, RuleResult
 from antecede.audit.rules import NO_SUBSCRIPTIONS
 
 
-def judge_complete(history: History, *, broadcast_to: Collection[int]) -> RuleResult:
+def judge_complete(history: History, *, broadcast_to: Collection[int], examples: int) -> RuleResult:
     """Every steady subscriber takes every message of a publisher that never went down: others may lose a message.
 
     Checked: pairs of a message and a node that is owed it. Violations: pairs without a take.
@@ -30,10 +30,10 @@ def judge_complete(history: History, *, broadcast_to: Collection[int]) -> RuleRe
         for published, owed in _owed(history, broadcast_to)
         if published.node not in history.went_down
     )
-    return _judge("complete", history, broadcast_to, judged)
+    return _judge("complete", history, broadcast_to, judged, examples)
 
 
-def judge_agreement(history: History, *, broadcast_to: Collection[int]) -> RuleResult:
+def judge_agreement(history: History, *, broadcast_to: Collection[int], examples: int) -> RuleResult:
     """If a subscriber that is up at the end has a message, so has every steady subscriber, whatever its publisher did.
 
     A node that delivered the message is the witness. The publisher delivers to itself whether it subscribes or not, so
@@ -46,14 +46,18 @@ def judge_agreement(history: History, *, broadcast_to: Collection[int]) -> RuleR
         for published, owed in _owed(history, broadcast_to)
         if (witness := elsewhere.get(published.message, published if published.node in owed else None)) is not None
     )
-    return _judge("agreement", history, broadcast_to, judged)
+    return _judge("agreement", history, broadcast_to, judged, examples)
 
 
 def _judge(
-    rule: str, history: History, broadcast_to: Collection[int], judged: Iterable[tuple[Take, list[int], Take | None]]
+    rule: str,
+    history: History,
+    broadcast_to: Collection[int],
+    judged: Iterable[tuple[Take, list[int], Take | None]],
+    examples: int,
 ) -> RuleResult:
     """Count the takes that are missing. `judged`: publications, the nodes that are owed each, and a witness."""
-    tally = Tally(rule)
+    tally = Tally(rule, examples)
     took = Marks(history)
     for take in history.takes():
         took.add(take.node, take.message)

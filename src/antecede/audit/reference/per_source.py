@@ -9,12 +9,12 @@ from antecede.audit.reference.tally import Tally
 from antecede.audit.report import Example, RuleResult
 
 
-def judge_fifo(history: History) -> RuleResult:
+def judge_fifo(history: History, *, examples: int) -> RuleResult:
     """A node delivers the messages of one source on one topic by increasing seq. Holes are left to `complete`.
 
     Checked: first deliveries without a tag. Violations: those with a lower seq than a delivery before them.
     """
-    tally = Tally("fifo")
+    tally = Tally("fifo", examples)
     highest: dict[tuple[int, str, int], Take] = {}
     for take in first_deliveries(history):
         if take.tagged:
@@ -29,9 +29,9 @@ def judge_fifo(history: History) -> RuleResult:
     return tally.result()
 
 
-def judge_exactly_once(history: History) -> RuleResult:
+def judge_exactly_once(history: History, *, examples: int) -> RuleResult:
     """No node delivers a message twice, tagged or not. Checked: deliveries. Violations: those after the first."""
-    tally = Tally("exactly-once")
+    tally = Tally("exactly-once", examples)
     seen = Marks(history)
     for take in history.takes():
         if take.published:

@@ -1,4 +1,4 @@
-"""Counts what a rule checked and what violated it, and keeps the first violation as the example."""
+"""Counts what a rule checked and what violated it, and keeps the first violations as examples."""
 
 from collections.abc import Callable
 
@@ -7,19 +7,23 @@ from antecede.audit.rules import NOTHING_TO_CHECK
 
 
 class Tally:
-    """The counts of one rule. Violations come in the order of the trace, so the example is the first that happened."""
+    """The counts of one rule. Violations come in the order of the trace, so the examples are the first that happened.
 
-    def __init__(self, rule: str) -> None:
+    `examples`: how many to keep.
+    """
+
+    def __init__(self, rule: str, examples: int) -> None:
         self.checked = 0
+        self._examples_max = examples
         self._rule = rule
         self._violations = 0
-        self._example: Example | None = None
+        self._examples: list[Example] = []
 
     def violation(self, describe: Callable[[], Example]) -> None:
-        """Count a violation; call `describe` if it is the first. Describing may be slow."""
+        """Count a violation; call `describe` if it is kept. Describing may be slow."""
         self._violations += 1
-        if self._example is None:
-            self._example = describe()
+        if len(self._examples) < self._examples_max:
+            self._examples.append(describe())
 
     def result(self, why_nothing: str = "") -> RuleResult:
         """The outcome. `why_nothing`: a special reason to give if there was nothing to check."""
@@ -27,6 +31,7 @@ class Tally:
             name=self._rule,
             checked=self.checked,
             violations=self._violations,
-            example=self._example,
+            example=self._examples[0] if self._examples else None,
+            more=tuple(self._examples[1:]),
             reason="" if self.checked else why_nothing or NOTHING_TO_CHECK[self._rule],
         )

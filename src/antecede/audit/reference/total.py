@@ -15,12 +15,12 @@ from antecede.audit.reference.tally import Tally
 from antecede.audit.report import Example, RuleResult
 
 
-def judge_total(history: History) -> RuleResult:
+def judge_total(history: History, *, examples: int) -> RuleResult:
     """Checked: pairs of nodes with two deliveries in common, without a tag. Violations: pairs that disagree.
 
     The example is about the first such pair by node number.
     """
-    tally = Tally("total")
+    tally = Tally("total", examples)
     took: dict[int, dict[int, Take]] = {}
     for take in first_deliveries(history):
         if not take.tagged:

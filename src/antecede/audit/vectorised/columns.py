@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from antecede.audit.rules import INCOMPLETE, TAGS
 from antecede.audit.wording import Moment
 from antecede.trace import Event
+from antecede.trace.tables import unknown_event
 
 #: Arrays of integers, of any width, and of truth values.
 Ints: TypeAlias = npt.NDArray[Any]
@@ -87,7 +88,7 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
         return values
 
     if "event" in table.column_names:
-        event = _codes(table["event"], lambda name: _CODES[name or ""])
+        event = _codes(table["event"], _event)
     else:
         event = np.full(count, int(Event.DELIVER), np.int64)
     if "note" in table.column_names:
@@ -107,6 +108,12 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
         incomplete=tag > 1,
         digest=integers("digest"),
     )
+
+
+def _event(name: str | None) -> int:
+    if name not in _CODES:
+        raise unknown_event(name, "a trace directory")
+    return _CODES[name]
 
 
 def run_values(column: Ints) -> list[int]:

@@ -6,7 +6,7 @@
     if extra is not None: ...                # judge the causal rule again, with them
     outcome = conclude(...)
 
-`judge_run` does these steps in one process. `antecede.spark.audit` does the middle ones as Spark tasks.
+`judge_run` does these steps in one process. `antecede.spark.verdicts` does the middle ones as Spark tasks.
 """
 
 from collections.abc import Iterator, Sequence

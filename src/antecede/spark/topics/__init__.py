@@ -7,5 +7,6 @@ packed.py    fills columns from stored deliveries by whole arrays; plain.py: mes
 source.py    batch queries
 stream.py    streaming queries
 sink.py      rows written to topics
+tables.py    tables of Spark's catalog, which keep their options
 format.py    the format "antecede", and its registration in a session
 """

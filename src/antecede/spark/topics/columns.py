@@ -58,7 +58,8 @@ def check_schema(schema: StructType) -> None:
     for field in schema:
         if field.name not in ours:
             raise UsageError("column", field.name, "is not one of a topic", f"use some of {', '.join(ours)}")
-        if _plain(field.dataType) != _plain(ours[field.name]):
+        is_text = field.name == "payload" and isinstance(field.dataType, StringType)
+        if _plain(field.dataType) != _plain(ours[field.name]) and not is_text:
             problem = f"is {ours[field.name].simpleString()}, not {field.dataType.simpleString()}"
             raise UsageError("column", field.name, problem, "read it as it is, and cast it then")
 
@@ -74,6 +75,10 @@ class Builder:
     def __init__(self, schema: StructType, takes: Callable[[str], bool]) -> None:
         self._schema = to_arrow_schema(schema, timezone="UTC")
         self._kinds = {field.name: field.type for field in self._schema}
+        #: A table that was saved with text as payload is read with text.
+        self._as_text = pa.types.is_string(self._kinds.get("payload", pa.binary()))
+        if self._as_text:
+            self._kinds["payload"] = pa.binary()
         self._takes = takes
         self._taken: dict[str, bool] = {}
 
@@ -83,6 +88,8 @@ class Builder:
             columns = packed_columns(chunk, self._kinds, self._wants)
         except Unusual:
             columns = plain_columns(chunk, self._kinds, self._wants)
+        if self._as_text:
+            columns["payload"] = _text(columns["payload"])
         batch = pa.RecordBatch.from_arrays(list(columns.values()), schema=self._schema)
         return batch if batch.num_rows else None
 
@@ -92,6 +99,13 @@ class Builder:
         if taken is None:
             taken = self._taken[topic] = self._takes(topic)
         return taken
+
+
+def _text(payload: pa.Array) -> pa.Array:
+    try:
+        return payload.cast(pa.string())
+    except pa.ArrowInvalid:
+        raise UsageError("column", "payload", "is not UTF-8 text in a row", "read it as binary") from None
 
 
 def any_of(filters: Iterable[str]) -> Callable[[str], bool]:

@@ -19,6 +19,7 @@ from antecede.spark.topics.options import names_logs, sink_options, source_optio
 from antecede.spark.topics.source import TopicReader
 from antecede.spark.topics.stores import open_store
 from antecede.spark.topics.stream import TopicStream
+from antecede.spark.topics.tables import table_options, take_options, with_options
 
 
 class TopicSource(DataSource):
@@ -29,29 +30,28 @@ class TopicSource(DataSource):
         return "antecede"
 
     def schema(self) -> StructType:
-        # Called when a query is analysed: wrong options and unreachable nodes are reported then.
-        if names_logs(self.options):
-            from antecede.spark.logs.source import read_schema  # noqa: PLC0415
-
-            return read_schema(self.options)
-        options = source_options(self.options)
-        with open_store(options.where, options.topics, patient=False) as store:
-            store.check()
-        return SCHEMA
+        # Called when a query is analysed: wrong options and unreachable nodes are reported then. Also called when a
+        # table is created, which needs no node yet.
+        of_table = table_options(self.options)
+        if of_table is not None:
+            return with_options(_columns(of_table, check=False), of_table)
+        return _columns(dict(self.options), check=True)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        if names_logs(self.options):
+        options, schema = take_options(self.options, schema)
+        if names_logs(options):
             from antecede.spark.logs.source import LogReader  # noqa: PLC0415
 
-            return LogReader(self.options, schema)
-        return TopicReader(source_options(self.options), schema)
+            return LogReader(options, schema)
+        return TopicReader(source_options(options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        if names_logs(self.options):
+        options, schema = take_options(self.options, schema)
+        if names_logs(options):
             from antecede.spark.logs.source import LogStream  # noqa: PLC0415
 
-            return LogStream(self.options, schema)
-        return TopicStream(source_options(self.options), schema)
+            return LogStream(options, schema)
+        return TopicStream(source_options(options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from antecede.spark.topics.sink import TopicWriter  # noqa: PLC0415
@@ -64,14 +64,31 @@ class TopicSource(DataSource):
         return TopicStreamWriter(sink_options(self.options), schema, overwrite)
 
 
+def _columns(options: dict[str, str], *, check: bool) -> StructType:
+    """The columns of what these options name. `check`: raise an error if it cannot be read now."""
+    if names_logs(options):
+        from antecede.spark.logs.source import read_schema  # noqa: PLC0415
+
+        return read_schema(options, check=check)
+    known = source_options(options)
+    if check:
+        with open_store(known.where, known.topics, patient=False) as store:
+            store.check()
+    return SCHEMA
+
+
 def register(spark: SparkSession) -> None:
     """Let `spark` read and write topics: `spark.read.format("antecede")`. A second call does nothing.
 
-    On a cluster the package is sent to the workers.
+    On a cluster the package is sent to the workers; over Spark Connect it is sent to the server.
     """
     from antecede.spark.session import is_local  # noqa: PLC0415
-    from antecede.spark.ship import ship_package  # noqa: PLC0415
+    from antecede.spark.ship import ship_package, ship_to_server  # noqa: PLC0415
 
+    if not isinstance(spark, SparkSession):  # a session of Spark Connect, which is a class of its own
+        ship_to_server(spark)
+        spark.dataSource.register(TopicSource)
+        return
     spark.dataSource.register(TopicSource)
     if not is_local(spark.sparkContext.master or ""):
         ship_package(spark.sparkContext)

@@ -22,9 +22,10 @@ _SPARKS_OWN: Final = frozenset(["checkpointlocation", "path"])
 #: Urls of logs that another system runs (`spark.logs`).
 LOG_SCHEMES: Final = ("nats", "redis", "kafka")
 
-_WHERE: Final = ("url", "journal", "token", "tls", "clearToken", "cluster")
+_NODE: Final = ("url", "token", "tls", "clearToken", "cluster", "reconnect")
 _SOURCE: Final = (
-    *_WHERE,
+    *_NODE,
+    "journal",
     "topics",
     "since",
     "until",
@@ -34,13 +35,16 @@ _SOURCE: Final = (
     "failOnDataLoss",
 )
 
-_SINK: Final = ("url", "token", "tls", "clearToken", "cluster", "topic", "producer", "batch", "patience")
+_SINK: Final = (*_NODE, "topic", "producer", "batch", "patience")
 
 #: The number of positions that one task reads. A task costs some 40 ms, reading so many rows a third of a second.
 ROWS_PER_PARTITION: Final = 250_000
 
 #: How long a node may take to publish a batch, by default: enough for some millions of messages.
 PATIENCE_S: Final = 600
+
+#: How long a query waits for a node that is down, by default: enough for the restart of a node.
+RECONNECT_S: Final = 60
 
 #: The longest name of a producer, in characters.
 NAME_MAX: Final = 200
@@ -57,6 +61,8 @@ class Where:
     journal: str = ""
     #: Send the token to another machine without TLS too.
     clear_token: bool = False
+    #: How long a running query waits for a node that does not answer.
+    reconnect_s: int = RECONNECT_S
 
     def __str__(self) -> str:
         return self.journal or self.url
@@ -169,10 +175,13 @@ def _where(options: dict[str, str]) -> Where:
     if url and journal:
         raise UsageError("url", url, f"stands beside journal {journal!r}", "ask a node or read its journal, not both")
     if not url and not journal:
-        remedy = ".option('url', 'antecede://host:7400'), or .option('journal', a node's directory)"
+        remedy = (
+            ".option('url', 'antecede://host:7400'), or .option('journal', a node's directory); for a table whose "
+            "columns were declared or saved: SELECT … FROM t WITH (url = '…', topics = '…')"
+        )
         raise UsageError("url", url, "neither a node nor a journal is named", remedy)
     if journal:
-        for name in ("token", "tls", "clearToken"):
+        for name in ("token", "tls", "clearToken", "reconnect"):
             if name in options:
                 raise UsageError(name, "…", "is for asking a node", "leave it out with journal: files have permissions")
     if url and not url.startswith("antecede://"):
@@ -186,6 +195,7 @@ def _where(options: dict[str, str]) -> Where:
         tls=options.get("tls", ""),
         cluster=options.get("cluster", "antecede"),
         clear_token=read_flag(options, "clearToken", default=False),
+        reconnect_s=read_count(options, "reconnect") or RECONNECT_S,
     )
 
 

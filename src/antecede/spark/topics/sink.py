@@ -36,6 +36,7 @@ from antecede.wire.bulk import (
     encode_rows,
 )
 from antecede.wire.envelope import BODY_BYTES_MAX
+from antecede.wire.topics import check_topic
 
 _TYPES: Final[dict[str, tuple[DataType, ...]]] = {
     "topic": (StringType(),),
@@ -62,7 +63,7 @@ class TopicWriter(DataSourceArrowWriter):
     """A batch query. Spark makes one per job, before its tasks."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
-        _check(options, schema, overwrite)
+        _check(options, schema, overwrite, patient=False)
         self._options = options
         self._producer = options.producer or f"{UNNAMED}{uuid.uuid4()}"
 
@@ -77,12 +78,12 @@ class TopicWriter(DataSourceArrowWriter):
 
 
 class TopicStreamWriter(DataSourceStreamArrowWriter):
-    """A streaming query."""
+    """A streaming query. Spark makes one for each batch, so a node that is down is waited for here too."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         if options.producer:
             raise UsageError("producer", options.producer, "is for batch queries", "a stream's checkpoint names it")
-        _check(options, schema, overwrite)
+        _check(options, schema, overwrite, patient=True)
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -98,7 +99,7 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
         discard(self._options, messages)
 
 
-def _check(options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+def _check(options: SinkOptions, schema: StructType, overwrite: bool, *, patient: bool) -> None:
     """Check, at analysis, the columns, and that the node answers and grants access."""
     if overwrite:
         raise UsageError("mode", "overwrite", "cannot remove what was published", "use .mode('append')")
@@ -120,7 +121,7 @@ def _check(options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         if options.topic:
             raise UsageError("topic", options.topic, "stands beside a column topic", "use one of them")
         raise UsageError("column", "topic", "is missing", "add it, or name one for all rows: .option('topic', …)")
-    with call(options.where, patient=False) as caller:
+    with call(options.where, patient=patient) as caller:
         caller.ask(ExtentQuery(), ExtentReply)
 
 
@@ -182,7 +183,13 @@ def _rows(topic: str, batch: pa.RecordBatch) -> Iterator[Row]:
     topics = columns["topic"] if "topic" in columns else [topic] * len(payloads)
     headers = columns.get("headers", nothing)
     afters = columns.get("after", columns.get("deps", nothing))
+    known: set[str] = set()
     for name, payload, words, after in zip(topics, payloads, headers, afters, strict=True):
+        if name and name not in known:
+            known.add(check_topic(name))
+        if name == "":
+            problem = "is empty in a row"
+            raise UsageError("column", "topic", problem, "name a topic in every row, or filter such rows out")
         if name is None or payload is None:
             column = "topic" if name is None else "payload"
             raise UsageError(

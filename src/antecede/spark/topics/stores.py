@@ -70,7 +70,7 @@ def call(where: Where, *, patient: bool = True) -> "Caller":
         tls=open_tls(where.tls) if where.tls else None,
         cluster=where.cluster,
         clear_token=where.clear_token,
-        patience_s=30.0 if patient else 0.0,
+        patience_s=where.reconnect_s if patient else 0.0,
     )
 
 

@@ -77,9 +77,10 @@ def live_audit(deliveries: DataFrame, *, whole: bool, node: str = "node") -> Dat
                 "deliveries", name, f"is not among the columns ({there})", "add it, for example with lit()"
             )
     payload = ["payload"] if "payload" in deliveries.columns else []
-    rows = deliveries.select(node, *_NAMES, *payload)
+    quoted = f"`{node}`"  # a name with a dot would be read as a field of a struct
+    rows = deliveries.select(quoted, *_NAMES, *payload)
     packed = rows.mapInArrow(_packing(node), packed_schema(rows.schema, (node,)))
-    judged = packed.groupBy(node).applyInPandasWithState(
+    judged = packed.groupBy(quoted).applyInPandasWithState(
         cast(Any, _judging(whole)), f"{ROWS} binary", "state binary", "append", GroupStateTimeout.NoTimeout
     )
     return judged.mapInArrow(unpack, from_arrow_schema(_OUT))
@@ -140,6 +141,7 @@ def judge_rows(
     for at, (position, source, seq, digest, deps) in enumerate(zip(*columns, _deps(rows), strict=True)):
         for finding in judge.take(position, source, seq, deps, digest):
             found.append(_violation(node, rows.column("topic")[at].as_py(), finding))
+    found += [_violation(node, None, finding) for finding in judge.losses()]
     found += _topics(node, rows)
     state = judge.state
     met = sorted(set(columns[1]))
@@ -162,7 +164,7 @@ def _deps(rows: pa.Table) -> list[Sequence[tuple[int, int]]]:
     return [names[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def _violation(node: str, topic: str, finding: Finding) -> dict[str, Any]:
+def _violation(node: str, topic: str | None, finding: Finding) -> dict[str, Any]:
     return {
         "kind": "violation",
         "node": node,

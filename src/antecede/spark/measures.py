@@ -3,7 +3,8 @@
     trace = read_traces(session, "out/")
     delivery_latency(trace).show()
 
-Every function groups by `experiment` and `run`. Times are in units of time (u.t.; one is a million ticks of the trace).
+Every function groups by `experiment` and `run`. A column `unit` says what times are in: `ms` where the times of the run
+are of the wall clock, `u.t.` where they are simulated (one is a million ticks of the trace). Sizes are in bytes.
 Where sections of the thesis count differently, the function says which one it follows. Tests hold these functions to
 the simulator's own meter, which counts during the run and does not use traces.
 """
@@ -14,8 +15,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 
-#: Ticks of `time_us` in a unit of time.
+from antecede.core import UsageError
+from antecede.spark.frames import as_traces
+from antecede.trace.schema import WALL_CLOCK_US
+
+#: Ticks of `time_us` in a unit of time of a simulation, and in a millisecond of the wall clock.
 TICKS: Final = 1_000_000
+MS_US: Final = 1_000
 RUN: Final = ("experiment", "run")
 _MESSAGE: Final = (*RUN, "topic", "source", "seq")
 _PERCENTILES: Final = {"p50": 0.50, "p90": 0.90, "p99": 0.99}
@@ -110,7 +116,7 @@ def hold_time(trace: DataFrame) -> DataFrame:
     return held.groupBy(*RUN).agg(
         F.count("*").alias("deliveries"),
         F.count_if(F.col("held_us") > 0).alias("delayed"),
-        *_spread(F.col("held_us")),
+        *_spread(F.col("held_us"), F.col("time_us")),
     )
 
 
@@ -252,7 +258,8 @@ def overview(trace: DataFrame) -> DataFrame:
     )
     whole = barriers.join(packets(trace), list(RUN), "left")
     for name, frame in (("reception", received), ("delivery", delivered), ("hold", held)):
-        kept = [column for column in ("mean", "p99", "receptions", "deliveries", "delayed") if column in frame.columns]
+        kept = ["mean", "p99", "unit", "receptions", "deliveries", "delayed"]
+        kept = [column for column in kept if column in frame.columns]
         kept = [column for column in kept if column not in whole.columns]
         renamed = [F.col(column).alias(f"{name}_{column}" if column in ("mean", "p99") else column) for column in kept]
         whole = whole.join(frame.select(*RUN, *renamed), list(RUN), "left")
@@ -283,6 +290,14 @@ METRICS: Final = {
 }
 
 
+def metrics(traces: DataFrame, metric: str = "overview") -> DataFrame:
+    """Compute one of `METRICS` from any DataFrame with columns of a trace (`frames.as_traces`)."""
+    measure = METRICS.get(metric)
+    if measure is None:
+        raise UsageError("metric", metric, "is not known", f"choose one of {', '.join(METRICS)}")
+    return measure(as_traces(traces))
+
+
 # -- helpers ----------------------------------------------------------------------------------------------------------
 
 
@@ -301,14 +316,17 @@ def _latency(trace: DataFrame, arrived: DataFrame, count: str) -> DataFrame:
     published = trace.where(F.col("event") == "publish").groupBy(*_MESSAGE).agg(F.min("time_us").alias("published_us"))
     joined = arrived.select(*_MESSAGE, "time_us").join(published, list(_MESSAGE))
     latency = F.col("time_us") - F.col("published_us")
-    return joined.groupBy(*RUN).agg(F.count("*").alias(count), *_spread(latency))
+    return joined.groupBy(*RUN).agg(F.count("*").alias(count), *_spread(latency, F.col("time_us")))
 
 
-def _spread(ticks: Column) -> list[Column]:
-    """Mean, percentiles (interpolated, as NumPy's are) and maximum, in units of time."""
-    columns = [(F.mean(ticks) / TICKS).alias("mean")]
-    columns += [(F.percentile(ticks, share) / TICKS).alias(name) for name, share in _PERCENTILES.items()]
-    return [*columns, (F.max(ticks) / TICKS).alias("max")]
+def _spread(ticks: Column, time_us: Column) -> list[Column]:
+    """Mean, percentiles (interpolated, as NumPy's are) and maximum of a time, and their unit, as `time_us` tells it."""
+    real = F.min(time_us) >= WALL_CLOCK_US
+    per = F.when(real, MS_US).otherwise(TICKS)
+    columns = [(F.mean(ticks) / per).alias("mean")]
+    columns += [(F.percentile(ticks, share) / per).alias(name) for name, share in _PERCENTILES.items()]
+    unit = F.when(real, "ms").otherwise("u.t.").alias("unit")
+    return [*columns, (F.max(ticks) / per).alias("max"), unit]
 
 
 def _histogram(frame: DataFrame, value: str, count: str) -> DataFrame:

@@ -10,25 +10,45 @@ cannot know of the others (`audit.vectorised.verdict`). Tests hold the verdicts 
 import dataclasses
 import pickle
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from antecede.audit import DEFAULT_RULES, Question
 from antecede.audit.vectorised.source import DirectorySource
 from antecede.audit.vectorised.survey import Survey
 from antecede.audit.vectorised.tally import Tally
 from antecede.audit.vectorised.verdict import Outcome, conclude, full_graph, graph_to_add, read_ledger
+from antecede.core import UsageError
 from antecede.spark.audit_targets import AuditTarget, find_targets
-from antecede.spark.audit_task import Assignment, TaskError, causal_with, judge_assignment
+from antecede.spark.audit_task import (
+    Assignment,
+    TaskError,
+    causal_with,
+    judge_assignment,
+    judge_table,
+    rows_of,
+    with_examples,
+)
+from antecede.spark.frames import as_traces, read_traces
 from antecede.spark.jobs import run_tasks
 
 #: Bytes of small runs that share a task. Starting a task costs as much as reading some hundred kilobytes.
 _TOGETHER: Final = 4 << 20
 
+_EXAMPLE: Final = pa.struct(
+    [
+        ("words", pa.string()),
+        ("nodes", pa.list_(pa.int64())),
+        ("messages", pa.list_(pa.string())),
+        ("rows", pa.list_(pa.int64())),
+    ]
+)
 AUDIT_SCHEMA = pa.schema(
     [
         ("run", pa.string()),
@@ -43,6 +63,8 @@ AUDIT_SCHEMA = pa.schema(
         ("example_nodes", pa.list_(pa.int64())),
         ("example_messages", pa.list_(pa.string())),
         ("example_rows", pa.list_(pa.int64())),
+        #: Every violation that was asked for, the first one included.
+        ("examples", pa.list_(_EXAMPLE)),
         ("command", pa.string()),
     ]
 )
@@ -73,21 +95,43 @@ class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def audit(
-    session: SparkSession,
+    traces: DataFrame | SparkSession,
     *paths: str | Path,
     across_topics: bool | None = None,
     rules: Sequence[str] = DEFAULT_RULES,
     broadcast_to: Sequence[int] = (),
+    examples: int = 1,
 ) -> DataFrame:
-    """Judge every run under `paths`; a DataFrame with a row for each run and rule.
+    """Judge every run of a DataFrame, or under `paths` with a session; a DataFrame with a row for each run and rule.
 
+    A DataFrame needs columns of a trace (`frames.as_traces`); the rows of a run are judged by one task.
     `across_topics`: causal order holds over all topics; by default it does, except where a run's spec says otherwise.
     The other arguments are those of `antecede.audit.audit`. A trace that contradicts itself has one row, with the
     verdict `refused` and the reason.
     """
-    asked = Question(across_topics=across_topics is not False, rules=tuple(rules), broadcast_to=tuple(broadcast_to))
-    verdicts = judge(session, find_targets([Path(path) for path in paths]), asked, across_topics=across_topics)
-    return session.createDataFrame(verdict_table(verdicts))
+    asked = Question(
+        across_topics=across_topics is not False,
+        rules=tuple(rules),
+        broadcast_to=tuple(broadcast_to),
+        examples=examples,
+    )
+    if isinstance(traces, SparkSession):
+        targets = find_targets([Path(path) for path in paths])
+        verdicts = judge(traces, targets, asked, across_topics=across_topics)
+        return traces.createDataFrame(verdict_table(verdicts))
+    if not isinstance(traces, DataFrame):
+        traces = read_traces(traces, *paths)  # a remote session runs no tasks of ours, but queries
+    elif paths:
+        raise UsageError(
+            "paths", str(paths[0]), "stands beside a DataFrame", "give a DataFrame, or a session and paths"
+        )
+
+    # Nested, so that Spark ships it with the values it refers to.
+    def judge_rows(batches: pa.Table) -> pa.Table:
+        return judge_frame(batches, asked)
+
+    runs = as_traces(traces).groupBy("experiment", "run")
+    return runs.applyInArrow(judge_rows, from_arrow_schema(AUDIT_SCHEMA))
 
 
 def judge(
@@ -120,7 +164,10 @@ def judge(
     for index, by_bucket in surveys.items():
         found = [by_bucket[bucket] for bucket in sorted(by_bucket)]
         outcomes[index] = _finish(session, targets[index], questions[index], found)
-    return [RunVerdict(target=target, outcome=outcomes[index]) for index, target in enumerate(targets)]
+    return [
+        RunVerdict(target=target, outcome=with_examples(outcomes[index], questions[index], partial(rows_of, target)))
+        for index, target in enumerate(targets)
+    ]
 
 
 def verdict_table(verdicts: Sequence[RunVerdict]) -> pa.Table:
@@ -145,13 +192,28 @@ def verdict_table(verdicts: Sequence[RunVerdict]) -> pa.Table:
                 "violations": rule.violations,
                 "reason": rule.reason,
             }
-            if rule.example is not None:
-                row["example"] = rule.example.words
-                row["example_nodes"] = list(rule.example.nodes)
-                row["example_messages"] = [f"{t}/{source}.{seq}" for t, source, seq in rule.example.messages]
-                row["example_rows"] = list(rule.example.rows)
+            found = [
+                {
+                    "words": example.words,
+                    "nodes": list(example.nodes),
+                    "messages": [f"{t}/{source}.{seq}" for t, source, seq in example.messages],
+                    "rows": list(example.rows),
+                }
+                for example in rule.examples
+            ]
+            if found:
+                first = found[0]
+                row |= {"example": first["words"], "examples": found}
+                row |= {f"example_{name}": first[name] for name in ("nodes", "messages", "rows")}
             rows.append(row)
     return pa.Table.from_pylist(rows, schema=AUDIT_SCHEMA)
+
+
+def judge_frame(rows: pa.Table, asked: Question) -> pa.Table:
+    """Judge the rows of one run, on a worker. Returns its part of the table of verdicts."""
+    name, experiment = rows["run"][0].as_py(), rows["experiment"][0].as_py()
+    target = AuditTarget(name=name, experiment=experiment, path="DataFrame")
+    return verdict_table([RunVerdict(target=target, outcome=judge_table(rows, asked))])
 
 
 # -- on the driver ---------------------------------------------------------------------------------------------------
