@@ -20,7 +20,7 @@ STRANGERS = 300
 
 @asynccontextmanager
 async def honest_pair(node: Node) -> AsyncIterator[None]:
-    """A writer and a reader, whose messages all arrive. At the end theirs are the only connections, and nothing failed."""
+    """A writer and a reader, whose messages all arrive. At the end only they are connected, and nothing failed."""
     assert node.mqtt is not None
     loop = asyncio.get_running_loop()
     failures: list[dict[str, object]] = []

@@ -5,7 +5,9 @@ import asyncio
 from antecede.wire.mqtt.packets import Publish
 from tests.client.running import awaited
 from tests.node.clusters import cluster
+from tests.node.mqtt.conversation import Conversation
 from tests.node.mqtt.devices import Device
+from tests.node.mqtt.test_libraries import port_of
 
 QUESTIONS = 60
 #: Most packets are quick and some take a while, and the latter must not be overtaken by what follows them.
@@ -37,3 +39,13 @@ async def test_no_device_is_given_an_answer_before_its_question() -> None:
         found = [(await reads.message()).payload for _ in range(2 * QUESTIONS)]
         for number in range(QUESTIONS):
             assert found.index(b"%d" % number) < found.index(b"re %d" % number)
+
+
+@awaited
+async def test_three_devices_are_in_order_by_the_audit() -> None:
+    """With real clients at all nodes: nothing out of order, nothing lost."""
+    async with cluster(3, mqtt_port=0, fault_injection=BAD_LINKS) as nodes:
+        talk = Conversation([port_of(node) for node in nodes], 20)
+        report = await talk.run()
+        assert report.ok, report
+        assert not talk.twice

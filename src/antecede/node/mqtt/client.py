@@ -76,6 +76,8 @@ class Client:
         self._payloads: list[bytes] = []
         self._done: list[Done | None] = []
         self._safely = False
+        #: The client has acknowledged messages.
+        self._room_made = False
         #: Packets that must not leave before the session is kept (`hold`), and those behind them.
         self._held: list[bytes] = []
         self._holds = 0
@@ -235,15 +237,24 @@ class Client:
         try:
             for packet in self._rules.packets():
                 if enough(self._handle(packet)) or self._full or not self.can_write:
-                    enough(self._publish_gathered())
+                    enough(self._settle())
                     return True
                 if self._over:
                     return False
-            enough(self._publish_gathered())
+            enough(self._settle())
         except MqttError as error:
-            self._publish_gathered()
+            self._settle()
             self.fail(error)
         return False
+
+    def _settle(self) -> int:
+        """Publish what has gathered, and send what the client's acknowledgements have made room for."""
+        cost = self._publish_gathered()
+        if self._room_made:
+            self._room_made = False
+            if self.session is not None and self.session.connection is self:
+                self.session.acknowledged()
+        return cost
 
     def fail(self, error: MqttError) -> None:
         """The client broke a rule ([MQTT-4.13.1-1], [MQTT-4.13.2-1])."""
@@ -293,7 +304,7 @@ class Client:
         elif type(packet) is Pubrel:
             self.send_kept(session, session.incoming.release(packet))  # the client may use the identifier again
             return
-        session.acknowledged()
+        self._room_made = True
 
     def send_kept(self, session: DeviceSession, packet: AnyPacket) -> None:
         """Send a packet once the session is kept as it is now."""

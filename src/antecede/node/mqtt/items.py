@@ -29,7 +29,7 @@ class Item(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Is its PUBLISH, with QoS 0, the same for all readers like this one?"""
+        """Is its PUBLISH, but for the packet identifier, the same for all readers with the same QoS?"""
         message, given = self.message, self.given
         assert message is not None
         own = given.identifiers or self.retained or (given.retain_as_published and message.retain)

@@ -7,7 +7,7 @@ import msgspec
 
 from antecede.core import ProtocolError
 from antecede.core.caches import BoundedCache
-from antecede.wire.mqtt.encoding import encode_publish
+from antecede.wire.mqtt.encoding import publish_parts
 from antecede.wire.mqtt.envelopes import ApplicationMessage, open_message
 from antecede.wire.mqtt.packets import Publish
 
@@ -31,18 +31,21 @@ class OpenedMessages:
 
     def __init__(self) -> None:
         self._opened: BoundedCache[int, ApplicationMessage] = BoundedCache(_OPENED_MAX)
-        #: By position and version: the PUBLISH of QoS 0.
-        self._encoded: BoundedCache[tuple[int, int], bytes] = BoundedCache(_OPENED_MAX)
+        #: By position, version and QoS: the PUBLISH, before and behind its packet identifier.
+        self._encoded: BoundedCache[tuple[int, int, int], tuple[bytes, bytes]] = BoundedCache(_OPENED_MAX)
 
-    def plain_publish(self, position: int, message: ApplicationMessage, version: int) -> bytes:
-        """The PUBLISH of QoS 0 with nothing of the reader's own in it: most readers are given the same bytes."""
-        found = self._encoded.get((position, version))
+    def plain_publish(
+        self, position: int, message: ApplicationMessage, version: int, qos: int, packet_id: int
+    ) -> bytes:
+        """A PUBLISH with nothing of the reader's own in it but the identifier: most readers are given the same."""
+        found = self._encoded.get((position, version, qos))
         if found is None:
-            packet = Publish(topic=message.topic, payload=message.payload, properties=message.properties)
-            found = encode_publish(packet, version)
-            if len(found) <= _BYTES_MAX:
-                self._encoded[position, version] = found
-        return found
+            packet = Publish(topic=message.topic, payload=message.payload, qos=qos, properties=message.properties)
+            found = publish_parts(packet, version)
+            if len(found[1]) <= _BYTES_MAX:
+                self._encoded[position, version, qos] = found
+        before, behind = found
+        return before + packet_id.to_bytes(2) + behind if qos else before + behind
 
     def of_piece(self, piece: bytes) -> Iterator[tuple[int, ApplicationMessage]]:
         """The messages in the columns that a feed sends, with their positions."""

@@ -381,7 +381,7 @@ class DeviceSession:
         connection.flush_later()
 
     def acknowledged(self) -> None:
-        """A message is done: there is room for others."""
+        """Messages are done: there is room for others."""
         self.keeper.touch(self)
         self.pump()
         if not self._pending:
@@ -397,10 +397,11 @@ class DeviceSession:
     def _write(self, item: Item, flight: Flight[Item] | None, *, dup: bool) -> bool:
         """Write a PUBLISH. False: it has expired, or is larger than the client accepts."""
         assert self.connection is not None
-        if flight is None and self.connection.takes_plain and item.plain:
+        if not dup and self.connection.takes_plain and item.plain:
             assert item.message is not None
-            messages = self.server.opened_messages
-            self.connection.write_publish(messages.plain_publish(item.position, item.message, self.connection.version))
+            qos, packet_id = (0, 0) if flight is None else (flight.qos, flight.packet_id)
+            make, version = self.server.opened_messages.plain_publish, self.connection.version
+            self.connection.write_publish(make(item.position, item.message, version, qos, packet_id))
             return True
         packet = publish_packet(item, flight, dup=dup, now_us=time.time_ns() // 1000)
         return packet is not None and self.connection.publish(packet)

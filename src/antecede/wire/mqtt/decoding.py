@@ -50,6 +50,8 @@ def decode(first: int, body: bytes, version: int) -> AnyPacket:
     """
     if first & 0xF0 == 0x30:
         return _publish(first, body, version)
+    if first == 0x40 and len(body) == 2 and body != b"\0\0":  # PUBACK without a reason: the most frequent answer
+        return Puback(packet_id=int.from_bytes(body))
     number = first >> 4
     if not number or (number == Kind.AUTH and version < V5):  # 3.1.1: [MQTT-2.2.2-2] 0 and 15 are reserved
         raise malformed("packet type", f"{number} is reserved")

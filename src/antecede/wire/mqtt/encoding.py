@@ -20,12 +20,17 @@ def encode(packet: packets.AnyPacket, version: int) -> bytes:
 
 
 def encode_publish(packet: packets.Publish, version: int) -> bytes:
+    before, behind = publish_parts(packet, version)
+    return before + packet.packet_id.to_bytes(2) + behind if packet.qos else before + behind
+
+
+def publish_parts(packet: packets.Publish, version: int) -> tuple[bytes, bytes]:
+    """The bytes of a PUBLISH before its packet identifier, and those behind it."""
     qos, topic = packet.qos, write_text(packet.topic, "topic name")
     first = 0x30 | packet.dup << 3 | qos << 1 | packet.retain
-    number = packet.packet_id.to_bytes(2) if qos else b""
-    properties = write_properties(packet.properties) if version == packets.V5 else b""
-    size = len(topic) + len(number) + len(properties) + len(packet.payload)
-    return b"".join((bytes((first,)), write_variable(size), topic, number, properties, packet.payload))
+    behind = write_properties(packet.properties) + packet.payload if version == packets.V5 else packet.payload
+    size = len(topic) + len(behind) + (2 if qos else 0)
+    return b"".join((bytes((first,)), write_variable(size), topic)), behind
 
 
 def _connect(packet: packets.Connect, version: int) -> list[bytes]:
