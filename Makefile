@@ -52,9 +52,9 @@ check: $(READY)
 	@$(BIN)/mypy
 
 bench: $(READY)
-	@sh tests/system_packages.sh nats-server redis-server mosquitto
+	@sh tests/system_packages.sh nats-server redis-server mosquitto mosquitto-clients
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	@for script in simulator sweep audit vcube_ps locamu gossip spark_stream live hostile logs logs_spark; do echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py; done
+	@for script in simulator sweep audit vcube_ps locamu gossip spark_stream live hostile mqtt mqtt_order logs logs_spark; do echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py; done
 
 docs: $(READY)
 	@$(BIN)/python docs/generate.py

@@ -46,13 +46,16 @@ def cert_init_command(
 @app.command("issue")
 def cert_issue_command(
     directory: Annotated[Path, typer.Argument(help="Directory of the authority.")],
-    name: Annotated[str, typer.Argument(help="Name of the new node.")],
+    name: Annotated[str, typer.Argument(help="Name of the new node or client.")],
     host: Annotated[
         list[str] | None, typer.Option(help="Host name or address at which clients reach it; may be repeated.")
     ] = None,
+    client: Annotated[
+        bool, typer.Option("--client", help="For an MQTT client, which has the grants of this name in the token file.")
+    ] = False,
     days: Annotated[int, typer.Option(help="Days for which the certificate is valid.")] = 825,
 ) -> None:
-    """Make a certificate for one more node, signed by an authority that exists.
+    """Make a certificate for one more node or client, signed by an authority that exists.
 
     Example:
 
@@ -61,7 +64,11 @@ def cert_issue_command(
     from antecede.wire.security import issue  # noqa: PLC0415 - cryptography is slow to load
     from antecede.wire.security.certificates import LOCAL_HOSTS  # noqa: PLC0415
 
-    for path in issue(directory, name, role="node", hosts=(*LOCAL_HOSTS, *(host or [])), days=days):
+    if client:
+        written = issue(directory, name, role="client", hosts=tuple(host or ()), days=days)
+    else:
+        written = issue(directory, name, role="node", hosts=(*LOCAL_HOSTS, *(host or [])), days=days)
+    for path in written:
         typer.echo(str(path))
 
 

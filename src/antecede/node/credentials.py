@@ -11,8 +11,9 @@ import logging
 import os
 import time
 import weakref
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from antecede.core import UsageError
 from antecede.core.errors import RefusedError
@@ -130,6 +131,27 @@ class Credentials:
         found = self.grants_of(token, connection.host)
         if found is not ANYBODY:
             self._granted[connection] = found
+        return found
+
+    def grant_holder(self, connection: GrantedConnection, certificate: Mapping[str, Any]) -> Grants:
+        """What a client may do that shows a verified certificate and no token: what the token file grants to its name.
+
+        Raises `RefusedError` if the certificate is not a client's, or the file does not have its name.
+        """
+        from antecede.wire.security.tls import holder  # noqa: PLC0415 - only with TLS: cryptography is slow to load
+
+        if self._tokens is None:
+            return ANYBODY
+        shown = holder(certificate)
+        found = self._tokens.named(shown.name) if shown is not None and shown.role == "client" else None
+        if found is None:
+            raise RefusedError(connection.host, Reason.UNTRUSTED, "its certificate is not that of a client known here")
+        return self._admit(connection, found)
+
+    def _admit(self, connection: GrantedConnection, found: Grants) -> Grants:
+        if found.expired(time.time()):
+            raise RefusedError(connection.host, Reason.UNTRUSTED, f"the token of {found.name!r} has expired")
+        self._granted[connection] = found
         return found
 
     def grants_of(self, token: str, host: str) -> Grants:

@@ -14,7 +14,7 @@ from antecede import Node, UsageError
 from antecede.node.mqtt import connection
 from antecede.wire.mqtt.encoding import encode
 from antecede.wire.mqtt.packets import V5, V311, Connect, Will
-from antecede.wire.security import init_certificates
+from antecede.wire.security import init_certificates, new_token
 from tests.client.running import awaited, until
 from tests.node.mqtt.devices import Device, mqtt_node
 
@@ -42,6 +42,37 @@ async def test_tls(tmp_path_factory: pytest.TempPathFactory) -> None:
         writer.write(encode(Connect(version=V311, client_id="x"), V311))
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await reader.readexactly(64)
+
+
+@awaited
+async def test_a_certificate_has_the_grants_of_its_name(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A client with a certificate of the cluster's authority needs no token. That of a node is not a client's."""
+    base = tmp_path_factory.mktemp("certs")
+    certs, tokens = base / "certs", base / "tokens.json"
+    init_certificates(certs, cluster="antecede", hosts=("127.0.0.1",), clients=("carol", "dave"))
+    token = new_token(tokens, "carol", publish=("mine/#",), subscribe=("mine/#",))
+
+    def context(name: str | None) -> ssl.SSLContext:
+        found = ssl.create_default_context(cafile=certs / "authority.pem")
+        if name is not None:
+            found.load_cert_chain(certs / f"{name}.pem", certs / f"{name}.key")
+        return found
+
+    async with Node(port=0, mqtts_port=0, tls=certs, tokens=tokens) as node:
+        port = port_of(node, "mqtts_port")
+        async with aiomqtt.Client("127.0.0.1", port, tls_context=context("carol")) as client:
+            await client.subscribe("mine/#", qos=1)
+            await client.publish("mine/1", b"by certificate", qos=1)
+            async with asyncio.timeout(30):
+                assert (await anext(client.messages)).payload == b"by certificate"
+            (refused,) = await client.subscribe("yours/#", qos=1)
+            assert getattr(refused, "value", refused) == 0x80
+        async with aiomqtt.Client("127.0.0.1", port, tls_context=context("dave"), username="x", password=token):
+            pass
+        for name in ("dave", "node", None):
+            with pytest.raises(aiomqtt.MqttError):
+                async with aiomqtt.Client("127.0.0.1", port, tls_context=context(name)):
+                    pass
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ CONNECT together. Then its client owns it.
 
 import asyncio
 import ssl
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from antecede.wire.frames import WRITE_BYTES_HIGH
 from antecede.wire.mqtt.connection import ServerConnection
@@ -91,6 +91,11 @@ class DeviceConnection(asyncio.Protocol):
     @property
     def open(self) -> bool:
         return not self._done
+
+    @property
+    def certificate(self) -> Mapping[str, Any] | None:
+        """The certificate that the client has shown, verified; None: it has shown none."""
+        return None if self._transport is None else self._transport.get_extra_info("peercert") or None
 
     # -- what the client does ------------------------------------------------------------------------------------------
 

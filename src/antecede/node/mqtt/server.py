@@ -182,9 +182,8 @@ class MqttServer:
             return Reason.CLIENT_ID_NOT_VALID, None
         if len(self.sessions) >= SESSIONS_MAX and packet.client_id not in self.sessions:
             return Reason.SERVER_BUSY, None
-        token = (packet.user_name or "") if packet.password is None else packet.password.decode(errors="replace")
         try:
-            grant = self.node.credentials.grant(connection, token)
+            grant = self._grant(connection, packet)
         except RefusedError:
             return Reason.BAD_USER_NAME_OR_PASSWORD, None
         will = packet.will
@@ -192,6 +191,15 @@ class MqttServer:
         if denied or self.sessions.belongs_to_another(packet.client_id, grant.name):
             return Reason.NOT_AUTHORIZED, None
         return Reason.SUCCESS, grant
+
+    def _grant(self, connection: DeviceConnection, packet: Connect) -> Grants:
+        """The grants of a token; or of a certificate, if the client shows neither user name nor password."""
+        credentials, certificate = self.node.credentials, connection.certificate
+        if packet.password is not None:
+            return credentials.grant(connection, packet.password.decode(errors="replace"))
+        if packet.user_name is None and certificate is not None:
+            return credentials.grant_holder(connection, certificate)
+        return credentials.grant(connection, packet.user_name or "")
 
     def _answer_to(self, packet: Connect, client_id: str, rules: ServerConnection) -> Properties:
         if packet.version < V5:

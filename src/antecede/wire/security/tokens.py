@@ -118,6 +118,10 @@ class TokenFile:
                 found = grants
         return found
 
+    def named(self, name: str) -> Grants | None:
+        """The grants of the client with this name, which was made sure of otherwise; None: there is none."""
+        return next((grants for grants in self._grants if grants.name == name), None)
+
     def has(self, grants: Grants) -> bool:
         """Does the file still have the entry that `grants` came from, unchanged?"""
         return self._clients.get(grants.name) == grants.client
