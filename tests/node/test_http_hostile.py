@@ -11,7 +11,7 @@ import antecede
 from antecede import Node
 from antecede.node.config import NodeConfig
 from antecede.node.http import connection as http_connection
-from antecede.node.http import server
+from antecede.node.http import files, server
 from antecede.node.local_cluster import LocalCluster
 from antecede.wire.envelope import BODY_BYTES_MAX
 from tests.client.running import awaited, until
@@ -253,6 +253,41 @@ async def test_kill_9_of_the_node_and_on_from_the_last_id(tmp_path: Path) -> Non
         assert (await ask(port, "GET", "/topics/t/last")).json["text"] == "30"
 
 
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+@awaited
+async def test_files_of_a_directory_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = tmp_path / "app"
+    (app / "sub").mkdir(parents=True)
+    (app / "index.html").write_text("<h1>index</h1>")
+    (app / "sub" / "a b.js").write_text("script")
+    (app / ".hidden").write_text("hidden")
+    (app / "long.png").write_bytes(bytes(1001))
+    (app / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (tmp_path / "secret.txt").write_text("secret")
+    monkeypatch.setattr(files, "FILE_BYTES_MAX", 1000)
+    async with Node(port=0, http_port=0, http_files=app, ws_port=0) as node:
+        index = await ask(node, "GET", "/app/")
+        assert (index.body, index.headers["content-type"]) == (b"<h1>index</h1>", "text/html; charset=utf-8")
+        assert "default-src 'self'" in index.headers["content-security-policy"]
+        script = await ask(node, "GET", "/app/sub/a%20b.js")
+        assert (script.body, script.headers["content-type"]) == (b"script", "text/javascript; charset=utf-8")
+        for path in (
+            *("../secret.txt", "%2e%2e/secret.txt", "sub/../../secret.txt", "..%2Fsecret.txt", "..%5Csecret.txt"),
+            *("link.txt", ".hidden", "sub", "sub/", "/etc/passwd", "%00", "nothing", "a" * 5000),
+        ):
+            reply = await ask(node, "GET", f"/app/{path}")
+            assert (reply.status, b"secret\n" in reply.body) == (404, False), path
+        assert (await ask(node, "GET", "/app/long.png")).status == 413
+        assert (await ask(node, "GET", "/app/%FF")).status == 400
+        assert node.mqtt is not None
+        assert (await ask(node, "GET", "/ports")).json == {"ws_port": node.mqtt.ports["ws_port"]}
+    async with Node(port=0, http_port=0) as node:
+        assert (await ask(node, "GET", "/app/")).error["remedy"] == "set http_files to a directory"
+        assert (await ask(node, "GET", "/ports")).json == {}
+
+
 # -- pages of other sites ----------------------------------------------------------------------------------------------
 
 
@@ -298,6 +333,34 @@ async def test_sites_that_the_settings_name_may() -> None:
         assert (await ask(node, "POST", "/topics/a", headers={"Origin": "https://other.example"})).status == 403
     async with Node(port=0, http_port=0, http_origins=("*",)) as node:
         assert (await ask(node, "POST", "/topics/a", headers={"Origin": "https://any.example"})).status == 200
+
+
+@awaited
+async def test_websockets_ask_for_the_site_too() -> None:
+    """A browser opens a WebSocket for any page, and names the page's site."""
+    async with Node(port=0, http_port=0, ws_port=0, http_origins=("https://app.example",)) as node:
+        assert node.mqtt is not None
+        port = node.mqtt.ports["ws_port"]
+        for site, host, status in (
+            ("https://evil.example", f"127.0.0.1:{port}", 403),
+            ("null", f"127.0.0.1:{port}", 403),
+            (f"http://evil.example:{port}", f"evil.example:{port}", 403),
+            ("http://127.0.0.1:1", f"127.0.0.1:{port}", 403),
+            ("http://127.0.0.1:x", f"127.0.0.1:{port}", 403),
+            (None, f"evil.example:{port}", 403),
+            (None, f"127.0.0.1:{port}", 101),
+            ("https://app.example", f"127.0.0.1:{port}", 101),
+            (f"http://127.0.0.1:{port_of(node)}", f"127.0.0.1:{port}", 101),  # a page that the node serves
+        ):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            origin = "" if site is None else f"Origin: {site}\r\n"
+            writer.write(
+                f"GET / HTTP/1.1\r\nHost: {host}\r\n{origin}Upgrade: websocket\r\nConnection: Upgrade\r\n"
+                "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+                "Sec-WebSocket-Protocol: mqtt\r\n\r\n".encode()
+            )
+            assert (await reader.readline()).split()[1] == str(status).encode(), (site, host)
+            writer.close()
 
 
 async def _head(node: Node, method: str, path: str, headers: dict[str, str]) -> tuple[int, dict[str, str]]:

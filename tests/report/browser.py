@@ -42,7 +42,7 @@ os.execvp(sys.argv[3], sys.argv[3:])
 
 
 class Browser:
-    """One browser process with one page in it."""
+    """One browser process with one page in it, or several, one in each tab."""
 
     def __init__(self, chromium: str, profile: Path) -> None:
         self._number = 0
@@ -62,10 +62,8 @@ class Browser:
         os.close(there)
         os.close(back)
         self._session: str | None = None
-        target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self._call(f"{domain}.enable")
+        self._tabs: list[str] = []
+        self.use(0)
 
     def __enter__(self) -> "Browser":
         return self
@@ -80,6 +78,19 @@ class Browser:
             self._process.kill()
             self._process.wait()
         os.close(self._in)
+
+    def use(self, tab: int) -> None:
+        """Let what follows be about this tab, which is made if it is the next one. The first is 0."""
+        if tab < len(self._tabs):
+            self._session = self._tabs[tab]
+            return
+        assert tab == len(self._tabs)
+        self._session = None
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._tabs.append(self._session)
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self._call(f"{domain}.enable")
 
     def open(
         self, page: Path | str, *, width: int = 1280, height: int = 900, dark: bool = False, media: str = ""

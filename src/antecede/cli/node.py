@@ -4,11 +4,14 @@ import asyncio
 import logging
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
-from antecede.wire.address import PORT_DEFAULT
+from antecede.wire.address import PORT_DEFAULT, join_address
+
+#: By setting: what listens there.
+_MQTT: Final = {"mqtt_port": "MQTT", "mqtts_port": "MQTT over TLS", "ws_port": "MQTT over WebSocket"}
 
 
 def node_command(
@@ -57,7 +60,11 @@ def node_command(
         Path | None, typer.Option(help="File with the clients and their grants (see `antecede token`).")
     ] = None,
     http_port: Annotated[
-        int | None, typer.Option(help="Serve a status page, /health and /metrics on this port. Default: none.")
+        int | None,
+        typer.Option(
+            help="Serve HTTP on this port: a status page, /health, /metrics, and topics to publish on and read "
+            "(docs/http.md). Default: none."
+        ),
     ] = None,
     http_host: Annotated[
         str | None,
@@ -66,7 +73,20 @@ def node_command(
             "Default: that of --host."
         ),
     ] = None,
+    http_files: Annotated[
+        Path | None, typer.Option(help="Serve the files of this directory below /app/ of the HTTP port.")
+    ] = None,
+    http_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A site whose pages may use HTTP and WebSocket, as https://host:port; may be repeated. "
+            "Default: only pages that the node serves."
+        ),
+    ] = None,
     mqtt_port: Annotated[int | None, typer.Option(help="Serve MQTT clients on this port. Default: none.")] = None,
+    mqtts_port: Annotated[
+        int | None, typer.Option(help="Serve MQTT clients over TLS on this port; needs --tls. Default: none.")
+    ] = None,
     ws_port: Annotated[
         int | None, typer.Option(help="Serve MQTT clients over WebSocket on this port. Default: none.")
     ] = None,
@@ -82,7 +102,9 @@ def node_command(
 
         antecede node                                              (alone, in memory, on port 7400)
 
-        antecede node --dir n0 --http-port 9400                    (with a journal and a status page)
+        antecede node --dir n0 --http-port 9400                    (with a journal, a status page and topics over HTTP)
+
+        antecede node --mqtt-port 1883 --ws-port 9401              (for MQTT clients, over TCP and WebSocket)
 
         antecede node --dir n1 --port 7401 --seed 127.0.0.1:7400   (joins the node above)
 
@@ -113,7 +135,10 @@ def node_command(
         "tokens": None if tokens is None else tokens.absolute(),
         "http_port": http_port,
         "http_host": http_host,
+        "http_files": None if http_files is None else http_files.absolute(),
+        "http_origins": http_origin or None,
         "mqtt_port": mqtt_port,
+        "mqtts_port": mqtts_port,
         "ws_port": ws_port,
     }
     if config is not None:
@@ -134,6 +159,12 @@ def _print_address(node: Any) -> None:
     """Tell the user, once the node is ready, where to reach it."""
     typer.echo(f"node {node.slot} ({node.name}) of cluster {node.config.cluster} at {node.url}")
     if node.http is not None:
-        typer.echo(f"status page, /health and /metrics at {node.http.url}")
+        typer.echo(f"page, /health, /metrics and topics over HTTP (/topics, /live, /openapi.json) at {node.http.url}")
+        if node.config.http_files is not None:
+            typer.echo(f"files of {node.config.http_files} at {node.http.url}app/")
+    if node.mqtt is not None:
+        host = node.config.host
+        for name, port in node.mqtt.ports.items():
+            typer.echo(f"{_MQTT[name]} at {join_address(host, port)}")
     if node.journal is None:
         typer.echo("no journal: its messages are lost when it stops; --dir keeps them")

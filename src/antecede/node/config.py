@@ -113,6 +113,8 @@ class NodeConfig:
     #: Sites whose web pages may publish and read over HTTP and WebSocket, as "https://host:port"; "*": every site.
     #: Pages that the node itself serves always may.
     http_origins: tuple[str, ...] = ()
+    #: A directory whose files are served below /app/: pages of an application that uses the node. None: none.
+    http_files: Path | None = None
     #: Ports for MQTT clients: plain TCP, TLS, and WebSocket (TLS off loopback). None: not served. 0: any free port.
     mqtt_port: int | None = None
     mqtts_port: int | None = None
@@ -246,7 +248,7 @@ def make_config(found: dict[str, Any], base: Path | None = None) -> NodeConfig:
     for name, default in defaults.items():
         if values.get(name) is None:
             continue
-        if name in ("directory", "tls", "cluster_key", "tokens"):
+        if name in ("directory", "tls", "cluster_key", "tokens", "http_files"):
             if not isinstance(values[name], str | Path):
                 raise UsageError(name, values[name], "is not a path", 'write for example "n0"')
             path = Path(os.path.expanduser(values[name]))

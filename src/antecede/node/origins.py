@@ -1,13 +1,13 @@
 """Which web pages may use a node. A page of another site must not publish with the access of the person who opened it.
 
-A browser names the site of a page in `Origin`. Pages of the node itself may do what their reader may; others only if
-the setting `http_origins` names them. Programs that are no browsers send no `Origin`.
+A browser names the site of a page in `Origin`. Pages that the node itself serves may do what their reader may; others
+only if the setting `http_origins` names them. Programs that are no browsers send no `Origin`.
 
 On a node without tokens, `Host` must name this machine, too. Else a site could let its own name lead to 127.0.0.1, and
 its pages would count as the node's own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -32,10 +32,11 @@ def check_origins(origins: Sequence[str]) -> None:
 class Origins:
     """Judges requests by the site whose page makes them."""
 
-    def __init__(self, allowed: Sequence[str], *, tokens: bool) -> None:
-        """`tokens`: does the node ask for tokens?"""
+    def __init__(self, allowed: Sequence[str], *, tokens: bool, ports: Callable[[], Collection[int]]) -> None:
+        """`tokens`: does the node ask for tokens? `ports`: those at which the node serves pages."""
         self._allowed = frozenset(allowed)
         self._tokens = tokens
+        self._ports = ports
 
     def problem(self, headers: Mapping[bytes, bytes]) -> UsageError | None:
         """Why a request is refused; None: it is not."""
@@ -47,9 +48,19 @@ class Origins:
         if origin is None or self.allows(origin):
             return None
         text = origin.decode("latin-1")
-        if host and text.partition("://")[2].lower() == host.lower():
+        if self._is_own(text.partition("://")[2].lower(), host.lower()):
             return None
         return UsageError("Origin", text, "pages of this site may not use the node", "add it to http_origins")
+
+    def _is_own(self, site: str, host: str) -> bool:
+        """Is the page at `site` one of this node's, which was asked as `host`?"""
+        if not host or site == host:
+            return bool(host)
+        try:
+            one, other = urlsplit(f"//{site}"), urlsplit(f"//{host}")
+            return one.hostname == other.hostname and one.port in self._ports()
+        except ValueError:
+            return False
 
     def allows(self, origin: bytes) -> bool:
         """Does the setting name this site?"""

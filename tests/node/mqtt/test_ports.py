@@ -100,7 +100,13 @@ async def test_a_port_in_use_is_named() -> None:
 async def upgrade(node: Node, *lines: str) -> bytes:
     """The answer to a WebSocket handshake with these headers."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port_of(node, "ws_port"))
-    head = ["GET /mqtt HTTP/1.1", "Host: x", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
+    head = [
+        "GET /mqtt HTTP/1.1",
+        "Host: localhost",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+    ]
     head += ["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", *lines]
     writer.write("\r\n".join([*head, "", ""]).encode())
     try:

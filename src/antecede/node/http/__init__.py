@@ -13,4 +13,5 @@ publish.py     one publication
 stream.py      one subscription, as server-sent events
 messages.py    messages as JSON
 last.py        the last message on each topic
+files.py       files of a directory: an application's own pages
 """

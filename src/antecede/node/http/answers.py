@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     """What a request is answered with."""
 
     status: int
-    body: str
+    body: str | bytes
     kind: str = "text/plain; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = ()
     #: May the connection carry another request?

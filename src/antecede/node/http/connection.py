@@ -274,7 +274,7 @@ class Connection(asyncio.Protocol):
         self._busy = True
         self._drop_body()
         self._server.complete(self)
-        body = answer.body.encode()
+        body = answer.body.encode() if isinstance(answer.body, str) else answer.body
         keep = answer.keep and self._http.their_state is h11.DONE
         headers = [("Content-Type", answer.kind), ("Content-Length", str(len(body))), *answer.headers]
         self._send_head(answer.status, headers, keep=keep, data=body)

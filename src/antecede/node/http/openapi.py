@@ -50,6 +50,21 @@ _PATHS: Final[dict[str, dict[str, Any]]] = {
     "/": {"get": _page("A page to look at the node with.", "text/html")},
     "/page.css": {"get": _page("The style of the pages.", "text/css")},
     "/page.js": {"get": _page("The script of the page.", "text/javascript")},
+    "/live": {"get": _page("A page to look at what flows, by topic.", "text/html")},
+    "/live.js": {"get": _page("The script of that page.", "text/javascript")},
+    "/ports": {
+        "get": {
+            "summary": "The ports of MQTT and WebSocket, by setting.",
+            "responses": _answers("200", "Those that are served.", _JSON, {"type": "object"}, 401),
+        }
+    },
+    "/app/{file}": {
+        "get": {
+            "summary": "A file of the directory that `http_files` names; without a name its index.html.",
+            "parameters": [_parameter("file", "path", "The path of the file.", required=True)],
+            "responses": _answers("200", "The file.", "application/octet-stream", _TEXT, 401, 404, 413, 503),
+        }
+    },
     "/health": {
         "get": {
             "summary": "Whether the node is well. Asks for no token.",

@@ -49,7 +49,9 @@ class HttpServer:
 
     def __init__(self, node: "Node") -> None:
         self.node = node
-        self.origins = Origins(node.config.http_origins, tokens=node.config.tokens is not None)
+        self.origins = Origins(
+            node.config.http_origins, tokens=node.config.tokens is not None, ports=lambda: (self.port,)
+        )
         self.last = LastMessages(node)
         self._acceptor = Acceptor(lambda host: Connection(self))
         self._connections_max = CONNECTIONS_MAX

@@ -160,6 +160,7 @@ class Stream:
         if not self._begun:
             self._begun = True
             self._connection.begin_stream(KIND)
+            self._wrote = True
             self._keep_alive()
         feed = self.feeds.get(record.feed)
         if feed is not None:

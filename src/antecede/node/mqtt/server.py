@@ -26,6 +26,7 @@ from antecede.node.mqtt.session import RECEIVE_MAXIMUM, DeviceSession
 from antecede.node.mqtt.sessions import Sessions
 from antecede.node.mqtt.shared import SharedGroups
 from antecede.node.mqtt.sys_topics import SysTopics
+from antecede.node.origins import Origins
 from antecede.wire.accepting import Acceptor
 from antecede.wire.address import is_loopback
 from antecede.wire.envelope import BODY_BYTES_MAX
@@ -76,6 +77,12 @@ class MqttServer:
         self.ports: dict[str, int] = {}
         self._acceptors: list[Acceptor] = []
         self.door = Door(node)
+        #: Judges the web pages that open connections.
+        self.origins = Origins(
+            node.config.http_origins,
+            tokens=node.config.tokens is not None,
+            ports=lambda: () if node.http is None else (node.http.port,),
+        )
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -97,7 +104,7 @@ class MqttServer:
         for name, port, framing in (
             ("mqtt_port", config.mqtt_port, Plain),
             ("mqtts_port", config.mqtts_port, Plain),
-            ("ws_port", config.ws_port, _web_framing),
+            ("ws_port", config.ws_port, partial(_web_framing, self.origins)),
         ):
             if port is not None:
                 await self._listen(name, port, framing)
@@ -244,7 +251,7 @@ class MqttServer:
             session.connection.leave(Reason.UNSPECIFIED)
 
 
-def _web_framing() -> Framing:
+def _web_framing(origins: Origins) -> Framing:
     from antecede.node.mqtt.web import WebSocket  # noqa: PLC0415 - its library is an extra
 
-    return WebSocket()
+    return WebSocket(origins)

@@ -8,6 +8,7 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
+from antecede.node.origins import Origins
 from antecede.wire.mqtt.reasons import malformed
 
 #: A packet may be split over frames in any way ([MQTT-6.0.0-2]); one frame is no longer than this.
@@ -17,7 +18,9 @@ _FRAME_BYTES_MAX: Final = 1024 * 1024
 class WebSocket:
     """The WebSocket side of one connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, origins: Origins) -> None:
+        """`origins`: judges the sites whose pages open connections."""
+        self._origins = origins
         self._protocol = ServerProtocol(subprotocols=[Subprotocol("mqtt")], max_size=_FRAME_BYTES_MAX)
 
     def receive(self, data: bytes) -> tuple[bytes, bytes]:
@@ -38,8 +41,13 @@ class WebSocket:
 
     def _answer(self, request: Request) -> None:
         protocol = self._protocol
+        named = {name: request.headers.get_all(name)[-1:] for name in ("Host", "Origin")}
+        headers = {name.lower().encode(): found[0].encode("latin-1") for name, found in named.items() if found}
         response = protocol.accept(request)
-        if response.status_code == 101 and protocol.subprotocol is None:  # [MQTT-6.0.0-3]
+        problem = self._origins.problem(headers)
+        if problem is not None:
+            response = protocol.reject(403, f"{problem}\n")
+        elif response.status_code == 101 and protocol.subprotocol is None:  # [MQTT-6.0.0-3]
             response = protocol.reject(400, "the subprotocol is mqtt\n")
         protocol.send_response(response)
 
