@@ -7,6 +7,7 @@ web.py          MQTT over WebSocket
 client.py       one connected client: its packets and the answers
 subscribing.py  SUBSCRIBE and UNSUBSCRIBE
 sessions.py     the sessions of a node: takeover, expiry, wills
+moving.py       sessions that move between nodes
 session.py      one session: subscriptions, messages to the client
 items.py        messages on their way to a client
 feed.py         the feed of a session

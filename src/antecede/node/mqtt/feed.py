@@ -27,10 +27,16 @@ class SubscriptionsFeed(Feed):
     """Takes what the subscriptions of a session match."""
 
     def __init__(
-        self, session: FeedOwner, hub: "Hub", subscriptions: Subscriptions, patterns: tuple[str, ...], since: int
+        self,
+        session: FeedOwner,
+        hub: "Hub",
+        subscriptions: Subscriptions,
+        patterns: tuple[str, ...],
+        since: int,
+        seen: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """`patterns`: of the subscriptions, at least one."""
-        wanted = Subscribe(0, patterns, CREDIT_MAX, since=since, window=CREDIT_MAX, over_gaps=True)
+        """`patterns`: of the subscriptions, at least one. `seen`: by stream, what the client had at another node."""
+        wanted = Subscribe(0, patterns, CREDIT_MAX, since=since, seen=seen, window=CREDIT_MAX, over_gaps=True)
         super().__init__(session, hub, wanted)
         session.feeds_share.add(feed_bytes(wanted))
         self._subscriptions = subscriptions

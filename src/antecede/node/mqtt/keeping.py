@@ -20,7 +20,7 @@ from antecede.journal.batch import Batch
 from antecede.node.mqtt.messages import OpenedMessages
 from antecede.node.mqtt.retained import RetainedTable
 from antecede.node.mqtt.store import Change, Kept, Store
-from antecede.wire.mqtt.envelopes import is_of_mqtt
+from antecede.wire.mqtt.envelopes import ApplicationMessage, is_of_mqtt
 
 if TYPE_CHECKING:
     from antecede.node.mqtt.session import DeviceSession
@@ -31,6 +31,8 @@ _T = TypeVar("_T")
 
 log = logging.getLogger("antecede.node")
 
+#: In front of the topics of cards (`moving`). Clients can neither publish nor subscribe there.
+CARDS: Final = "$MQTT/sessions/"
 #: How long changes gather that no packet waits for.
 _GATHER_S: Final = 0.1
 #: Deliveries that are read at a time when the node starts.
@@ -45,6 +47,8 @@ class Keeper:
         self._opened = opened
         #: Told of QoS 2 messages of this node's clients: the publisher's tag, the packet identifier, the position.
         self.received: Callable[[bytes, int, int], None] = lambda tag, packet_id, position: None
+        #: Told of cards of sessions (`moving`).
+        self.card_seen: Callable[[ApplicationMessage], None] = lambda message: None
         self.retained = RetainedTable()
         self.retained.changed = self._retained_changed
         self._store: Store | None = None
@@ -102,6 +106,8 @@ class Keeper:
             return
         if opened.retain:
             self.retained.look(position, message, opened)
+            if opened.topic.startswith(CARDS):
+                self.card_seen(opened)
         if opened.packet_id and message.source == self._node.slot:
             self.received(opened.publisher, opened.packet_id, position)
 

@@ -56,8 +56,10 @@ class RetainedTable:
         #: Called with a topic whose message has changed.
         self.changed: Callable[[str], None] = lambda topic: None
 
-    def __len__(self) -> int:
-        return len(self._by_topic)
+    @property
+    def count(self) -> int:
+        """Those that clients have published."""
+        return sum([not topic.startswith("$") for topic in self._by_topic])
 
     def get(self, topic: str) -> Retained | None:
         return self._by_topic.get(topic)

@@ -20,8 +20,9 @@ from antecede.loading import need_extra
 from antecede.node.mqtt.client import Client
 from antecede.node.mqtt.connection import DeviceConnection, Framing, Plain
 from antecede.node.mqtt.door import Door
-from antecede.node.mqtt.keeping import Keeper
+from antecede.node.mqtt.keeping import CARDS, Keeper
 from antecede.node.mqtt.messages import OpenedMessages
+from antecede.node.mqtt.moving import Cards
 from antecede.node.mqtt.session import RECEIVE_MAXIMUM, DeviceSession
 from antecede.node.mqtt.sessions import Sessions
 from antecede.node.mqtt.shared import SharedGroups
@@ -48,6 +49,9 @@ log = logging.getLogger("antecede.node")
 PACKET_BYTES_MAX: Final = BODY_BYTES_MAX
 #: Topic aliases that a client may set on a connection. Each keeps a topic name.
 ALIAS_MAXIMUM: Final = 64
+#: Looks for a message that a client had at another node and that is late here, and the time between them.
+_LATE_LOOKS: Final = 200
+_LATE_LOOK_S: Final = 0.05
 #: Sessions at a node, with and without a connection.
 SESSIONS_MAX: Final = 65_536
 
@@ -72,6 +76,8 @@ class MqttServer:
         self.groups = SharedGroups(self)
         self.sessions = Sessions(self)
         self.keeper.received = self.sessions.delivered
+        self.cards = Cards(self)
+        self.keeper.card_seen = self.cards.seen
         self.sys = SysTopics(self)
         #: By the name of the setting: where it listens.
         self.ports: dict[str, int] = {}
@@ -99,6 +105,7 @@ class MqttServer:
             await self.keeper.look_through(kept.looked)
             self.sessions.restoring = False
             self.sessions.wake()
+        node.taking.need(node.hub.partitions.of_filter(f"{CARDS}#"), lambda: None)
         node.tasks.start("ends MQTT sessions whose time is over", self.sessions.keep_up())
         node.tasks.start("tells MQTT clients of the node ($SYS)", self.sys.keep_telling())
         for name, port, framing in (
@@ -133,6 +140,7 @@ class MqttServer:
         for connection in self.door.all():
             connection.close()
         await asyncio.sleep(0)
+        await self.cards.settle()
         self.keeper.close()
 
     def abort(self) -> None:
@@ -179,6 +187,7 @@ class MqttServer:
             client.hold()
         client.send(Connack(session_present=present, properties=self._answer_to(packet, client_id, rules)))
         session.resume()
+        self.cards.connected(session)
         return client
 
     def _judge(self, connection: DeviceConnection, packet: Connect) -> tuple[Reason, Grants | None]:
@@ -240,6 +249,38 @@ class MqttServer:
                     if item.position == position:
                         return self.opened_messages.open(position, item.message.payload)
         return self.keeper.retained.at(position)
+
+    async def identify(self, position: int) -> tuple[int, int] | None:
+        """Stream and number of the message at a position; None: it is no longer there."""
+        hub, journal = self.node.hub, self.node.journal
+        if position >= hub.history.first:
+            entry = hub.history.entry(position)
+            return entry.stream, entry.message.seq
+        if journal is not None:
+            with contextlib.suppress(GapError):
+                for item in (await journal.read(position - 1, limit=1)).items:
+                    message = item.message
+                    return hub.partitions.stream(message.topic, message.source), message.seq
+        return None
+
+    async def find(self, stream: int, seq: int) -> int | None:
+        """The position at which this node has delivered a message; None: not at all. Waits a while for a late one."""
+        hub, journal = self.node.hub, self.node.journal
+        for _ in range(_LATE_LOOKS):
+            if hub.delivered.get(stream, 0) >= seq:
+                break
+            await asyncio.sleep(_LATE_LOOK_S)
+        number, before = (await hub.history.locate({stream: seq})).get(stream, (0, 0))
+        if number != seq:
+            return None
+        if before + 1 >= hub.history.first or journal is None:
+            return before + 1
+        name, source = hub.partitions.stream_name(stream)
+        matches = lambda one: (one.topic, one.source, one.seq) == (name, source, seq)  # noqa: E731
+        with contextlib.suppress(GapError):
+            for item in (await journal.read(before, limit=1, matches=matches)).items:
+                return item.position
+        return None
 
     def feed_ended(self, session: DeviceSession, record: Ended) -> None:
         """A feed cannot go on: retention removed what comes next, or the node stops."""

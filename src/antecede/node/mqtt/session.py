@@ -19,12 +19,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from antecede.core.errors import AntecedeError
 from antecede.core.limits import FEEDS_BYTES_MAX, WINDOW_BYTES_MAX
 from antecede.node.feed import Feed
 from antecede.node.mqtt.feed import SubscriptionsFeed
 from antecede.node.mqtt.items import Item, flight_record, publish_packet
-from antecede.node.mqtt.store import SessionRecord
+from antecede.node.mqtt.store import Card, CardFlight, SessionRecord
 from antecede.node.shares import Share
 from antecede.wire.mqtt.envelopes import publisher_tag
 from antecede.wire.mqtt.flows import Flight, Incoming, Outgoing
@@ -77,6 +79,13 @@ class DeviceSession:
         self.position = self.hub.position
         #: The record that it was restored from covers all deliveries up to this position; 0: it was not restored.
         self.restored_at = 0
+        #: When its client connected last, by the wall clock.
+        self.connected_s = 0.0
+        #: It was at another node: by stream, what the client was given there. None: its feed has begun here.
+        self.came_from: dict[int, int] | None = None
+        self._moved: list[CardFlight] = []
+        #: Changes that other nodes are to be told of (`moving`).
+        self.told = 0
         #: QoS 0 messages up to this position were published while it had no connection.
         self._attached_at = 0
         self._pending: deque[Item] = deque()
@@ -102,7 +111,7 @@ class DeviceSession:
     @property
     def kept(self) -> bool:
         """Must it survive the end of the node's process?"""
-        return self.expiry_s > 0 or self.will is not None
+        return self.came_from is None and (self.expiry_s > 0 or self.will is not None)
 
     def expired(self, now_s: float) -> bool:
         """Was it without a connection for as long as it lives so (3.1.2.11.2)?"""
@@ -160,6 +169,30 @@ class DeviceSession:
             else:
                 self._not_given.append(item)
 
+    def adopt(self, card: Card) -> None:
+        """Go on with a session that another node has."""
+        self.owner, self.generation = card.owner, card.generation
+        self.came_from = dict(card.seen)
+        self.position, self.restored_at = 0, self.hub.position
+        for one in card.subscriptions:
+            self.subscriptions.add(msgspec.structs.replace(one, since=0))
+        self.incoming.restore(card.received)
+        self._moved = list(card.flights)
+        if card.left_s is None:
+            self.outgoing.skip_ids()
+
+    async def _find_moved(self) -> None:
+        """Find the messages that are under way in the journal of this node."""
+        while self._moved:
+            flight, stream, seq = msgspec.structs.astuple(self._moved.pop(0))
+            position = 0 if flight.released else await self.server.find(stream, seq)
+            given = Given(flight.qos, flight.identifiers, flight.retain_as_published)
+            item = Item(position or 0, None, given, flight.retained)
+            if flight.packet_id and position is not None:
+                self.outgoing.restore([Flight(flight.packet_id, flight.qos, item, flight.released)])
+            elif position:
+                self._not_given.append(item)
+
     def _retained_to_give(self) -> list[Item]:
         """Retained messages that the client is still to be given, with QoS 1 or 2."""
         waiting = [*self._not_given, *[item for item in self._pending if item.retained and item.position]]
@@ -175,10 +208,11 @@ class DeviceSession:
         self.left_s = self.will_due_s = None
         self.outgoing.receive_maximum = min(receive_maximum, IN_FLIGHT_MAX)
         self._attached_at = self.hub.position
+        self.connected_s = time.time()
 
     def resume(self) -> None:
         """CONNACK was written: send what is under way again ([MQTT-4.4.0-1]), then read on."""
-        if self._unread():
+        if self._moved or self._unread():
             self._restoring = True
             self.node.tasks.start("reads messages for an MQTT session again", self._restore_messages(self.connection))
         else:
@@ -190,6 +224,7 @@ class DeviceSession:
         return found + [Flight(0, 0, item) for item in self._not_given if item.message is None]
 
     async def _restore_messages(self, connection: "Client | None") -> None:
+        await self._find_moved()
         for flight in self._unread():
             message = None
             with contextlib.suppress(AntecedeError):  # retention has removed it, or the node stops
@@ -210,9 +245,19 @@ class DeviceSession:
         self._pending.extendleft(reversed(self._not_given))
         self._not_given = []
         self._open_feed()
+        if self.feed is None:
+            self._settled_here()
         for group in self.groups.values():
             group.room()
         self.pump()
+
+    def _settled_here(self) -> None:
+        """A session that came from another node is this node's from now on."""
+        if self.came_from is not None:
+            self.came_from = None
+            self.position = self.hub.position if self.feed is None else self.feed.position
+            self.keeper.touch(self)
+            self.server.cards.tell(self)
 
     def detach(self) -> None:
         """The connection is gone."""
@@ -251,8 +296,9 @@ class DeviceSession:
                 return False
             self.subscriptions.add(one)
             return True
+        if all(other.group for other in self.subscriptions):  # else messages wait for the others
+            self.position = self.hub.position
         self.subscriptions.add(one)
-        self.position = self.hub.position
         self._open_feed(then)
         return True
 
@@ -272,7 +318,10 @@ class DeviceSession:
         if not patterns or self.feed is not None:
             return
         since = min(self.position, self.hub.position)
-        feed = SubscriptionsFeed(self, self.hub, self.subscriptions, patterns, since)
+        seen: tuple[tuple[int, int], ...] = ()
+        if self.came_from is not None:
+            since, seen = 0, tuple(self.came_from.items())
+        feed = SubscriptionsFeed(self, self.hub, self.subscriptions, patterns, since, seen)
         self.feeds[0] = feed
 
         def opened() -> None:
@@ -296,6 +345,7 @@ class DeviceSession:
 
     def send(self, record: FromNode) -> None:
         if isinstance(record, Begun):
+            self._settled_here()
             self._give_retained()
             self.keeper.touch(self)
         elif isinstance(record, Ended):

@@ -48,6 +48,21 @@ class Sessions:
         session = self._by_id.get(client_id)
         return session is not None and session.owner != owner
 
+    def get(self, client_id: str) -> DeviceSession | None:
+        return self._by_id.get(client_id)
+
+    def moved_away(self, session: DeviceSession) -> None:
+        """The client has connected at another node, which has its session now ([MQTT-3.1.4-3])."""
+        connection = session.connection
+        if connection is not None:
+            connection.leave(Reason.SESSION_TAKEN_OVER)
+            session.detach()
+        if not (session.will and session.will.properties.will_delay_s):  # [MQTT-3.1.3-9]: else it is not published
+            session.will_due_s = 0.0
+            self._publish_will_if_due(session, 0.0)
+        session.will = None
+        self._drop(session)
+
     def all(self) -> list[DeviceSession]:
         return list(self._by_id.values())
 
@@ -66,10 +81,17 @@ class Sessions:
         if session is not None and (packet.clean_start or session.expired(time.time())):  # [MQTT-3.1.2-4]
             self.end(session)
             session = None
+        card = self._server.cards.find(client_id, grant.name) if session is None else None
         present = session is not None  # [MQTT-3.1.2-5], [MQTT-3.1.2-6]
         if session is None:
             session = self._add(client_id)
             session.owner = grant.name
+            if card is not None and not packet.clean_start:
+                present = True
+                session.adopt(card)
+                for one in session.subscriptions:
+                    if one.group:
+                        self._server.groups.join(session, one)
         for one in session.subscriptions:  # its grants may be others now
             if not self._server.may_subscribe(grant, one.pattern):
                 session.unsubscribe(one.full)
@@ -110,9 +132,12 @@ class Sessions:
             session.will = None  # [MQTT-3.1.2-10]
         elif will is not None:  # [MQTT-3.1.2-8]
             session.will_due_s = time.time() + min(will.properties.will_delay_s or 0, session.expiry_s)
-        if not session.expiry_s:  # [MQTT-3.1.2-23]
+        if session.came_from is not None:  # the node that it came from has it still
+            self._drop(session)
+        elif not session.expiry_s:  # [MQTT-3.1.2-23]
             self.end(session)
         else:
+            self._server.cards.tell(session)
             self._publish_will_if_due(session, time.time())
             self._server.keeper.touch(session)
 
@@ -134,12 +159,16 @@ class Sessions:
 
     def end(self, session: DeviceSession) -> None:
         """The session is over, with all that belongs to it."""
-        if self._by_id.get(session.client_id) is session:
-            del self._by_id[session.client_id]
-            self._by_tag.pop(session.tag, None)
         if session.will is not None:
             session.will_due_s = 0.0
             self._publish_will_if_due(session, 0.0)
+        self._drop(session)
+        self._server.cards.forget(session)
+
+    def _drop(self, session: DeviceSession) -> None:
+        if self._by_id.get(session.client_id) is session:
+            del self._by_id[session.client_id]
+            self._by_tag.pop(session.tag, None)
         for full in list(session.groups):
             self._server.groups.leave(session, full)
         self._server.keeper.forget(session)

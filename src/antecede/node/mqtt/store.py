@@ -69,6 +69,35 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     looked: int
 
 
+class CardFlight(msgspec.Struct, frozen=True, array_like=True):
+    """The same, for another node: the message by its stream and number. 0: the client has it already."""
+
+    record: FlightRecord
+    stream: int
+    seq: int
+
+
+class Card(msgspec.Struct, frozen=True, array_like=True):
+    """What other nodes know of a session (`moving`)."""
+
+    client_id: str
+    owner: str
+    #: Of the node that has it.
+    slot: int
+    #: When its client connected there, by the wall clock.
+    connected_s: float
+    expiry_s: int
+    #: None: the client was connected when the card was written.
+    left_s: float | None
+    subscriptions: tuple[Subscription, ...]
+    #: By stream: the client was given all messages up to this one that are for it, but those under way.
+    seen: tuple[tuple[int, int], ...]
+    flights: tuple[CardFlight, ...]
+    #: QoS 2 identifiers of the client whose messages are published and not released.
+    received: tuple[int, ...]
+    generation: int
+
+
 class Change(NamedTuple):
     """One transaction."""
 

@@ -40,6 +40,7 @@ def subscribe(client: "Client", session: DeviceSession, packet: Subscribe) -> in
         if reason.failed:
             waits -= 1
     in_force()
+    client.server.cards.tell(session)
     return _COST + 4 * len(packet.wanted)
 
 
@@ -101,5 +102,6 @@ def unsubscribe(client: "Client", session: DeviceSession, packet: Unsubscribe) -
         existed = session.unsubscribe(pattern)
         reasons.append(Reason.SUCCESS if existed else Reason.NO_SUBSCRIPTION_EXISTED)
     # [MQTT-3.10.4-4], [MQTT-3.10.4-5]
+    client.server.cards.tell(session)
     client.send_kept(session, Unsuback(packet_id=packet.packet_id, reasons=tuple(reasons)))
     return _COST + len(packet.patterns)

@@ -46,7 +46,7 @@ class SysTopics:
             "publish/messages/sent": server.counts.sent,
             "bytes/received": edge.bytes_received,
             "bytes/sent": edge.bytes_sent,
-            "retained messages/count": len(server.keeper.retained),
+            "retained messages/count": server.keeper.retained.count,
             "subscriptions/count": sum([len(session.subscriptions) for session in server.sessions.all()]),
         }
         return {f"$SYS/broker/{name}": str(value) for name, value in found.items()}

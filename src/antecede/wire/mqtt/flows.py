@@ -73,6 +73,10 @@ class Outgoing(Generic[M]):
             self._last_id = flight.packet_id
         self.disconnected()
 
+    def skip_ids(self) -> None:
+        """Go on with identifiers that were not in use lately: some may be under way that are not known here."""
+        self._last_id = (self._last_id + _IDS // 2) % _IDS
+
     def disconnected(self) -> None:
         """The connection is gone: everything is sent again on the next one."""
         for flight in self._flights.values():

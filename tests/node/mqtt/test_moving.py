@@ -1,0 +1,157 @@
+"""Sessions that move between the nodes of a cluster: QoS 1 and 2 messages are not lost on the way."""
+
+from collections.abc import Callable
+
+import pytest
+
+from antecede import Node
+from antecede.node.mqtt.moving import card_topic, read_card
+from antecede.node.mqtt.store import Card
+from antecede.wire.mqtt.envelopes import publisher_tag
+from antecede.wire.mqtt.packets import (
+    V5,
+    Connack,
+    Connect,
+    Disconnect,
+    Puback,
+    Pubcomp,
+    Publish,
+    Pubrec,
+    Pubrel,
+    Suback,
+    Subscribe,
+    Wanted,
+)
+from antecede.wire.mqtt.properties import Properties
+from antecede.wire.mqtt.reasons import Reason
+from tests.client.running import awaited, until
+from tests.node.clusters import cluster
+from tests.node.mqtt.devices import Device, mqtt_node
+
+KEPT = Properties(session_expiry_s=600)
+
+
+def card_at(node: Node, client_id: str) -> Card | None:
+    assert node.mqtt is not None
+    row = node.mqtt.keeper.retained.get(card_topic(publisher_tag(client_id)))
+    return None if row is None else read_card(row.message.payload)
+
+
+async def until_card(node: Node, fits: Callable[[Card], bool]) -> None:
+    """The node knows a card of the session of `a` that fits."""
+    await until(lambda: (card := card_at(node, "a")) is not None and fits(card))
+
+
+async def away(device: Device, *, at: Node, known_by: Node) -> None:
+    """Disconnect in order, and wait until the other node knows."""
+    device.write(Disconnect())
+    await device.ended()
+    await until_card(known_by, lambda card: card.slot == at.slot and card.left_s is not None)
+
+
+@awaited
+async def test_a_session_goes_on_at_another_node(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Subscriptions, messages that wait, exchanges that are not complete, with their identifiers: there and back."""
+    async with (
+        cluster(2, tmp_path_factory.mktemp("c"), mqtt_port=0) as (here, there),
+        Device.open(there, "w") as writer,
+    ):
+        async with Device.open(here, "a", properties=KEPT) as device:
+            await device.subscribe("t/#", qos=2, properties=Properties(subscription_ids=(7,)))
+            for number in range(4):
+                await writer.publish(f"t/{number}", b"%d" % number, 1 + number % 2)
+            first = [await device.expect(Publish) for _ in range(4)]
+            device.write(Puback(packet_id=first[0].packet_id))
+            device.write(Pubrec(packet_id=first[1].packet_id))
+            await device.expect(Pubrel)
+            device.write(Publish(topic="own", payload=b"once", qos=2, packet_id=50))
+            await device.find(Pubrec)
+            await away(device, at=here, known_by=there)
+        await writer.publish("t/4", b"4", 1)
+        await writer.publish("t/5", b"5", 0)
+        async with Device.open(there, "a", clean_start=False, properties=KEPT) as device:
+            assert device.connack.session_present
+            assert (await device.expect(Pubrel)).packet_id == first[1].packet_id
+            again = [await device.expect(Publish) for _ in range(3)]
+            assert [(one.payload, one.dup) for one in again] == [(b"2", True), (b"3", True), (b"4", False)]
+            assert [one.packet_id for one in again[:2]] == [one.packet_id for one in first[2:]]
+            assert {one.properties.subscription_ids for one in again} == {(7,)}
+            device.write(Publish(topic="own", payload=b"once", qos=2, packet_id=50, dup=True))
+            device.write(Pubrel(packet_id=50))
+            await device.find(Pubrec)
+            assert not (await device.find(Pubcomp)).reason
+            device.write(Pubcomp(packet_id=first[1].packet_id))
+            device.write(Puback(packet_id=again[0].packet_id))
+            device.write(Pubrec(packet_id=again[1].packet_id))
+            await device.expect(Pubrel)
+            device.write(Pubcomp(packet_id=again[1].packet_id))
+            device.write(Puback(packet_id=again[2].packet_id))
+            await writer.publish("t/6", b"6", 1)
+            assert (await device.message()).payload == b"6"
+            assert here.mqtt is not None
+            await until(lambda: here.mqtt is not None and "a" not in here.mqtt.sessions)
+            await away(device, at=there, known_by=here)
+        await writer.publish("t/7", b"7", 2)
+        async with Device.open(here, "a", clean_start=False, properties=KEPT) as device:
+            assert device.connack.session_present
+            assert (await device.message()).payload == b"7"
+            await device.silent()
+
+
+@awaited
+async def test_a_connection_at_another_node_takes_over() -> None:
+    """[MQTT-3.1.4-3]; and Clean Start there ends the session here ([MQTT-3.1.2-4])."""
+    async with cluster(2, mqtt_port=0) as (here, there):
+        for clean, expiry_s in ((False, 600), (True, 600), (True, 0)):
+            async with Device.open(here, "a", clean_start=True, properties=KEPT) as old:
+                await old.subscribe("t", qos=1)
+                await until_card(there, lambda card: card.slot == here.slot and bool(card.subscriptions))
+                properties = Properties(session_expiry_s=expiry_s)
+                async with Device.open(there, "a", clean_start=clean, properties=properties) as new:
+                    assert new.connack.session_present is not clean
+                    assert (await old.expect(Disconnect)).reason is Reason.SESSION_TAKEN_OVER
+                    await old.ended()
+                    await new.silent()
+                    new.write(Disconnect(properties=Properties(session_expiry_s=0)))
+                    await new.ended()
+            await until(lambda: card_at(here, "a") is None and card_at(there, "a") is None)
+
+
+@awaited
+async def test_a_subscription_at_once_does_not_pass_over_messages(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A client that comes back and subscribes before the node has read what is under way loses nothing."""
+    async with mqtt_node(tmp_path_factory.mktemp("n")) as node, Device.open(node, "w") as writer:
+        async with Device.open(node, "a", properties=KEPT) as device:
+            await device.subscribe("t", qos=1)
+            await writer.publish("t", b"0", 1)
+            await device.expect(Publish)
+        await until(lambda: node.mqtt is not None and node.mqtt.sessions.connected == 1)
+        await writer.publish("t", b"1", 1)
+        device = await Device.dial(node, V5)
+        device.write(Connect(client_id="a", clean_start=False, properties=KEPT))
+        device.write(Subscribe(packet_id=9, wanted=(Wanted(pattern="u", qos=1),)))
+        assert (await device.expect(Connack)).session_present
+        await device.find(Suback)
+        assert [(await device.message()).payload for _ in range(2)] == [b"0", b"1"]
+
+
+@awaited
+async def test_nothing_is_lost_when_the_node_is_killed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The other nodes have the last card: what the client was given since then comes again."""
+    async with cluster(3, tmp_path_factory.mktemp("c"), mqtt_port=0) as nodes:
+        killed, there = nodes[2], nodes[1]
+        async with Device.open(there, "w") as writer, Device.open(killed, "a", properties=KEPT) as device:
+            await writer.publish("t", b"before", 1)
+            await device.subscribe("t", qos=1)
+            await until_card(there, lambda card: bool(card.subscriptions))
+            for number in range(3):
+                await writer.publish("t", b"%d" % number, 1)
+            assert (await device.message()).payload == b"0"
+            killed.abort()
+            while await device.next() is not None:
+                pass
+            await writer.publish("t", b"3", 1)
+            async with Device.open(there, "a", clean_start=False, properties=KEPT) as moved:
+                assert moved.connack.session_present
+                assert [(await moved.message()).payload for _ in range(4)] == [b"0", b"1", b"2", b"3"]
+                await moved.silent()
