@@ -6,63 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from antecede.core import UsageError
 from antecede.spark import causal_order
+from tests.spark.feeding import Feed
 from tests.spark.logs import Said, conversation, table, travelled
 
 SCHEMA = "room string, author string, n bigint, after array<struct<author: string, n: bigint>>, text binary, rating int"
 
 
-class Feed:
-    """A stream of files, a batch each, through the operator; what it gave, batch by batch and in order."""
-
-    def __init__(self, spark: SparkSession, directory: Path) -> None:
-        self.spark, self.directory = spark, directory
-        (directory / "in").mkdir()
-        self.files = 0
-        self.batches: list[list[Row]] = []
-        self.progress: list[dict[str, Any]] = []
-
-    def put(self, rows: list[Said]) -> None:
-        self.files += 1
-        pq.write_table(table(rows), self.directory / f"in.{self.files}")
-        (self.directory / f"in.{self.files}").rename(self.directory / "in" / f"{self.files:04}.parquet")
-
-    def stream(self) -> DataFrame:
-        return self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(self.directory / "in"))
-
-    def run(self, operator: Callable[[DataFrame], DataFrame]) -> None:
-        """Until everything put so far is through."""
-        query = self.start(operator, availableNow=True)
-        if not query.awaitTermination(120):
-            query.stop()
-            raise AssertionError(f"did not end: {query.lastProgress}")
-        observed = [progress["observedMetrics"] for progress in query.recentProgress]
-        self.progress += [one["causal_order"].asDict() for one in observed if one]
-
-    def start(self, operator: Callable[[DataFrame], DataFrame], **trigger: Any) -> StreamingQuery:
-        return (
-            operator(self.stream())
-            .writeStream.foreachBatch(lambda batch, _: self.batches.append(batch.collect()))
-            .option("checkpointLocation", str(self.directory / "checkpoint"))
-            .trigger(**trigger)
-            .start()
-        )
-
-    def shown(self) -> list[Row]:
-        return [row for batch in self.batches for row in batch]
-
-
 @pytest.fixture
 def feed(spark: SparkSession, tmp_path: Path) -> Feed:
-    return Feed(spark, tmp_path)
+    return Feed(spark, tmp_path, SCHEMA, table)
 
 
 def ordered(stream: DataFrame, **options: Any) -> DataFrame:
@@ -219,9 +179,11 @@ def test_mistakes_are_told_before_anything_runs(feed: Feed, options: dict[str, A
     assert said in str(error.value)
 
 
-def test_a_table_is_not_a_stream(spark: SparkSession) -> None:
-    with pytest.raises(UsageError, match="is not a streaming DataFrame; use causal_sort"):
-        causal_order(spark.range(3), key="id")
+def test_what_is_no_stream_and_no_table_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(UsageError, match="is not a DataFrame; give a stream or a table"):
+        causal_order([1, 2], key="id")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="does not go with log; use causal_sort"):
+        causal_order(spark.range(3), log="id")
 
 
 def test_dependencies_of_another_type_are_told(feed: Feed) -> None:

@@ -1,7 +1,12 @@
 """Puts any stream or table with ids and dependencies into causal order.
 
 operator.py   `causal_order`: a stream into causal order per key, with state that Spark keeps
+stateful.py   Spark's stateful operators around a step
 keyed.py      orders the rows of one key: the gate, what to give up, what to remember
+by_id.py      the same for rows that have ids, with cycles released at once
+ids.py        which ids were released: segments that never change, forgotten behind a horizon
+waiting.py    the rows that wait, as a table
+dead.py       rows that cannot be ordered because a name is null
 across.py     orders rows of logs of other systems, across logs
 clock.py      the time that a query has run, as a source
 steps.py      what both have in common: the rows of a step, its counts, its state

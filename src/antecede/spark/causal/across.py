@@ -45,13 +45,13 @@ class LogRule(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Kept(msgspec.Struct, array_like=True):
     version: int
+    held: Held
     #: Names of logs; elsewhere they are indices into this.
     logs: list[str]
     cursor: dict[int, LogCursor]
     #: By log: the last offset that was offered, and the offset up to which missing rows were given up.
     seen: dict[int, int]
     given_up: dict[int, int]
-    held: Held
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -69,7 +69,7 @@ class _Across(Rows):
     def __init__(
         self, rule: LogRule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int
     ) -> None:
-        new = _Kept(_VERSION, [], {}, {}, {}, Held())
+        new = _Kept(_VERSION, Held(), [], {}, {}, {})
         kept = new if state is None else read_state(_decoder, state, _VERSION)
         super().__init__(kept.held, arrived, now_ms, clock_ms, rule.time)
         self.rule = rule
@@ -92,7 +92,8 @@ class _Across(Rows):
             held = self._give_up()
         wake_ms = None if rule.patience_ms is None or not held else int(self._oldest_ms(held)) + rule.patience_ms
         self.duplicates = self.pool.num_rows - len(self.out) - len(held) - self.dropped
-        return self.finish(self._state(held), len(held), wake_ms)
+        kept = self._waiting(held)
+        return self.finish(self._state(kept), kept, wake_ms)
 
     def _oldest_ms(self, held: list[int]) -> float:
         return min((self.since[row] for row in held), default=inf)
@@ -186,6 +187,14 @@ class _Across(Rows):
             self._take()
         return []
 
-    def _state(self, held: list[int]) -> bytes:
+    def _waiting(self, held: list[int]) -> Held:
+        naming = self.rule.naming
+        rows = self.pool.select(naming.name).take(held).to_pylist() if held else []
+        names = [naming.text(row[naming.source[0]], row[naming.seq] + 1) for row in rows]
+        # A row without a past that did not come waits for earlier rows of its log, or numbers of its writer.
+        unmet = [[(log, at) for log, at in self.past_of[row] if at > self.seen.get(log, -1)] for row in held]
+        return self.kept_rows(held, names, [[naming.text(self.names[log], at + 1) for log, at in row] for row in unmet])
+
+    def _state(self, held: Held) -> bytes:
         cursor = self.reader.cursor(_CHANNELS_MAX)
-        return _encode(_Kept(_VERSION, self.names, cursor, self.seen, self.passed, self.kept_rows(held)))
+        return _encode(_Kept(_VERSION, held, self.names, cursor, self.seen, self.passed))

@@ -55,6 +55,10 @@ def read_headers(rows: pa.Table, naming: Naming) -> Headers:
 
 def read_columns(rows: pa.Table, naming: Naming) -> Columns:
     """Read the columns of rows of one key. Raises `UsageError` for a row without a name or with too low a number."""
+    if naming.by_id:
+        starts, entries = _entries(rows, naming)
+        streams, source, need_source = _numbered([_whole(rows, naming.source[0])], [entries], naming)
+        return Columns(streams, source, np.ones_like(source), starts, need_source, np.ones_like(need_source))
     number = _numbers(_whole(rows, naming.seq), naming.seq) - (naming.first - 1)
     if len(number) and number.min() < 1:
         wrong = int(number.min()) + naming.first - 1
@@ -80,6 +84,8 @@ def _entries(rows: pa.Table, naming: Naming) -> tuple[Ints, _Array | None]:
     entries = lists.flatten()
     if entries.null_count:
         raise UsageError(naming.deps, None, "an entry is null", "filter nulls out of the array first")
+    if naming.by_id:
+        return np.concatenate([[0], np.cumsum(lengths)]), entries
     numbers = pc.struct_field(entries, naming.seq)
     inside = pc.fill_null(pc.greater_equal(numbers, naming.first), True).to_numpy(zero_copy_only=False)
     for name in naming.key:

@@ -23,6 +23,7 @@ import pyarrow as pa
 from antecede.core import Gate, LimitError, Verdict
 from antecede.core.gate import READY, WAITING, Need, Settled, Stream
 from antecede.spark.causal.headers import Headers, read_headers
+from antecede.spark.causal.ids import Horizon
 from antecede.spark.causal.naming import Naming
 from antecede.spark.causal.steps import CAUSAL, INCOMPLETE, LATE, Held, Late, Rows, Step, read_state
 
@@ -42,6 +43,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     held_max: int
     #: The column of a row's own time, if that is the clock.
     time: str | None = None
+    #: Where rows have ids: how far back they are remembered.
+    horizon: Horizon = Horizon()
 
     @property
     def given_up_max(self) -> int:
@@ -53,10 +56,10 @@ class _Kept(msgspec.Struct, array_like=True):
     """The state of a key between batches."""
 
     version: int
+    held: Held
     levels: list[tuple[Any, int]]
     beyond: list[tuple[Any, list[int]]]
     given_up: list[tuple[Any, list[int]]]
-    held: Held
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -70,20 +73,21 @@ def advance(
 
     `clock_ms`: the time by which patience is measured; None: `now_ms`.
     """
-    return _Ordering(rule, state, arrived, now_ms, now_ms if clock_ms is None else clock_ms).step()
+    kept = _Kept(_VERSION, Held(), [], [], []) if state is None else read_state(_decoder, state, _VERSION)
+    ordering = Ordering(rule, kept.held, arrived, now_ms, now_ms if clock_ms is None else clock_ms)
+    ordering.resume(_settled(kept))
+    return ordering.step()
 
 
-class _Ordering(Rows):
-    def __init__(
-        self, rule: Rule, state: bytes | None, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int
-    ) -> None:
-        kept = _Kept(_VERSION, [], [], [], Held()) if state is None else read_state(_decoder, state, _VERSION)
-        super().__init__(kept.held, arrived, now_ms, clock_ms, rule.time)
+class Ordering(Rows):
+    """One step of a key."""
+
+    def __init__(self, rule: Rule, held: Held, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int) -> None:
+        super().__init__(held, arrived, now_ms, clock_ms, rule.time)
         self.rule = rule
         #: Holes of this batch that are too wide to be remembered.
         self.passed_over: dict[Stream, range] = {}
-        settled = _settled(kept)
-        self.any_given_up = bool(settled.given_up)
+        self.any_given_up = False
         self.headers: Headers = (
             read_headers(self.pool, rule.naming) if self.pool.num_columns else Headers([], [], [0], [])
         )
@@ -91,11 +95,16 @@ class _Ordering(Rows):
         self.waiting: dict[int, None] = {}
         self.by_name: dict[Need, int] = {}
         self.gate: Gate[int] = Gate(held_max=len(self.since) + 1)
+
+    def resume(self, settled: Settled) -> None:
+        """Go on from what was settled in earlier batches."""
+        self.any_given_up = bool(settled.given_up)
         self.gate.resume(settled)
 
     def step(self) -> Step:
         rule = self.rule
         self._take_all()
+        self.release_circles()
         if rule.patience_ms is not None and self.waiting:
             self._expire(self.clock_ms - rule.patience_ms)
         while len(self.waiting) > rule.held_max:
@@ -103,7 +112,11 @@ class _Ordering(Rows):
         wake_ms = None
         if rule.patience_ms is not None and self.waiting:
             wake_ms = min(self.since[row] for row in self.waiting) + rule.patience_ms
-        return self.finish(self._state(list(self.waiting)), len(self.waiting), wake_ms)
+        kept = self._kept()
+        return self.finish(self.state(kept), kept, wake_ms)
+
+    def release_circles(self) -> None:
+        """Release rows that wait for each other only. With numbers, a cycle waits until it is given up."""
 
     def _take_all(self) -> None:
         """Offer all rows to the gate, waiting ones first. Nothing is given up here: the common case, and fast."""
@@ -125,16 +138,16 @@ class _Ordering(Rows):
                 else:
                     self.duplicates += 1
             if marking:
-                self._mark()
-        self._mark()
+                self.mark()
+        self.mark()
         gone = set(out)
         self.waiting = {row: None for row in waited if row not in gone}
 
     def _late(self, row: int) -> None:
         self.late += 1
         if self.rule.late == "tag":
-            self.gate.mark_settled(*self._name(row))  # rows that depend on it, and its copies, find it settled
-            self._mark()
+            self.gate.mark_settled(*self.name(row))  # rows that depend on it, and its copies, find it settled
+            self.mark()
             self.out.append(row)
             self.words.append(LATE)
         else:
@@ -145,44 +158,47 @@ class _Ordering(Rows):
         due = [row for row in self.waiting if self.since[row] <= before_ms]
         for row in sorted(due, key=self.since.__getitem__):
             if row in self.waiting:
-                self._release(row)
+                self.release(row)
 
     def _over_the_bound(self) -> None:
         if self.rule.late == "wait":
-            missing = list(self.gate.missing().items())[:_EXAMPLES]
-            text = ", ".join(f"{stream!r} up to {n + self.rule.naming.first - 1}" for stream, n in missing)
+            text = ", ".join(self.missing()[:_EXAMPLES])
             remedy = f"raise max_held, or let late='tag' or 'drop' give up missing rows (waited for: {text})"
             raise LimitError("rows of one key that wait", len(self.waiting), self.rule.held_max, remedy)
-        self._release(next(iter(self.waiting)))
+        self.release(next(iter(self.waiting)))
 
-    def _release(self, row: int) -> None:
+    def missing(self) -> list[str]:
+        """What waiting rows wait for, as text."""
+        first = self.rule.naming.first
+        return [f"{stream!r} up to {n + first - 1}" for stream, n in self.gate.missing().items()]
+
+    def release(self, row: int) -> None:
         """Release `row`: give up what it waits for, directly or through other rows."""
         if not self.by_name:
-            self.by_name = {self._name(one): one for one in self.waiting}
+            self.by_name = {self.name(one): one for one in self.waiting}
         path = {row: None}
         while path:
             here = next(reversed(path))
             if here not in self.waiting:
                 del path[here]
                 continue
-            stream, n = self._unmet(here)
+            stream, n = self.unmet(here)[0]
             ahead = self.by_name.get((stream, self.gate.reached(stream) + 1))
             if ahead is None:
-                self._give_up(stream, n)
-                self._drain()
+                self.give_up(stream, n)
+                self.drain()
             elif ahead in path:
                 self._force(ahead)
             else:
                 path[ahead] = None
 
-    def _unmet(self, row: int) -> Need:
-        stream, number = self._name(row)
-        for need in ((stream, number - 1), *self.headers.of(row)):
-            if self.gate.reached(need[0]) < need[1]:
-                return need
-        raise AssertionError("a row that waits for nothing would have been released")
+    def unmet(self, row: int) -> list[Need]:
+        """What a waiting row waits for."""
+        stream, number = self.name(row)
+        needs = ((stream, number - 1), *self.headers.of(row))
+        return [need for need in needs if self.gate.reached(need[0]) < need[1]]
 
-    def _give_up(self, stream: Stream, n: int) -> None:
+    def give_up(self, stream: Stream, n: int) -> None:
         """Give up the next missing numbers of `stream`, up to `n` at most."""
         reached = self.gate.reached(stream)
         if n - reached <= self.rule.given_up_max:
@@ -200,22 +216,22 @@ class _Ordering(Rows):
         """Let a row of a cycle through."""
         self.out.append(row)
         self.words.append(INCOMPLETE)
-        self._gone(row)
-        self.gate.mark_settled(*self._name(row))
-        self._drain()
+        self.gone(row)
+        self.gate.mark_settled(*self.name(row))
+        self.drain()
 
-    def _drain(self) -> None:
+    def drain(self) -> None:
         released = self.gate.drain()
         for row in released:
-            self._gone(row)
+            self.gone(row)
         self.out += released
-        self._mark()
+        self.mark()
 
-    def _gone(self, row: int) -> None:
+    def gone(self, row: int) -> None:
         del self.waiting[row]
-        del self.by_name[self._name(row)]
+        del self.by_name[self.name(row)]
 
-    def _mark(self) -> None:
+    def mark(self) -> None:
         """Set the words of the rows released since, before anything else is given up or comes late."""
         if self.any_given_up:
             self.words += [self._word(row) for row in self.out[len(self.words) :]]
@@ -223,7 +239,7 @@ class _Ordering(Rows):
             self.words += [CAUSAL] * (len(self.out) - len(self.words))
 
     def _word(self, row: int) -> int:
-        stream, number = self._name(row)
+        stream, number = self.name(row)
         if any(self._lacking(*need) for need in ((stream, number - 1), *self.headers.of(row))):
             return INCOMPLETE
         return CAUSAL
@@ -231,17 +247,22 @@ class _Ordering(Rows):
     def _lacking(self, stream: Stream, n: int) -> bool:
         return self.gate.gave_up(stream, n) or n in self.passed_over.get(stream, ())
 
-    def _name(self, row: int) -> Need:
+    def name(self, row: int) -> Need:
         return self.headers.streams[row], self.headers.numbers[row]
 
-    def _state(self, held: list[int]) -> bytes:
+    def _kept(self) -> Held:
+        rows, text = list(self.waiting), self.rule.naming.text
+        waits_for = [[text(*need) for need in self.unmet(row)] for row in rows]
+        return self.kept_rows(rows, [text(*self.name(row)) for row in rows], waits_for)
+
+    def state(self, held: Held) -> bytes:
         levels, beyond, given_up = self.gate.settled()
         kept = _Kept(
             _VERSION,
+            held,
             list(levels.items()),
             [(stream, sorted(positions)) for stream, positions in beyond.items()],
             _newest(levels, given_up, self.rule.given_up_max),
-            self.kept_rows(held),
         )
         return _encode(kept)
 

@@ -1,29 +1,23 @@
 """`causal_order`: puts a stream into causal order per key, with state that Spark keeps.
 
-    ordered = causal_order(stream, key="room", source="author", seq="n", deps="after", late="tag", patience_s=30)
+    ordered = causal_order(stream, id="sha", parents="parents", key="repo", late="tag", patience_s=30)
     query = ordered.writeStream.option("checkpointLocation", …).start()
     query.lastProgress["observedMetrics"]["causal_order"]
 
+    causal_order(stream, key="room", source="author", seq="n", deps="after")    # rows that their sources count
     causal_order(stream, log="log", offset="offset", past="past")    # across logs of another system
 
 Rows pass three steps: they are packed by key (`packing`), ordered by key on top of the state of earlier batches
-(`keyed`, through Spark's `applyInPandasWithState`, which needs no special setting), and unpacked. The rows of a key
-stand in order in one partition, after those of earlier batches. Counts are observed under a name and appear in the
-query's progress and its listeners.
+(`stateful`), and unpacked. The rows of a key stand in order in one partition, after those of earlier batches. Counts
+are observed under a name and appear in the query's progress and its listeners.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias, cast
 
-import numpy as np
-import pandas as pd
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
     LongType,
     StringType,
     StructField,
@@ -32,13 +26,18 @@ from pyspark.sql.types import (
 )
 
 from antecede.core import UsageError
-from antecede.spark.causal.across import LogRule, advance_logs
+from antecede.spark.causal.across import LogRule
 from antecede.spark.causal.clock import TICK, ticks
-from antecede.spark.causal.keyed import Rule, advance
-from antecede.spark.causal.naming import check_free, make_naming
-from antecede.spark.causal.packing import EVERYTHING, ROWS, TIME, opened, packed_schema, packer, packets, unpack
-from antecede.spark.causal.steps import WORDS, Counts, Late, Step
+from antecede.spark.causal.dead import check_required, why_dead
+from antecede.spark.causal.ids import Horizon
+from antecede.spark.causal.keyed import Rule
+from antecede.spark.causal.naming import Naming, check_free, choose_naming, make_naming
+from antecede.spark.causal.packing import TIME, packed_schema, packer, unpack
+from antecede.spark.causal.sorting import sort_table
+from antecede.spark.causal.stateful import order_packets
+from antecede.spark.causal.steps import Counts, Late
 
+_DEAD: Final = "antecede_dead"
 _LATE: Final = ("wait", "tag", "drop")
 _Limits: TypeAlias = tuple[Late, int | None, int, str | None]
 #: The default number of rows of a key that may wait from one batch to the next: seconds of a busy topic.
@@ -49,13 +48,18 @@ def causal_order(
     stream: DataFrame,
     *,
     key: str | Sequence[str] | None = None,
+    id: str | None = None,
+    parents: str | None = None,
     source: str | Sequence[str] = "source",
     seq: str = "seq",
     deps: str | None = "deps",
     late: Late = "wait",
     patience_s: float | None = None,
     time: str | None = None,
+    horizon: int | None = None,
+    horizon_s: float | None = None,
     max_held: int = HELD_MAX,
+    required: str | Sequence[str] = (),
     first: int = 1,
     log: str | None = None,
     offset: str = "offset",
@@ -67,7 +71,16 @@ def causal_order(
 ) -> DataFrame:
     """Order `stream`: within each `key`, every row follows what it depends on, and each row comes once.
 
+    A table is taken too: its rows come sorted as by `causal_sort`, without copies, with the same columns added.
+
     `key`: the columns that define the scope of the order; an empty list orders everything together, in one task.
+    `id`, `parents`: the name of a row within its key, and the array of the names it follows. Rows that name each other
+    in a cycle cannot be ordered: they come side by side, marked "circle", behind everything else that they name.
+    `horizon`, `horizon_s`: so many of a key's newest ids are remembered, or for so long by the clock of `patience_s`.
+    An id that is forgotten counts as one that did not come: neither its copies nor rows that name it may follow. None:
+    all ids are remembered, with 16 bytes each.
+
+    In place of `id` and `parents`:
     `source`, `seq`: the publisher of a row and its number, without holes from `first` on for each source of a key.
     `deps`: the dependencies beside the source's previous row, see `naming`. None: only each source's own order.
     `late`: what to do about rows that never come. "wait": others wait for them for ever. "tag" and "drop": they are
@@ -78,6 +91,9 @@ def causal_order(
     `max_held`: the number of rows of a key that may wait from one batch to the next. If more would, "wait" fails the
     query, which can continue from its checkpoint with a higher bound; "tag" and "drop" give up what the oldest rows
     wait for.
+
+    `required`: columns, such as a payload, that must not be null. Rows with a null there, in their name or in a name of
+    their dependencies are left out and counted; `dead_letters` gives them. `waiting_rows` tells which rows wait.
 
     `log`, `offset`, `past`: for rows of logs that another system runs, as `format("antecede")` reads them, in place of
     `key`, `source`, `seq` and `deps`. A row then follows everything that its writer had read or written, in any log.
@@ -93,9 +109,8 @@ def causal_order(
 
     Raises `UsageError` for every mistake that can be found before the query runs.
     """
-    if not isinstance(stream, DataFrame) or not stream.isStreaming:
-        what = type(stream).__name__
-        raise UsageError("stream", what, "is not a streaming DataFrame", "use causal_sort for tables")
+    if not isinstance(stream, DataFrame):
+        raise UsageError("stream", type(stream).__name__, "is not a DataFrame", "give a stream or a table")
     schema = stream.schema
     check_free(schema, "order_column", order_column)
     check_free(schema, "held_column", held_column)
@@ -105,22 +120,26 @@ def causal_order(
     if log is not None:
         if key is not None:
             raise UsageError("key", key, "does not go with log", "leave it out: a past reaches over all rows")
+        if not stream.isStreaming:
+            raise UsageError("stream", "a table", "does not go with log", "use causal_sort with holes=True")
         rule = _log_rule(schema, log, offset, past, limits)
     elif key is None:
         raise UsageError("key", key, "is not given", "name the scope of the order; [] orders everything together")
     else:
-        naming = make_naming(schema, key=key, source=source, seq=seq, deps=deps, first=first)
-        rule = Rule(naming=naming, late=limits[0], patience_ms=limits[1], held_max=limits[2], time=limits[3])
+        naming = choose_naming(schema, key=key, id=id, parents=parents, source=source, seq=seq, deps=deps, first=first)
+        asked = _horizon(naming, horizon, horizon_s, clocked=patience_s is not None)
+        late, patience_ms, held_max, time = limits
+        rule = Rule(naming=naming, late=late, patience_ms=patience_ms, held_max=held_max, time=time, horizon=asked)
     added = (order_column, held_column, position_column)
-    packed = _timed(stream, rule)
-    timeout = GroupStateTimeout.NoTimeout if rule.patience_ms is None else GroupStateTimeout.EventTimeTimeout
-    ordered = packed.groupBy(*(rule.naming.key or [EVERYTHING])).applyInPandasWithState(
-        cast(Any, _ordering(rule, added)),
-        StructType([StructField(ROWS, BinaryType()), StructField("counts", ArrayType(LongType()))]),
-        StructType([StructField("state", BinaryType())]),
-        "append",
-        timeout,
-    )
+    if isinstance(rule, Rule):
+        check_free(schema, _DEAD, _DEAD)
+        stream = stream.withColumn(_DEAD, why_dead(rule.naming, check_required(schema, required)))
+        if stream.isStreaming:
+            stream = stream.observe(f"{metrics}_dead_letters", F.count(F.col(_DEAD)).alias("rows"))
+        stream = stream.where(F.col(_DEAD).isNull()).drop(_DEAD)
+        if not stream.isStreaming:
+            return sort_table(stream, rule.naming, added)
+    ordered = order_packets(_timed(stream, rule), rule, added)
     kinds = (StringType(), LongType(), LongType())
     more = [StructField(name, kind) for name, kind in zip(added, kinds, strict=True)]
     return ordered.observe(metrics, *_observed()).mapInArrow(unpack, StructType([*schema.fields, *more]))
@@ -145,7 +164,7 @@ def _observed() -> Any:
     count = {name: F.col("counts")[index] for index, name in enumerate(Counts._fields)}
     observed = {name: F.sum(column) for name, column in count.items()}
     observed["held_by_key_max"] = F.max(count["held"])
-    observed["hold_ms_max"] = F.max(count["hold_ms_max"])
+    observed |= {name: F.max(count[name]) for name in ("hold_ms_max", "waited_ms_max")}
     return [F.coalesce(column, F.lit(0)).alias(name) for name, column in observed.items()]
 
 
@@ -156,42 +175,6 @@ def _log_rule(schema: StructType, log: str, offset: str, past: str, limits: _Lim
     names = {name: name if name in schema.names else None for name in ("writer", "number", "retry", "tombstone")}
     late, patience_ms, held_max, time = limits
     return LogRule(naming=naming, late=late, patience_ms=patience_ms, held_max=held_max, time=time, **names)
-
-
-def _ordering(rule: Rule | LogRule, added: tuple[str, str, str]) -> Callable[..., Iterator[pd.DataFrame]]:
-    def order(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        arrived = opened(frames)
-        kept = state.getOption
-        if not arrived and kept is None:
-            return  # a tick
-        now_ms = state.getCurrentProcessingTimeMs()
-        clock_ms = now_ms if rule.patience_ms is None else state.getCurrentWatermarkMs()
-        before = None if kept is None else bytes(kept[0])
-        if isinstance(rule, LogRule):
-            step = advance_logs(rule, before, arrived, now_ms, clock_ms)
-        else:
-            step = advance(rule, before, arrived, now_ms, clock_ms)
-        state.update((step.state,))
-        if step.wake_ms is not None:
-            # Spark calls once the watermark is past this.
-            state.setTimeoutTimestamp(max(clock_ms + 1, step.wake_ms - 1))
-        sealed = [*packets(_released(step, added))] or [b""]
-        counts = [list(step.counts), *[[0] * len(step.counts)] * (len(sealed) - 1)]  # once
-        for packet, count in zip(sealed, counts, strict=True):
-            yield pd.DataFrame({ROWS: [packet], "counts": [count]})
-
-    return order
-
-
-def _released(step: Step, added: tuple[str, str, str]) -> pa.Table:
-    order = step.order
-    as_they_came = len(order) == step.pool.num_rows and bool((order == np.arange(len(order))).all())
-    rows = step.pool if as_they_came else step.pool.take(pa.array(order))
-    words = pa.DictionaryArray.from_arrays(pa.array(step.words), pa.array(WORDS)).cast(pa.string())
-    positions = pa.array(np.arange(step.first_position, step.first_position + len(order)))
-    for name, column in zip(added, (words, pa.array(step.held_ms), positions), strict=True):
-        rows = rows.append_column(name, column)
-    return rows
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -225,6 +208,21 @@ def _time(schema: StructType, late: str, time: str | None) -> str | None:
     if not isinstance(schema[time].dataType, TimestampType):
         raise UsageError("time", time, f"is of type {schema[time].dataType.simpleString()}", "name a timestamp column")
     return time
+
+
+def _horizon(naming: Naming, rows: int | None, s: float | None, *, clocked: bool) -> Horizon:
+    if (rows is not None or s is not None) and not naming.by_id:
+        remedy = "leave it out: with source and seq, a counter for each source is remembered"
+        raise UsageError("horizon", rows if s is None else s, "is for rows with ids", remedy)
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+        raise UsageError("horizon", rows, "is not a number of ids", "use at least 1")
+    if s is not None and (isinstance(s, bool) or not isinstance(s, int | float) or not 0.001 <= s < 1e9):
+        raise UsageError("horizon_s", s, "is not a time", "give the seconds, for example 86400")
+    if s is not None and not clocked:
+        raise UsageError(
+            "horizon_s", s, "has no clock with late='wait'", "give horizon, or choose late='tag' or 'drop'"
+        )
+    return Horizon(rows, None if s is None else int(s * 1000))
 
 
 def _bound(max_held: int) -> int:

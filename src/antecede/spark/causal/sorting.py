@@ -24,7 +24,7 @@ from antecede.audit.vectorised.columns import Ints
 from antecede.core import UsageError
 from antecede.spark.causal.extension import extend
 from antecede.spark.causal.headers import read_columns
-from antecede.spark.causal.naming import Naming, check_free, make_naming
+from antecede.spark.causal.naming import Naming, check_free, choose_naming
 from antecede.spark.causal.packing import EVERYTHING
 
 _ADDED: Final = ("position", "missing", "circle")
@@ -37,6 +37,8 @@ def causal_sort(
     table: DataFrame,
     *,
     key: str | Sequence[str] = (),
+    id: str | None = None,
+    parents: str | None = None,
     source: str | Sequence[str] = "source",
     seq: str = "seq",
     deps: str | None = "deps",
@@ -46,7 +48,8 @@ def causal_sort(
 ) -> DataFrame:
     """Sort `table` by `key`, and within each key so that every message follows what it depends on.
 
-    `key`, `source`, `seq`, `deps`, `first`: as for `causal_order`; by default the whole table is one order.
+    `key`, `id`, `parents`, `source`, `seq`, `deps`, `first`: as for `causal_order`; by default the whole table is one
+    order.
     `by`: a column that decides which of the messages that may come next goes first, such as a time.
     `holes`: a source's numbers may have holes, which are then not reported.
 
@@ -57,21 +60,42 @@ def causal_sort(
     if not isinstance(table, DataFrame) or table.isStreaming:
         raise UsageError("table", type(table).__name__, "is not a table", "use causal_order for streams")
     schema = table.schema
-    naming = make_naming(schema, key=key, source=source, seq=seq, deps=deps, first=first)
+    naming = choose_naming(schema, key=key, id=id, parents=parents, source=source, seq=seq, deps=deps, first=first)
     for column in _ADDED:
         if column in schema.names:
             raise UsageError("table", column, "is the name of a column to be added", "rename yours")
     if by is not None and by not in schema.names:
         raise UsageError("by", by, "there is no such column", f"there are {', '.join(schema.names)}")
     check_free(schema, "by", _BY)
-    entry = StructType([StructField(name, schema[name].dataType) for name in (*naming.source, naming.seq)])
+    joined = _with_positions(table, naming, by, holes, _ADDED)
+    return joined.orderBy(*(F.col(f"`{name}`") for name in naming.key), "position")
+
+
+def sort_table(table: DataFrame, naming: Naming, added: tuple[str, str, str]) -> DataFrame:
+    """Sort a table as `causal_order` does, with the columns it adds: the word, the time waited, and the position."""
+    word, held_ms, position = added
+    missing, circle = "antecede_missing", "antecede_circle"
+    found = _with_positions(table, naming, None, False, (position, missing, circle))
+    order = F.when(F.col(circle).isNotNull(), "circle").when(F.col(missing).isNotNull(), "incomplete")
+    told = found.withColumn(word, order.otherwise("causal")).withColumn(held_ms, F.lit(0).cast("long"))
+    once = told.dropDuplicates([*naming.key, position])
+    chosen = once.select(*(F.col(f"`{name}`") for name in (*table.schema.names, *added)))
+    return chosen.orderBy(*(F.col(f"`{name}`") for name in naming.key), F.col(f"`{position}`"))
+
+
+def _with_positions(
+    table: DataFrame, naming: Naming, by: str | None, holes: bool, added: tuple[str, str, str]
+) -> DataFrame:
+    """The table, not sorted, with three columns: of the position, of what is missing, and of the cycle."""
+    schema = table.schema
+    entry = StructType([StructField(name, schema[name].dataType) for name in naming.name])
     # A column may be both key and source; it is selected once.
-    name_columns = list(dict.fromkeys((*naming.key, *naming.source, naming.seq)))
+    name_columns = list(dict.fromkeys((*naming.key, *naming.name)))
     positioned = StructType(
         [
             *(StructField(name, schema[name].dataType) for name in name_columns),
             StructField("position", LongType()),
-            StructField("missing", ArrayType(entry)),
+            StructField("missing", ArrayType(entry[0].dataType if naming.by_id else entry)),
             StructField("circle", LongType()),
         ]
     )
@@ -86,10 +110,10 @@ def causal_sort(
     )
     positions = groups.applyInArrow(_positioning(naming, name_columns, holes), positioned)
     same = [table[f"`{name}`"].eqNullSafe(positions[f"`{name}`"]) for name in name_columns]
-    joined = table.join(positions, on=same, how="inner").select(
-        *(table[f"`{name}`"] for name in schema.names), *(positions[name] for name in _ADDED)
+    return table.join(positions, on=same, how="inner").select(
+        *(table[f"`{name}`"] for name in schema.names),
+        *(positions[name].alias(column) for name, column in zip(_ADDED, added, strict=True)),
     )
-    return joined.orderBy(*(F.col(f"`{name}`") for name in naming.key), "position")
 
 
 def _positioning(naming: Naming, name_columns: list[str], holes: bool) -> Callable[[pa.Table], pa.Table]:
@@ -185,10 +209,14 @@ class _Index:
 
 
 def _missing(count: int, absent: Ints, streams: list[Any], schema: pa.Schema, naming: Naming) -> pa.Array:
-    """By message: its absent dependencies as structs; null if there are none."""
-    kind = pa.list_(pa.struct([(name, schema.field(name).type) for name in (*naming.source, naming.seq)]))
-    by_message: dict[int, list[dict[str, Any]]] = {}
+    """By message: its absent dependencies as structs, or as ids; null if there are none."""
+    entry = pa.struct([(name, schema.field(name).type) for name in naming.name])
+    kind = pa.list_(entry[0].type if naming.by_id else entry)
+    by_message: dict[int, list[Any]] = {}
     for message, source, number in absent.T.tolist():
+        if naming.by_id:
+            by_message.setdefault(message, []).append(streams[source])
+            continue
         name = streams[source] if len(naming.source) > 1 else (streams[source],)
         entry = dict(zip(naming.source, name, strict=True)) | {naming.seq: number + naming.first - 1}
         by_message.setdefault(message, []).append(entry)

@@ -20,9 +20,9 @@ from antecede.core import UsageError
 Late: TypeAlias = Literal["wait", "tag", "drop"]
 
 #: What the added column says of a row: everything it depends on came before it; a dependency was given up; the row
-#: itself was given up, and rows that depend on it went ahead.
-CAUSAL, INCOMPLETE, LATE = 0, 1, 2
-WORDS: Final = ("causal", "incomplete", "late")
+#: itself was given up, and rows that depend on it went ahead; it is one of rows that depend on each other in a cycle.
+CAUSAL, INCOMPLETE, LATE, CIRCLE = 0, 1, 2, 3
+WORDS: Final = ("causal", "incomplete", "late", "circle")
 
 
 class Counts(NamedTuple):
@@ -41,6 +41,13 @@ class Counts(NamedTuple):
     held_change: int
     given_up: int
     hold_ms_max: int
+    #: Of the rows that wait now: how long the first has waited, and how many names they wait for that did not come.
+    waited_ms_max: int
+    awaited: int
+    #: Released rows that depend on each other in cycles.
+    circles: int
+    #: Ids that are remembered, where rows have ids.
+    remembered: int
 
 
 class Step(NamedTuple):
@@ -64,6 +71,9 @@ class Held(msgspec.Struct, array_like=True):
     #: By row: since when it waits, by the clock; and when it came, by processing time.
     since_ms: list[int] = []
     came_ms: list[int] = []
+    #: By row, as text: its name, and the names it waits for.
+    names: list[str] = []
+    waits_for: list[list[str]] = []
     #: The rows as an Arrow stream; empty if there are none.
     rows: bytes = b""
     released: int = 0
@@ -113,15 +123,16 @@ class Rows:
         #: Released rows, and the word of each.
         self.out: list[int] = []
         self.words: list[int] = []
-        self.late = self.dropped = self.duplicates = self.given_up = 0
+        self.late = self.dropped = self.duplicates = self.given_up = self.remembered = 0
 
-    def kept_rows(self, held: list[int]) -> Held:
+    def kept_rows(self, held: list[int], names: list[str], waits_for: list[list[str]]) -> Held:
         """The rows that wait, for the state."""
         rows = _seal(self.pool.take(held)) if held else b""
         since, came = [self.since[row] for row in held], [self.came[row] for row in held]
-        return Held(since, came, rows, self.released_before + len(self.out))
+        return Held(since, came, names, waits_for, rows, self.released_before + len(self.out))
 
-    def finish(self, state: bytes, held: int, wake_ms: int | None) -> Step:
+    def finish(self, state: bytes, kept: Held, wake_ms: int | None) -> Step:
+        held = len(kept.names)
         order, words = np.array(self.out, np.int64), np.array(self.words, np.int8)
         held_ms = self.now_ms - np.array(self.came, np.int64)[order]
         counts = Counts(
@@ -134,6 +145,10 @@ class Rows:
             held_change=held - self.held_before,
             given_up=self.given_up,
             hold_ms_max=int(held_ms.max(initial=0)),
+            waited_ms_max=self.now_ms - min(kept.came_ms, default=self.now_ms),
+            awaited=len({name for names in kept.waits_for for name in names}.difference(kept.names)),
+            circles=int((words == CIRCLE).sum()),
+            remembered=self.remembered,
         )
         return Step(state, self.pool, order, words, held_ms, self.released_before + 1, counts, wake_ms)
 

@@ -1,0 +1,130 @@
+"""Orders the rows of one key that have ids: a row follows the rows whose ids it names.
+
+The rule is that of `keyed`, with each id a source of one message. Two things differ. What was released is not a counter
+for each source but a memory that grows with the ids (`ids`). And a cycle is released at once: its rows wait for each
+other whatever comes, so waiting has no end. They stand side by side behind everything the cycle depends on, and are
+marked "circle". `causal_sort` treats cycles in the same way.
+
+The state is: the segments of remembered ids by number, the newest ids that were given up, and the rows that wait.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from antecede.core.gate import Settled
+from antecede.spark.causal.extension import extend
+from antecede.spark.causal.ids import Digests, SeenIds, Segment, Store, digests
+from antecede.spark.causal.keyed import Ordering, Rule
+from antecede.spark.causal.steps import CAUSAL, CIRCLE, INCOMPLETE, Held, Step, read_state
+
+_VERSION: Final = 3
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    """The state of a key between batches, beside the store."""
+
+    version: int
+    held: Held
+    segments: list[Segment]
+    given_up: list[Any]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(_Kept)
+
+
+def advance_ids(
+    rule: Rule, state: bytes | None, store: Store, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int | None = None
+) -> Step:
+    """Order the `arrived` rows of one key on top of `state` and `store`. Times: as for `keyed.advance`."""
+    kept = _Kept(_VERSION, Held(), [], []) if state is None else read_state(_decoder, state, _VERSION)
+    ordering = _ById(rule, kept.held, arrived, now_ms, now_ms if clock_ms is None else clock_ms)
+    ordering.remember(SeenIds(kept.segments, store), kept.given_up)
+    return ordering.step()
+
+
+class _ById(Ordering):
+    def remember(self, seen: SeenIds, given_up: list[Any]) -> None:
+        """Look up all ids of this batch, its rows' and those they name."""
+        self.seen = seen
+        self.ids = list(dict.fromkeys([*self.headers.streams, *(stream for stream, _ in self.headers.needs)]))
+        self.digests: Digests = digests(self.ids)
+        there = np.flatnonzero(seen.among(self.digests)).tolist()
+        levels = {self.ids[index]: 1 for index in there}
+        lost = {one: {1} for one in given_up if one not in levels}
+        self.resume(Settled(levels | dict.fromkeys(lost, 1), {}, lost))
+
+    def release(self, row: int) -> None:
+        """Release `row`: give up every id that it waits for, directly or through other rows, and that did not come."""
+        self._name_waiting()
+        path, met = [row], {row}
+        while path:
+            for need in self.unmet(path.pop()):
+                ahead = self.by_name.get(need)
+                if ahead is None:
+                    self.give_up(*need)
+                elif ahead not in met:
+                    met.add(ahead)
+                    path.append(ahead)
+        self.drain()
+        self.release_circles()
+
+    def missing(self) -> list[str]:
+        self._name_waiting()
+        unmet = dict.fromkeys(need for row in self.waiting for need in self.unmet(row) if need not in self.by_name)
+        return [repr(stream) for stream, _ in unmet]
+
+    def release_circles(self) -> None:
+        """Release rows that wait for each other only, and those that wait only for these."""
+        if not self.waiting:
+            return
+        self._name_waiting()
+        unmet = {row: [self.by_name.get(need) for need in self.unmet(row)] for row in self.waiting}
+        behind: dict[int, list[int]] = {}
+        for row, needs in unmet.items():
+            for ahead in needs:
+                if ahead is not None:
+                    behind.setdefault(ahead, []).append(row)
+        # Rows that wait for an id that did not come, directly or through others, go on waiting.
+        reached = [row for row, needs in unmet.items() if None in needs]
+        left = dict.fromkeys(self.waiting)
+        while reached:
+            row = reached.pop()
+            if row in left:
+                del left[row]
+                reached += behind.get(row, ())
+        if left:
+            self._release_together(list(left), unmet)
+
+    def _release_together(self, rows: list[int], unmet: dict[int, list[int | None]]) -> None:
+        index = {row: at for at, row in enumerate(rows)}
+        edges = [(index[ahead], index[row]) for row in rows for ahead in unmet[row] if ahead is not None]
+        src, dst = np.array(edges, np.int64).reshape(-1, 2).T
+        position, circle = extend(len(rows), src, dst)
+        self.mark()
+        for at in np.argsort(position).tolist():
+            row = rows[at]
+            lacking = any(self.gate.gave_up(*need) for need in self.headers.of(row))
+            self.out.append(row)
+            self.words.append(CIRCLE if circle[at] else INCOMPLETE if lacking else CAUSAL)
+            self.gone(row)
+        for row in rows:
+            self.gate.mark_settled(*self.name(row))
+        self.gate.drain()  # they are void there
+
+    def _name_waiting(self) -> None:
+        if not self.by_name:
+            self.by_name = {self.name(one): one for one in self.waiting}
+
+    def state(self, held: Held) -> bytes:
+        rule = self.rule
+        shown = {self.headers.streams[row] for row in self.out}
+        new = np.array([one in shown for one in self.ids], np.bool_)
+        self.seen.add(self.digests[new], self.clock_ms, rule.horizon)
+        self.remembered = self.seen.count
+        given_up = list(self.gate.settled().given_up)
+        return _encode(_Kept(_VERSION, held, self.seen.segments, given_up[-rule.given_up_max :]))
