@@ -44,13 +44,19 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     config = home / "node.toml"
     config.write_text('port = 0\ndirectory = "data"\nname = "first"\n')
     process = subprocess.Popen(
-        [*COMMAND, "node", "--config", str(config), "--http-port", "0"], stdout=subprocess.PIPE, text=True
+        [*COMMAND, "node", "--config", str(config), "--http-port", "0", "--ws-port", "0", "--http-files", str(home)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
         found = re.search(r"node 0 \(first\) of cluster antecede at (antecede://\S+)", line)
         assert found, line
+        http = process.stdout.readline()
+        assert re.fullmatch(r"page, .*topics over HTTP.* at http://127\.0\.0\.1:\d+/\n", http)
+        assert process.stdout.readline() == f"files of {home} at {http.split()[-1]}app/\n"
+        assert re.fullmatch(r"MQTT over WebSocket at 127\.0\.0\.1:\d+\n", process.stdout.readline())
         yield found[1]
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=20) == 0

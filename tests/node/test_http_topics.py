@@ -7,7 +7,9 @@ import re
 from pathlib import Path
 
 from antecede import Node
+from antecede.journal.batch import Batch
 from antecede.journal.retention import Retention
+from antecede.node.history import Gap
 from antecede.wire.security import new_token
 from tests.client.running import awaited, take, until
 from tests.node.clusters import cluster
@@ -292,6 +294,59 @@ async def test_a_gap_of_retention_is_an_event_and_the_stream_goes_on(tmp_path: P
         # The id of the gap lies behind it: a reader that comes back with it is not told again.
         async with stream(node, "filter=t", {"Last-Event-ID": gap.id}) as events:
             assert (await events.messages(1))[0].data["text"] == str(oldest)
+
+
+@awaited
+async def test_messages_that_this_node_lacks_are_named(tmp_path: Path) -> None:
+    """A reader comes from another node, and this one no longer has what it lacks."""
+    async with Node(port=0, http_port=0, directory=tmp_path / "n0", recent_messages=4) as node:
+        for number in range(1, 41):
+            await ask(node, "POST", "/topics/t", b"%d" % number)
+        assert node.journal is not None
+        await node.journal.retain(Retention(bytes_max=1))
+        oldest = node.hub.history.oldest
+        async with stream(node, "filter=t", {"Last-Event-ID": "3:10@0.2"}) as events:
+            gap, first = await events.messages(2)
+        assert (gap.name, gap.data["missing"]) == ("gap", [{"first": "0.3", "last": f"0.{oldest}"}])
+        assert first.data["id"] == f"0.{oldest + 1}"
+
+
+@awaited
+async def test_a_gap_of_the_node_is_told_in_its_place() -> None:
+    """Messages that the node went on without: told where they are missing, to readers of the past and live ones."""
+    async with Node(port=0, http_port=0) as node, stream(node, "filter=t") as live:
+        for number in range(4):
+            await ask(node, "POST", "/topics/t", b"%d" % number)
+        node.hub.history.add_gap(Gap(2, ((1, 5, 7),)))
+        async with stream(node, "filter=t&since=0") as events:
+            told = await events.messages(5)
+        assert [event.name or event.data["text"] for event in told] == ["0", "1", "gap", "2", "3"]
+        assert told[2].data["missing"] == [{"first": "1.5", "last": "1.7"}]
+        assert len(await live.messages(4)) == 4
+        node.hub.gap(Batch(first=5, time_us=0, deliveries=[], changes=[], held_us={}), 0, {2: 9})
+        await ask(node, "POST", "/topics/t", b"4")
+        gap, after = await live.messages(2)
+        assert (gap.name, gap.data["missing"], after.data["text"]) == ("gap", [{"first": "2.1", "last": "2.9"}], "4")
+        # A second reader comes back behind the gap and goes on.
+        async with stream(node, "filter=t", {"Last-Event-ID": after.id}) as events:
+            await ask(node, "POST", "/topics/t", b"5")
+            assert (await events.messages(1))[0].data["text"] == "5"
+
+
+@awaited
+async def test_streams_in_a_cluster_with_several_partitions(tmp_path: Path) -> None:
+    """The past comes from the homes of the partitions; its events have ids, too."""
+    async with cluster(2, tmp_path, http_port=0, partitions=8, replicas=1) as nodes:
+        first, second = nodes
+        for number in range(12):
+            assert (await ask(first, "POST", f"/topics/rooms/{number}", b"%d" % number)).status == 200
+        async with stream(second, "filter=rooms/%23&since=0") as events:
+            seen = await events.messages(12)
+        assert sorted(int(event.data["text"]) for event in seen) == list(range(12))
+        for node in nodes:
+            async with stream(node, "filter=rooms/%23", {"Last-Event-ID": seen[7].id}) as events:
+                rest = [event.data["id"] for event in await events.messages(4)]
+            assert sorted(rest) == sorted(event.data["id"] for event in seen[8:])
 
 
 @awaited

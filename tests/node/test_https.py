@@ -14,6 +14,7 @@ import antecede
 from antecede import Node
 from antecede.wire.security import client_tls, init_certificates, new_token
 from tests.client.running import awaited, until
+from tests.node.http_client import Exchange
 
 GUARDED = ("/", "/page.css", "/page.js", "/status", "/metrics", "/nothing")
 
@@ -68,6 +69,30 @@ async def test_only_health_is_open(certificates: Path, tmp_path: Path) -> None:
             assert b"antecede_healthy" in (await ask(node, certificates, "/metrics", authorization))[1]
             assert b"page.js" in (await ask(node, certificates, "/", authorization))[1]
         assert node.transport.counts.refused["untrusted"] > 0
+
+
+@awaited
+async def test_topics_over_tls(certificates: Path, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.json"
+    bearer = {"Authorization": f"Bearer {new_token(tokens, 'carol', publish=('#',), subscribe=('#',))}"}
+    async with Node(port=0, tls=certificates, tokens=tokens, http_port=0, http_host="0.0.0.0") as node:
+        assert node.http is not None
+        context = client_tls(certificates / "authority.pem")
+        options = {"ssl": context, "server_hostname": "localhost"}
+        reading = Exchange(*await asyncio.open_connection("127.0.0.1", node.http.port, **options))
+        await reading.send("GET", "/topics?filter=t", headers=bearer)
+        assert (await reading.begin()).status == 200
+        writing = Exchange(*await asyncio.open_connection("127.0.0.1", node.http.port, **options))
+        body = bytes(range(256)) * 1024
+        for _ in range(3):
+            await writing.send("POST", "/topics/t", body, bearer)
+            assert (await writing.reply()).status == 200
+        assert [base64.b64decode(event.data["base64"]) for event in await reading.messages(3)] == [body] * 3
+        await writing.send("POST", "/topics/t", bytes(600_000), bearer)
+        assert (await writing.reply()).status == 413
+        reading.writer.close()
+        writing.writer.close()
+        await until(lambda: not (node.http and node.http.clients))
 
 
 @awaited

@@ -57,8 +57,6 @@ class HttpServer:
         self._connections_max = CONNECTIONS_MAX
         self._clients_max = CLIENTS_MAX
         self._body_bytes = 0
-        #: Publications so far.
-        self.published = 0
         #: Those without a complete request, the one open longest first; and those that are being answered.
         self._idle: dict[Connection, None] = {}
         self._answering: set[Connection] = set()

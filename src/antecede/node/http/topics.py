@@ -72,7 +72,6 @@ async def _publish(
     node = server.node
     # Where the node is now: a stream that begins there has this message, and every answer to it.
     cursor = cursor_text(node.slot, node.epoch, node.hub.position, node.hub.delivered)
-    server.published += 1
     result = await publication.publish(payload, after, level, math.ceil(timeout_s * 1000))
     if not isinstance(result, Failed):
         told = {"id": str(MessageId(*result)), "topic": topic, "cursor": cursor}
