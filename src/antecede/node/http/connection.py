@@ -203,8 +203,6 @@ class Connection(asyncio.Protocol):
             elif isinstance(event, h11.EndOfMessage):
                 self._complete()
             else:
-                if isinstance(event, h11.ConnectionClosed):
-                    self.abort()
                 return
 
     def _begin(self, request: Request) -> None:
