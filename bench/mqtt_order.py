@@ -56,7 +56,7 @@ class SlowLink:
         last = 0.0
         while data := await reader.read(65536):
             delay_s = self._mean_s * (SHAPE - 1) / SHAPE * self._chance.paretovariate(SHAPE)
-            last = max(last, loop.time() + delay_s)
+            last = max(last + 1e-6, loop.time() + delay_s)  # calls of the same time have no order
             loop.call_at(last, writer.write, data)
         writer.close()
 
