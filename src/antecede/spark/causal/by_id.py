@@ -31,23 +31,46 @@ class _Kept(msgspec.Struct, array_like=True):
     held: Held
     segments: list[Segment]
     given_up: list[Any]
+    #: With holes, by source: the highest number that was released.
+    highest: list[tuple[Any, int]] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(_Kept)
 
 
+def _stream(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
 def advance_ids(
-    rule: Rule, state: bytes | None, store: Store, arrived: Sequence[pa.Table], now_ms: int, clock_ms: int | None = None
+    rule: Rule,
+    state: bytes | None,
+    store: Store,
+    arrived: Sequence[pa.Table],
+    now_ms: int,
+    clock_ms: int | None = None,
+    kind: "type[ById] | None" = None,
 ) -> Step:
     """Order the `arrived` rows of one key on top of `state` and `store`. Times: as for `keyed.advance`."""
+    kind = kind or ById
     kept = _Kept(_VERSION, Held(), [], []) if state is None else read_state(_decoder, state, _VERSION)
-    ordering = _ById(rule, kept.held, arrived, now_ms, now_ms if clock_ms is None else clock_ms)
+    ordering = kind(rule, kept.held, arrived, now_ms, now_ms if clock_ms is None else clock_ms)
+    ordering.rename()
+    ordering.highest = {_stream(source): number for source, number in kept.highest}
     ordering.remember(SeenIds(kept.segments, store), kept.given_up)
     return ordering.step()
 
 
-class _ById(Ordering):
+class ById(Ordering):
+    """One step of a key."""
+
+    #: With holes, by source: the highest number that was released.
+    highest: dict[Any, int]
+
+    def rename(self) -> None:
+        """Make ids of the names of rows, if they are none."""
+
     def remember(self, seen: SeenIds, given_up: list[Any]) -> None:
         """Look up all ids of this batch, its rows' and those they name."""
         self.seen = seen
@@ -60,7 +83,7 @@ class _ById(Ordering):
 
     def release(self, row: int) -> None:
         """Release `row`: give up every id that it waits for, directly or through other rows, and that did not come."""
-        self._name_waiting()
+        self.name_waiting()
         path, met = [row], {row}
         while path:
             for need in self.unmet(path.pop()):
@@ -74,7 +97,7 @@ class _ById(Ordering):
         self.release_circles()
 
     def missing(self) -> list[str]:
-        self._name_waiting()
+        self.name_waiting()
         unmet = dict.fromkeys(need for row in self.waiting for need in self.unmet(row) if need not in self.by_name)
         return [repr(stream) for stream, _ in unmet]
 
@@ -82,7 +105,7 @@ class _ById(Ordering):
         """Release rows that wait for each other only, and those that wait only for these."""
         if not self.waiting:
             return
-        self._name_waiting()
+        self.name_waiting()
         unmet = {row: [self.by_name.get(need) for need in self.unmet(row)] for row in self.waiting}
         behind: dict[int, list[int]] = {}
         for row, needs in unmet.items():
@@ -98,9 +121,9 @@ class _ById(Ordering):
                 del left[row]
                 reached += behind.get(row, ())
         if left:
-            self._release_together(list(left), unmet)
+            self.release_together(list(left), unmet)
 
-    def _release_together(self, rows: list[int], unmet: dict[int, list[int | None]]) -> None:
+    def release_together(self, rows: list[int], unmet: dict[int, list[int | None]]) -> None:
         index = {row: at for at, row in enumerate(rows)}
         edges = [(index[ahead], index[row]) for row in rows for ahead in unmet[row] if ahead is not None]
         src, dst = np.array(edges, np.int64).reshape(-1, 2).T
@@ -116,7 +139,7 @@ class _ById(Ordering):
             self.gate.mark_settled(*self.name(row))
         self.gate.drain()  # they are void there
 
-    def _name_waiting(self) -> None:
+    def name_waiting(self) -> None:
         if not self.by_name:
             self.by_name = {self.name(one): one for one in self.waiting}
 
@@ -127,4 +150,6 @@ class _ById(Ordering):
         self.seen.add(self.digests[new], self.clock_ms, rule.horizon)
         self.remembered = self.seen.count
         given_up = list(self.gate.settled().given_up)
-        return _encode(_Kept(_VERSION, held, self.seen.segments, given_up[-rule.given_up_max :]))
+        return _encode(
+            _Kept(_VERSION, held, self.seen.segments, given_up[-rule.given_up_max :], list(self.highest.items()))
+        )

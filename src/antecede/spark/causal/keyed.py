@@ -45,6 +45,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     time: str | None = None
     #: Where rows have ids: how far back they are remembered.
     horizon: Horizon = Horizon()
+    #: Rows were filtered out before: numbers have holes.
+    holes: bool = False
 
     @property
     def given_up_max(self) -> int:

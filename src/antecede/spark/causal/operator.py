@@ -31,7 +31,7 @@ from antecede.spark.causal.clock import TICK, ticks
 from antecede.spark.causal.dead import check_required, why_dead
 from antecede.spark.causal.ids import Horizon
 from antecede.spark.causal.keyed import Rule
-from antecede.spark.causal.naming import Naming, check_free, choose_naming, make_naming
+from antecede.spark.causal.naming import check_free, choose_naming, make_naming
 from antecede.spark.causal.packing import TIME, packed_schema, packer, unpack
 from antecede.spark.causal.sorting import sort_table
 from antecede.spark.causal.stateful import order_packets
@@ -61,6 +61,7 @@ def causal_order(
     max_held: int = HELD_MAX,
     required: str | Sequence[str] = (),
     first: int = 1,
+    holes: bool = False,
     log: str | None = None,
     offset: str = "offset",
     past: str = "past",
@@ -83,6 +84,9 @@ def causal_order(
     In place of `id` and `parents`:
     `source`, `seq`: the publisher of a row and its number, without holes from `first` on for each source of a key.
     `deps`: the dependencies beside the source's previous row, see `naming`. None: only each source's own order.
+    `holes`: the stream was filtered, so numbers have holes and dependencies may never come. A row then waits for
+    nothing beyond its batch. Every row must come no later than the rows that depend on it, in the same batch at the
+    latest, as from `format("antecede")` and unions of such streams; a row that comes later is marked "late".
     `late`: what to do about rows that never come. "wait": others wait for them for ever. "tag" and "drop": they are
     given up once a row has waited `patience_s`. If one of them comes after all, it is marked ("tag") or left out
     ("drop").
@@ -127,9 +131,20 @@ def causal_order(
         raise UsageError("key", key, "is not given", "name the scope of the order; [] orders everything together")
     else:
         naming = choose_naming(schema, key=key, id=id, parents=parents, source=source, seq=seq, deps=deps, first=first)
-        asked = _horizon(naming, horizon, horizon_s, clocked=patience_s is not None)
+        if holes and (naming.by_id or late != "wait"):
+            problem = f"does not go with {'id' if naming.by_id else f'late={late!r}'}"
+            raise UsageError("holes", holes, problem, "leave it out: it is for source and seq, and nothing waits")
+        asked = _horizon(naming.by_id or holes, horizon, horizon_s, clocked=patience_s is not None)
         late, patience_ms, held_max, time = limits
-        rule = Rule(naming=naming, late=late, patience_ms=patience_ms, held_max=held_max, time=time, horizon=asked)
+        rule = Rule(
+            naming=naming,
+            late=late,
+            patience_ms=patience_ms,
+            held_max=held_max,
+            time=time,
+            horizon=asked,
+            holes=holes,
+        )
     added = (order_column, held_column, position_column)
     if isinstance(rule, Rule):
         check_free(schema, _DEAD, _DEAD)
@@ -138,7 +153,7 @@ def causal_order(
             stream = stream.observe(f"{metrics}_dead_letters", F.count(F.col(_DEAD)).alias("rows"))
         stream = stream.where(F.col(_DEAD).isNull()).drop(_DEAD)
         if not stream.isStreaming:
-            return sort_table(stream, rule.naming, added)
+            return sort_table(stream, rule.naming, holes, added)
     ordered = order_packets(_timed(stream, rule), rule, added)
     kinds = (StringType(), LongType(), LongType())
     more = [StructField(name, kind) for name, kind in zip(added, kinds, strict=True)]
@@ -210,8 +225,8 @@ def _time(schema: StructType, late: str, time: str | None) -> str | None:
     return time
 
 
-def _horizon(naming: Naming, rows: int | None, s: float | None, *, clocked: bool) -> Horizon:
-    if (rows is not None or s is not None) and not naming.by_id:
+def _horizon(remembers: bool, rows: int | None, s: float | None, *, clocked: bool) -> Horizon:
+    if (rows is not None or s is not None) and not remembers:
         remedy = "leave it out: with source and seq, a counter for each source is remembered"
         raise UsageError("horizon", rows if s is None else s, "is for rows with ids", remedy)
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):

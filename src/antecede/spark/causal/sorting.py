@@ -71,12 +71,14 @@ def causal_sort(
     return joined.orderBy(*(F.col(f"`{name}`") for name in naming.key), "position")
 
 
-def sort_table(table: DataFrame, naming: Naming, added: tuple[str, str, str]) -> DataFrame:
+def sort_table(table: DataFrame, naming: Naming, holes: bool, added: tuple[str, str, str]) -> DataFrame:
     """Sort a table as `causal_order` does, with the columns it adds: the word, the time waited, and the position."""
     word, held_ms, position = added
     missing, circle = "antecede_missing", "antecede_circle"
-    found = _with_positions(table, naming, None, False, (position, missing, circle))
-    order = F.when(F.col(circle).isNotNull(), "circle").when(F.col(missing).isNotNull(), "incomplete")
+    found = _with_positions(table, naming, None, holes, (position, missing, circle))
+    order = F.when(F.col(circle).isNotNull(), "circle").when(
+        F.col(missing).isNotNull() & F.lit(not holes), "incomplete"
+    )
     told = found.withColumn(word, order.otherwise("causal")).withColumn(held_ms, F.lit(0).cast("long"))
     once = told.dropDuplicates([*naming.key, position])
     chosen = once.select(*(F.col(f"`{name}`") for name in (*table.schema.names, *added)))

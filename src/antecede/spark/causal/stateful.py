@@ -24,7 +24,8 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from antecede.core import UsageError
 from antecede.spark.causal.across import LogRule, advance_logs
-from antecede.spark.causal.by_id import advance_ids
+from antecede.spark.causal.by_id import ById, advance_ids
+from antecede.spark.causal.holes import WithHoles
 from antecede.spark.causal.keyed import Rule, advance
 from antecede.spark.causal.packing import EVERYTHING, ROWS, opened, packets
 from antecede.spark.causal.steps import WORDS, Step
@@ -43,10 +44,10 @@ _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSt
 def order_packets(packed: DataFrame, rule: Rule | LogRule, added: Added) -> DataFrame:
     """Order packets of rows by key. Gives packets of released rows, with the counts of their step."""
     groups = packed.groupBy(*(rule.naming.key or [EVERYTHING]))
-    if isinstance(rule, Rule) and rule.naming.by_id:
+    if isinstance(rule, Rule) and (rule.naming.by_id or rule.holes):
         _use_rocksdb(packed.sparkSession)
         mode = "None" if rule.patience_ms is None else "EventTime"
-        return groups.transformWithStateInPandas(ById(rule, added), _OUT, "Append", mode)
+        return groups.transformWithStateInPandas(IdProcessor(rule, added), _OUT, "Append", mode)
     timeout = GroupStateTimeout.NoTimeout if rule.patience_ms is None else GroupStateTimeout.EventTimeTimeout
     return groups.applyInPandasWithState(cast(Any, _ordering(rule, added)), _OUT, f"{STATE} binary", "append", timeout)
 
@@ -82,8 +83,8 @@ def _ordering(rule: Rule | LogRule, added: Added) -> Callable[..., Iterator[pd.D
     return order
 
 
-class ById(StatefulProcessor):
-    """Orders rows with ids."""
+class IdProcessor(StatefulProcessor):
+    """Orders rows with ids, and rows whose numbers have holes."""
 
     def __init__(self, rule: Rule, added: Added) -> None:
         self._rule, self._added = rule, added
@@ -115,7 +116,8 @@ class ById(StatefulProcessor):
         clock_ms = now_ms if self._rule.patience_ms is None else timers.getCurrentWatermarkInMs()
         kept = self._kept.get() if self._kept.exists() else None
         before = None if kept is None else bytes(kept[0])
-        step = advance_ids(self._rule, before, self._store, arrived, now_ms, clock_ms)
+        kind = WithHoles if self._rule.holes else ById
+        step = advance_ids(self._rule, before, self._store, arrived, now_ms, clock_ms, kind)
         self._kept.update((step.state,))
         if self._rule.patience_ms is not None:
             for timer in list(self._handle.listTimers()):
