@@ -1,21 +1,52 @@
-"""Every block of docs/guide_spark.md, one behind the other, against two real nodes; and what it says comes true."""
+"""Every block of the guides, one behind the other, against real nodes; and what they say comes true."""
 
 import re
 import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 import antecede
+from antecede.audit import Question
+from antecede.spark.audit_targets import find_targets
+from antecede.spark.verdicts import judge
 
 from .nodes import Cluster
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide_spark.md"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "guide_spark.md"
+VERDICT = ROOT / "docs" / "guide_verdict.md"
 
 
-def blocks() -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def blocks(guide: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", guide.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def run(guide: Path, number: int, code: str, here: dict[str, Any]) -> None:
+    try:
+        exec(compile(code, f"{guide.name}, block {number}", "exec"), here)
+    except Exception as error:
+        raise AssertionError(f"block {number} of {guide.name} fails: {error}") from error
+
+
+def test_the_guide_to_a_verdict_does_what_it_says(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"examples/garden.bundle": str(ROOT / "examples" / "garden.bundle")}
+    places |= {name: str(tmp_path / name) for name in ("garden.git", "garden-trace")}
+    here: dict[str, Any] = {}
+    for number, block in enumerate(blocks(VERDICT), 1):
+        run(VERDICT, number, re.sub("|".join(map(re.escape, places)), lambda found: places[found[0]], block), here)
+    assert len(here["history"]) == 31
+    assert [(row.rule, row.violations) for row in here["violated"]] == [("causal", 6)]
+    assert set(here["names"].values()) >= {"ann", "bob", "cat", "git", "web page"}
+    assert capsys.readouterr().out.count("causal, web page: node 4 delivered garden/") == 3
+    (target,) = find_targets([tmp_path / "garden-trace"])
+    (again,) = judge(spark, [target], Question())
+    assert again.outcome.report is not None
+    assert again.outcome.report.violated == ("causal",)
 
 
 def test_the_guide_does_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
@@ -23,14 +54,11 @@ def test_the_guide_does_what_it_says(spark: SparkSession, tmp_path: Path) -> Non
     with Cluster(tmp_path, nodes=2) as cluster:
         places = {"antecede://127.0.0.1:7400": cluster.url(0)}
         places |= {f"garden/n{node}": str(cluster.journal(node)) for node in (0, 1)}
-        for number, block in enumerate(blocks(), 1):
+        for number, block in enumerate(blocks(GUIDE), 1):
             code = re.sub("|".join(map(re.escape, places)), lambda found: places[found[0]], block)
             if "JOURNALS = " in block:
                 _until_both_have_all(cluster)
-            try:
-                exec(compile(code, f"{GUIDE.name}, block {number}", "exec"), here)
-            except Exception as error:
-                raise AssertionError(f"block {number} of {GUIDE.name} fails: {error}") from error
+            run(GUIDE, number, code, here)
 
     assert here["messages"] == len(here["SAID"]) == 7
     told = sorted((topic, one["from"][11:16], one["messages"], one["people"]) for topic, one in here["told"])

@@ -73,6 +73,27 @@ def stream(journal: Path, **options: object) -> TopicStream:
     return TopicStream(source_options({name: str(value) for name, value in found.items()}), SCHEMA)
 
 
+def test_a_batch_waits_for_enough_rows_or_for_long_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("antecede.spark.topics.stream.monotonic", lambda: now)
+    write_journal(tmp_path / "n0", 30)
+    source = stream(tmp_path / "n0", minRowsPerBatch=40, maxTriggerDelay=60)
+    start = source.initialOffset()
+    now += 59
+    assert source.latestOffset(start, ReadAllAvailable()) == start
+    assert source.reportLatestOffset() == {"node": 0, "position": 30}
+    now += 1
+    end = source.latestOffset(start, ReadAllAvailable())
+    assert (start["position"], end["position"]) == (0, 30)
+    write_journal(tmp_path / "n0", 20)
+    assert source.latestOffset(end, ReadAllAvailable()) == end
+    assert source.reportLatestOffset() == {"node": 0, "position": 50, "rowsBehind": 20}
+    enough = stream(tmp_path / "n0", minRowsPerBatch=20)
+    assert enough.latestOffset(end, ReadAllAvailable())["position"] == 50
+    source.prepareForTriggerAvailableNow()
+    assert source.latestOffset(end, ReadAllAvailable())["position"] == 50  # what is available is read now
+
+
 def read(source: TopicStream, start: dict[str, Any], end: dict[str, Any]) -> list[int]:
     """Task after task."""
     return [
@@ -92,7 +113,7 @@ def test_bounds_by_rows_and_by_bytes(tmp_path: Path) -> None:
     assert len(source.partitions(start, end)) == 4
     assert read(source, start, end) == list(range(1, 21))
     assert source.latestOffset(end, ReadAllAvailable())["position"] == 50
-    assert source.reportLatestOffset() == source.latestOffset(end, ReadAllAvailable())
+    assert source.reportLatestOffset() == {**source.latestOffset(end, ReadAllAvailable()), "rowsBehind": 0}
 
     source = stream(tmp_path, maxBytesPerBatch=1)
     end = source.latestOffset(start, source.getDefaultReadLimit())

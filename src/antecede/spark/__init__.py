@@ -2,6 +2,7 @@
 
     session, java, archive, ship     a session, on one machine or on a cluster
     sweep, task, plan, manifest      the runs of experiments as tasks; results in a sweep directory
+    converting                       traces of what other systems record
     frames                           traces, and tables of other programs, as DataFrames
     verdicts, audit_task, measures   verdicts and figures of traces: `audit`, `metrics`
     topics/                          `format("antecede")`: a node's deliveries as a table, rows as messages
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from antecede.spark.causal.operator import causal_order
     from antecede.spark.causal.sorting import causal_sort
     from antecede.spark.causal.waiting import waiting_rows
+    from antecede.spark.converting import trace_from_messages, trace_from_spans
     from antecede.spark.measures import metrics
     from antecede.spark.topics.format import register
     from antecede.spark.verdicts import audit
@@ -33,6 +35,8 @@ __all__ = [
     "live_audit",
     "metrics",
     "register",
+    "trace_from_messages",
+    "trace_from_spans",
     "waiting_rows",
 ]
 
@@ -42,6 +46,7 @@ __getattr__, __dir__ = lazy_names(
         "causal.dead": ("dead_letters",),
         "causal.operator": ("causal_order",),
         "causal.sorting": ("causal_sort",),
+        "converting": ("trace_from_messages", "trace_from_spans"),
         "measures": ("metrics",),
         "causal.waiting": ("waiting_rows",),
         "topics.format": ("register",),

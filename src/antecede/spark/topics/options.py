@@ -31,6 +31,8 @@ _SOURCE: Final = (
     "until",
     "maxRowsPerBatch",
     "maxBytesPerBatch",
+    "minRowsPerBatch",
+    "maxTriggerDelay",
     "rowsPerPartition",
     "failOnDataLoss",
 )
@@ -45,6 +47,9 @@ PATIENCE_S: Final = 600
 
 #: How long a query waits for a node that is down, by default: enough for the restart of a node.
 RECONNECT_S: Final = 60
+
+#: How long a stream waits for `minRowsPerBatch`, by default, as Spark's source for Kafka does.
+TRIGGER_DELAY_S: Final = 900
 
 #: The longest name of a producer, in characters.
 NAME_MAX: Final = 200
@@ -90,6 +95,9 @@ class SourceOptions:
     until: Bound | None
     rows_max: int | None
     bytes_max: int | None
+    #: A stream waits for so many positions before it begins a batch, but no longer than the delay.
+    rows_min: int
+    delay_s: int
     rows_per_partition: int
     fail_on_data_loss: bool
 
@@ -103,6 +111,8 @@ def source_options(found: Mapping[str, str]) -> SourceOptions:
         until=_bound(options, "until"),
         rows_max=read_count(options, "maxRowsPerBatch"),
         bytes_max=read_count(options, "maxBytesPerBatch"),
+        rows_min=read_count(options, "minRowsPerBatch") or 1,
+        delay_s=read_count(options, "maxTriggerDelay") or TRIGGER_DELAY_S,
         rows_per_partition=read_count(options, "rowsPerPartition") or ROWS_PER_PARTITION,
         fail_on_data_loss=read_flag(options, "failOnDataLoss", default=True),
     )

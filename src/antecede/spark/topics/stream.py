@@ -9,6 +9,7 @@ reached. Positions that retention has removed are an error too, unless `failOnDa
 """
 
 from collections.abc import Iterator, Sequence
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +42,9 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         #: With the trigger "available now": the position to stop at.
         self._target: int | None = None
+        #: The position up to which batches were begun, and when the last one was.
+        self._reached: int | None = None
+        self._began_s = monotonic()
 
     def initialOffset(self) -> dict[str, Any]:
         with self._open() as store:
@@ -69,11 +73,26 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     last = min(last, after + limit.max_rows)
                 if self._options.bytes_max is not None and last > after:
                     last = store.within(after, last, self._options.bytes_max)
-            return _offset(store, last) if last > after else start
+            if last <= after or self._waits(last - after):
+                return start
+            self._reached, self._began_s = last, monotonic()
+            return _offset(store, last)
+
+    def _waits(self, rows: int) -> bool:
+        """Are these too few for a batch (`minRowsPerBatch`), and may they wait (`maxTriggerDelay`)?"""
+        few = rows < self._options.rows_min and self._target is None
+        return few and monotonic() - self._began_s < self._options.delay_s
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
+        """What a query's progress shows as `latestOffset`: the end of the journal, and how far the query is behind."""
         with self._open() as store:
-            return _offset(store, store.extent().position)
+            position = store.extent().position
+            if self._reached is None:
+                return _offset(store, position)
+            return {**_offset(store, position), "rowsBehind": position - self._reached}
+
+    def __repr__(self) -> str:
+        return f"antecede {', '.join(self._options.topics)} of {self._options.where}"
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         with self._open() as store:
