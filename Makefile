@@ -36,7 +36,7 @@ demo: $(READY)
 # Two tests run at a time; `make test JOBS=0` runs them one by one.
 JOBS ?= 2
 test: check
-	@sh tests/system_packages.sh chromium mosquitto-clients nats-server redis-server
+	@sh tests/system_packages.sh chromium curl mosquitto-clients nats-server nodejs redis-server
 	@$(BIN)/python -m pytest -rs --durations 25 --numprocesses $(JOBS) --dist loadgroup
 
 test-slow: $(READY)

@@ -148,7 +148,8 @@ async def test_unfinished_bodies_are_bounded_together(monkeypatch: pytest.Monkey
 
 
 @awaited
-async def test_publications_that_wait_keep_no_monitor_out() -> None:
+async def test_publications_that_wait_keep_no_monitor_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "LEFT_S", 0.05)
     async with Node(port=0, http_port=0) as node:
         assert node.http is not None
         http = node.http
@@ -170,7 +171,10 @@ async def test_publications_that_wait_keep_no_monitor_out() -> None:
 
 
 @awaited
-async def test_a_client_that_leaves_while_its_publication_waits_costs_nothing() -> None:
+async def test_a_client_that_leaves_while_its_publication_waits_costs_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_connection, "LEFT_S", 0.05)
     async with Node(port=0, http_port=0) as node:
         async with connection(port_of(node)) as exchange:
             await exchange.send("POST", "/topics/a", b"x", {"Antecede-After": "0.999"})

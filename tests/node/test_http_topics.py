@@ -178,6 +178,17 @@ async def test_curl_may_ask_whether_to_continue() -> None:
         writer.close()
 
 
+@awaited
+async def test_a_client_that_sends_nothing_more_gets_its_answer(tmp_path: Path) -> None:
+    """As `printf … | nc -N` does."""
+    async with Node(port=0, http_port=0, directory=tmp_path / "n0") as node:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(node))
+        writer.write(b"POST /topics/t HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")
+        writer.write_eof()
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        writer.close()
+
+
 # -- the last message --------------------------------------------------------------------------------------------------
 
 

@@ -65,7 +65,9 @@ function read() {
   source.onmessage = take;
   source.onerror = () => {
     const over = source.readyState === EventSource.CLOSED;
-    at("state").textContent = over ? "the node refused these filters" : "the node does not answer; trying again";
+    at("state").textContent = over
+      ? "the node refused this stream: a filter is wrong, your token may not read it, or there are too many clients"
+      : "the node does not answer; trying again";
   };
   source.addEventListener("gap", event => {
     gaps += 1;

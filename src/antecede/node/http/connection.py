@@ -26,6 +26,8 @@ HEAD_BYTES_MAX: Final = 32 * 1024
 CONNECTION_S: Final = 5.0
 #: From the head of a request to the end of its body; and between two requests of a connection.
 BODY_S: Final = 30.0
+#: How long a request is worked on whose client sends nothing more: most of these have left.
+LEFT_S: Final = 5.0
 #: How long a reader of a stream may leave what was written to it.
 STALL_S: Final = 30.0
 
@@ -159,7 +161,10 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()  # the next requests wait for their turn
 
     def eof_received(self) -> bool:
-        # A half-closed connection still gets the rest of its answer. One that waits for its answer has left.
+        """The client sends nothing more: it has left, or still waits for its answer. A stream ends."""
+        if self._answering is not None:
+            self._at(LEFT_S, self.abort)
+            return True
         return self._done
 
     def pause_writing(self) -> None:
