@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 import antecede.spark
 from antecede.audit import ALL_RULES, Question
 from antecede.core import UsageError
+from antecede.report import frame_report
 from antecede.spark.audit_targets import find_targets
 from antecede.spark.frames import read_traces
 from antecede.spark.read_errors import reading
@@ -81,6 +82,21 @@ def test_a_dataframe_is_judged_as_its_files_are(spark: SparkSession, tmp_path: P
     verdicts = judge(spark, find_targets([tmp_path / "theirs"]), asked)
     again = spark.createDataFrame(verdict_table(verdicts)).select(*columns).orderBy("run", "rule").collect()
     assert again == expected
+
+
+def test_a_page_of_a_dataframe(spark: SparkSession, tmp_path: Path) -> None:
+    start = 1_700_000_000_000_000
+    rows = [
+        (start, "publish", 0, "t", 0, 1),
+        (start + 900, "deliver", 1, "t", 0, 1),
+        (start + 950, "deliver", 1, "t", 0, 1),
+    ]
+    frame = spark.createDataFrame(rows, "time_us LONG, event STRING, node INT, topic STRING, source INT, seq LONG")
+    text = frame_report(frame, tmp_path / "page.html", title="A chat").read_text()
+    assert "A promise of order was broken in 1 of 1 audited run." in text
+    assert "A violation of exactly-once" in text
+    assert "node 1 delivered t/0.1 twice" in text
+    assert "Delivery mean" in text
 
 
 def test_a_dataframe_with_other_columns_is_refused(spark: SparkSession) -> None:

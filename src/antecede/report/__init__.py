@@ -5,7 +5,7 @@
 
 diagram, scene, diagram_*    rows → SVG
 chart, figure, series        values → SVG
-load, pictures, contents     the tables of a sweep → the contents of a page
+load, pictures, contents     the tables of a sweep → the contents of a page; frames: of a DataFrame of traces
 render, templates/, style/   the contents → HTML
 """
 
@@ -16,6 +16,7 @@ from antecede.loading import lazy_names
 if TYPE_CHECKING:
     from antecede.report.contents import AuditRow, Contents, ExperimentText, FailedRun, Picture
     from antecede.report.diagram import explain, space_time, violations_of
+    from antecede.report.frames import frame_report
     from antecede.report.render import page
     from antecede.report.scene import Violation
 
@@ -27,6 +28,7 @@ __all__ = [
     "Picture",
     "Violation",
     "explain",
+    "frame_report",
     "page",
     "space_time",
     "violations_of",
@@ -37,6 +39,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "contents": ("AuditRow", "Contents", "ExperimentText", "FailedRun", "Picture"),
         "diagram": ("explain", "space_time", "violations_of"),
+        "frames": ("frame_report",),
         "render": ("page",),
         "scene": ("Violation",),
     },

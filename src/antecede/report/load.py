@@ -110,7 +110,7 @@ def _audit(out: Path) -> list[AuditRow] | None:
         return None
     try:
         table = pq.read_table(path, partitioning=None)
-        return [_verdict(row) for row in table.to_pylist()]
+        return [verdict_row(row) for row in table.to_pylist()]
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         problem = f"cannot be read ({str(error).splitlines()[0]})"
     except (KeyError, ValueError) as error:
@@ -118,7 +118,8 @@ def _audit(out: Path) -> list[AuditRow] | None:
     raise UsageError("audit", str(path), problem, f"remove it and run `antecede audit {out}` again")
 
 
-def _verdict(row: Mapping[str, Any]) -> AuditRow:
+def verdict_row(row: Mapping[str, Any]) -> AuditRow:
+    """One row of the audit's table."""
     rule, example = row["rule"] or "", row["example"]
     return AuditRow(
         experiment=row["experiment"] or "",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Window as W
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -71,25 +71,21 @@ def read_traces(session: SparkSession, *paths: str | Path) -> DataFrame:
         frames.append(_named(_known(read.withColumn("row", F.col("_metadata.row_index")))))
     for path in others:
         if path not in files:
-            table = session.read.parquet(str(path))
-            name = {} if "run" in table.columns else {"run": F.lit(path.stem)}
-            frames.append(as_traces(table.withColumns(name)))
+            frames.append(as_traces(session.read.parquet(str(path)), run=path.stem))
     return reduce(DataFrame.unionByName, frames)
 
 
-def as_traces(frame: DataFrame) -> DataFrame:
+def as_traces(frame: DataFrame, *, run: str = "run") -> DataFrame:
     """Return a DataFrame with the columns of a trace, `row` and `experiment`, from one with some of these.
 
-    Without a column `row`, rows of a run are numbered by `time_us`, and rows of one time by their order in the frame.
-    Raises `UsageError` for a column that a trace does not have.
+    `run`: the name of the run where the frame has no column `run`. Without a column `row`, rows of a run are numbered
+    by `time_us`, and rows of one time by their order in the frame. Raises `UsageError` for a column that a trace does
+    not have.
     """
     check_columns(frame.columns, "the DataFrame")
-    added: dict[str, Column] = {}
-    if "experiment" not in frame.columns:
-        added["experiment"] = F.lit("")
-    if "run" not in frame.columns:
-        added["run"] = F.lit("run")
-    frame = frame.withColumns(added)
+    for name, value in (("experiment", ""), ("run", run)):
+        if name not in frame.columns:
+            frame = frame.withColumn(name, F.lit(value))
     if "row" not in frame.columns:
         frame = frame.withColumn("row", F.monotonically_increasing_id())
         order = W.partitionBy("experiment", "run").orderBy("time_us", "row")
