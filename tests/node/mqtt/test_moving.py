@@ -155,3 +155,27 @@ async def test_nothing_is_lost_when_the_node_is_killed(tmp_path_factory: pytest.
                 assert moved.connack.session_present
                 assert [(await moved.message()).payload for _ in range(4)] == [b"0", b"1", b"2", b"3"]
                 await moved.silent()
+
+
+@awaited
+async def test_a_node_that_lacks_the_partitions_has_them_given_by_others(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Messages that this node did not deliver at any position reach the client, too."""
+    base = tmp_path_factory.mktemp("c")
+    async with (
+        cluster(4, base, mqtt_port=0, partitions=8, replicas=2) as (here, _, there, other),
+        Device.open(other, "w") as writer,
+    ):
+        async with Device.open(here, "a", properties=KEPT) as device:
+            await device.subscribe("t/#", "u/+", qos=2)
+            for number in range(8):
+                if number == 4:
+                    for one in [await device.expect(Publish) for _ in range(4)][:1]:
+                        device.write(Puback(packet_id=one.packet_id))
+                    await away(device, at=here, known_by=there)
+                await writer.publish(f"{'tu'[number % 2]}/{number}", b"%d" % number, 1)
+        async with Device.open(there, "a", clean_start=False, properties=KEPT) as device:
+            assert device.connack.session_present
+            found = {(await device.message()).payload for _ in range(7)}
+            assert found == {b"%d" % number for number in range(1, 8)}

@@ -52,7 +52,8 @@ class OpenedMessages:
         columns = _decode(b"\x96" + piece)  # an array of six
         at = 0
         for first, count in columns.positions:
-            for position in range(first, first + count):
+            # Position 0: this node did not deliver them at any position.
+            for position in range(first, first + count) if first else [0] * count:
                 message = self.open(position, columns.payloads[at])
                 at += 1
                 if message is not None:

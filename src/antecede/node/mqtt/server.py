@@ -49,9 +49,6 @@ log = logging.getLogger("antecede.node")
 PACKET_BYTES_MAX: Final = BODY_BYTES_MAX
 #: Topic aliases that a client may set on a connection. Each keeps a topic name.
 ALIAS_MAXIMUM: Final = 64
-#: Looks for a message that a client had at another node and that is late here, and the time between them.
-_LATE_LOOKS: Final = 200
-_LATE_LOOK_S: Final = 0.05
 #: Sessions at a node, with and without a connection.
 SESSIONS_MAX: Final = 65_536
 
@@ -264,12 +261,8 @@ class MqttServer:
         return None
 
     async def find(self, stream: int, seq: int) -> int | None:
-        """The position at which this node has delivered a message; None: not at all. Waits a while for a late one."""
+        """The position at which this node has delivered a message; None: it has not, or no longer has it."""
         hub, journal = self.node.hub, self.node.journal
-        for _ in range(_LATE_LOOKS):
-            if hub.delivered.get(stream, 0) >= seq:
-                break
-            await asyncio.sleep(_LATE_LOOK_S)
         number, before = (await hub.history.locate({stream: seq})).get(stream, (0, 0))
         if number != seq:
             return None

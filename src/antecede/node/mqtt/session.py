@@ -31,7 +31,7 @@ from antecede.node.shares import Share
 from antecede.wire.mqtt.envelopes import publisher_tag
 from antecede.wire.mqtt.flows import Flight, Incoming, Outgoing
 from antecede.wire.mqtt.packets import Will
-from antecede.wire.mqtt.subscriptions import Given, Subscription, Subscriptions
+from antecede.wire.mqtt.subscriptions import Subscription, Subscriptions
 from antecede.wire.requests import Begun, Ended, FromNode
 
 if TYPE_CHECKING:
@@ -162,8 +162,7 @@ class DeviceSession:
         for one in record.subscriptions:
             self.subscriptions.add(one)
         for flight in record.flights:
-            given = Given(flight.qos, flight.identifiers, flight.retain_as_published)
-            item = Item(flight.position, None, given, flight.retained)
+            item = Item(flight.position, None, flight.given, flight.retained)
             if flight.packet_id:
                 self.outgoing.restore([Flight(flight.packet_id, flight.qos, item, flight.released)])
             else:
@@ -182,15 +181,20 @@ class DeviceSession:
             self.outgoing.skip_ids()
 
     async def _find_moved(self) -> None:
-        """Find the messages that are under way in the journal of this node."""
-        while self._moved:
+        """Find the messages that are under way in the journal of this node.
+
+        Its node told of the session after it had delivered them, so they came here before. Only a node that did not
+        take their partition lacks them: then the feed is to give them, with all that follows them in their stream.
+        """
+        while self._moved and self.came_from is not None:
             flight, stream, seq = msgspec.structs.astuple(self._moved.pop(0))
             position = 0 if flight.released else await self.server.find(stream, seq)
-            given = Given(flight.qos, flight.identifiers, flight.retain_as_published)
-            item = Item(position or 0, None, given, flight.retained)
-            if flight.packet_id and position is not None:
+            item = Item(position or 0, None, flight.given, flight.retained)
+            if position is None:
+                self.came_from[stream] = min(self.came_from.get(stream, 0), seq - 1)
+            elif flight.packet_id:
                 self.outgoing.restore([Flight(flight.packet_id, flight.qos, item, flight.released)])
-            elif position:
+            else:
                 self._not_given.append(item)
 
     def _retained_to_give(self) -> list[Item]:
@@ -276,7 +280,8 @@ class DeviceSession:
             feed.close()
         if self.node.journal is not None:  # it is read again when the client is back
             for flight in self.outgoing:
-                flight.message = flight.message._replace(message=None)
+                if flight.message.position:
+                    flight.message = flight.message._replace(message=None)
         for item in pending:
             assert item.group is not None
             item.group.give_back(item)

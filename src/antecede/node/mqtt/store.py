@@ -19,7 +19,7 @@ from antecede.journal.writer import Writer
 from antecede.node.mqtt.retained import Retained, Stamp
 from antecede.wire.mqtt.envelopes import open_message
 from antecede.wire.mqtt.packets import Will
-from antecede.wire.mqtt.subscriptions import Subscription
+from antecede.wire.mqtt.subscriptions import Given, Subscription
 
 FILE_NAME: Final = "mqtt.db"
 _VERSION: Final = 1
@@ -46,6 +46,10 @@ class FlightRecord(msgspec.Struct, frozen=True, array_like=True):
     retained: bool
     identifiers: tuple[int, ...]
     retain_as_published: bool
+
+    @property
+    def given(self) -> Given:
+        return Given(self.qos, self.identifiers, self.retain_as_published)
 
 
 class SessionRecord(msgspec.Struct, frozen=True, array_like=True):

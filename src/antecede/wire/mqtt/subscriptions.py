@@ -75,12 +75,15 @@ class Subscriptions:
         return bool(self._matching.matching(topic))
 
     def decide(self, topic: str, position: int, *, own: bool) -> Given | None:
-        """How to give a message to the client; None: not at all. `own`: the client published it itself."""
+        """How to give a message to the client; None: not at all. `own`: the client published it itself.
+
+        Position 0: the message comes from another node, for a client that has not had it.
+        """
         qos, rap = -1, False
         identifiers: tuple[int, ...] = ()
         for pattern in self._matching.matching(topic):
             one = self._by_full[pattern]
-            if position <= one.since or (own and one.no_local):  # [MQTT-3.8.3-3]
+            if 0 < position <= one.since or (own and one.no_local):  # [MQTT-3.8.3-3]
                 continue
             qos, rap = max(qos, one.qos), rap or one.retain_as_published
             if one.identifier and one.identifier not in identifiers:
