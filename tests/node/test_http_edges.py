@@ -11,7 +11,11 @@ from antecede import Node
 from antecede.journal.retention import Retention
 from antecede.node.http import last, topics
 from antecede.node.http import stream as streams
+from antecede.node.http.messages import described
 from antecede.node.http.publish import Publication
+from antecede.wire.cursors import MessageId
+from antecede.wire.mqtt.envelopes import ApplicationMessage, seal_message
+from antecede.wire.mqtt.properties import Properties
 from antecede.wire.requests import Failed
 from antecede.wire.security import new_token
 from tests.client.running import awaited, until
@@ -74,6 +78,13 @@ async def test_what_says_that_it_is_json_and_is_not() -> None:
             (False, True, False),
             (False, False, True),
         ]
+
+
+def test_mqtt_says_that_it_is_json_by_a_property() -> None:
+    for kind, member in (("application/json", "json"), ("text/plain", "text"), (None, "text")):
+        message = ApplicationMessage("t", b"[1]", 7, properties=Properties(content_type=kind))
+        told = described(MessageId(0, 1), seal_message(message))
+        assert (told["id"], told["topic"], told["time_us"], member in told) == ("0.1", "t", 7, True)
 
 
 @awaited
