@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 from typer.testing import CliRunner
 
 import antecede
 from antecede.cli.commands import make_app
 from antecede.core import AntecedeError, Message, UsageError
 from antecede.journal import Journal
-from antecede.spark.watching.job import live_audit
+from antecede.spark.watching.job import COLUMNS, live_audit
 from antecede.spark.watching.view import View
 from antecede.spark.watching.watch import name_nodes
 from antecede.wire.envelope import seal
@@ -212,3 +214,9 @@ def test_running_nodes_are_asked(spark: SparkSession, tmp_path: Path) -> None:
     assert code == 0
     assert rows[-1] == {"kind": "end", "delivered": {"node 0": 80, "node 1": 80}, "violations": {}}
     assert {row["topic"] for row in rows if row["kind"] == "topic"} == {"rooms/0", "rooms/1", "rooms/2"}
+
+
+def test_a_column_with_a_dot_in_its_name(spark: SparkSession) -> None:
+    columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in StructType.fromDDL(COLUMNS)]
+    stream = spark.readStream.format("rate").load().select(*columns, F.lit("n0").alias("the.node"))
+    assert live_audit(stream, whole=True, node="the.node").columns[:2] == ["kind", "node"]

@@ -20,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
@@ -58,6 +59,9 @@ _OUT: Final = pa.schema(
     ]
 )
 
+#: The column that names the node, inside the job.
+_NODE: Final = "node"
+
 _decode = msgspec.msgpack.Decoder(OnlineState).decode
 
 
@@ -77,10 +81,10 @@ def live_audit(deliveries: DataFrame, *, whole: bool, node: str = "node") -> Dat
                 "deliveries", name, f"is not among the columns ({there})", "add it, for example with lit()"
             )
     payload = ["payload"] if "payload" in deliveries.columns else []
-    quoted = f"`{node}`"  # a name with a dot would be read as a field of a struct
-    rows = deliveries.select(quoted, *_NAMES, *payload)
-    packed = rows.mapInArrow(_packing(node), packed_schema(rows.schema, (node,)))
-    judged = packed.groupBy(quoted).applyInPandasWithState(
+    # A name with a dot would be read as a field of a struct, here and by Spark's grouping.
+    rows = deliveries.select(F.col(f"`{node}`").alias(_NODE), *_NAMES, *payload)
+    packed = rows.mapInArrow(_packing(_NODE), packed_schema(rows.schema, (_NODE,)))
+    judged = packed.groupBy(_NODE).applyInPandasWithState(
         cast(Any, _judging(whole)), f"{ROWS} binary", "state binary", "append", GroupStateTimeout.NoTimeout
     )
     return judged.mapInArrow(unpack, from_arrow_schema(_OUT))
