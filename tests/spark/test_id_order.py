@@ -1,6 +1,7 @@
 """Rows with ids through the operator in Spark: held to `causal_sort` over random batches and restarts."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ SCHEMA = "repo string, sha string, parents array<string>, text binary"
 
 
 @pytest.fixture
-def feed(spark: SparkSession, tmp_path: Path) -> Feed:
-    return Feed(spark, tmp_path, SCHEMA, table)
+def feed(spark: SparkSession, tmp_path: Path) -> Iterator[Feed]:
+    yield Feed(spark, tmp_path, SCHEMA, table)
+    spark.conf.unset("spark.sql.streaming.stateStore.providerClass")  # the operator chooses RocksDB for the session
 
 
 def ordered(stream: DataFrame, **options: Any) -> DataFrame:

@@ -19,16 +19,15 @@ from tests.spark.test_by_id import positioned
 JOB = """
 import json, sys
 from pathlib import Path
-from typing import Any
 from pyspark.sql import SparkSession
 from antecede.spark import causal_order, waiting_rows
 where, place = sys.argv[1], Path(sys.argv[2])
 if where == "connect":
-    spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    spark = SparkSession.builder.remote("local[2]").getOrCreate()
 else:
     from antecede.spark.session import spark_session
     spark = spark_session(where, short=True)
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
+spark.conf.set("spark.sql.shuffle.partitions", "2")
 SCHEMA = "repo string, sha string, parents array<string>, text binary"
 stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(place / "in"))
 ordered = causal_order(stream, id="sha", parents="parents", key="repo")
@@ -62,6 +61,7 @@ def order(where: str, place: Path) -> None:
 
 def run(where: str, place: Path) -> dict[str, Any]:
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_MASTER"}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     words = [sys.executable, "-c", JOB, where, str(place)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=900, check=False, env=environment, cwd=place)
     assert done.returncode == 0, done.stderr[-4000:]
