@@ -60,15 +60,13 @@ class RuleResult:
         return Verdict.HELD if self.checked else Verdict.UNKNOWN
 
     def to_dict(self) -> dict[str, Any]:
-        examples = [example.to_dict() for example in self.examples]
         return {
             "rule": self.name,
             "verdict": self.verdict.value,
             "checked": self.checked,
             "violations": self.violations,
             "reason": self.reason,
-            "example": examples[0] if examples else None,
-            "examples": examples,
+            "example": None if self.example is None else self.example.to_dict(),
         }
 
 

@@ -83,6 +83,10 @@ class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         target, outcome = self.target, self.outcome
+        report = None if outcome.report is None else outcome.report.to_dict()
+        if outcome.report is not None and report is not None:
+            for rule, told in zip(outcome.report.rules, report["rules"], strict=True):
+                told["examples"] = [example.to_dict() for example in rule.examples]
         return {
             "run": target.name,
             "experiment": target.experiment,
@@ -90,7 +94,7 @@ class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
             "command": target.command,
             "ok": self.ok,
             "refused": outcome.refused,
-            "report": outcome.report.to_dict() if outcome.report else None,
+            "report": report,
         }
 
 
