@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -39,25 +38,13 @@ class Feed:
 
     def run(self, operator: Callable[[DataFrame], DataFrame]) -> None:
         """Until everything put so far is through."""
-        query = self._ended(operator)
+        query = self.start(operator, availableNow=True)
+        if not query.awaitTermination(300):
+            query.stop()
+            raise AssertionError(f"did not end: {query.lastProgress}")
         observed = [progress["observedMetrics"] for progress in query.recentProgress]
         self.progress += [one["causal_order"].asDict() for one in observed if "causal_order" in one]
         self.dead += sum(one["causal_order_dead_letters"]["rows"] for one in observed if len(one) > 1)
-
-    def _ended(self, operator: Callable[[DataFrame], DataFrame]) -> StreamingQuery:
-        for attempt in range(5):
-            query = self.start(operator, availableNow=True)
-            try:
-                if query.awaitTermination(300):
-                    return query
-            except StreamingQueryException as error:
-                # Spark gives the Python process of such a query ten seconds to start: too few on a starved machine.
-                if "failed to connect back" not in str(error) or attempt == 4:
-                    raise
-                continue
-            query.stop()
-            break
-        raise AssertionError(f"did not end: {query.lastProgress}")
 
     def start(self, operator: Callable[[DataFrame], DataFrame], **trigger: Any) -> StreamingQuery:
         return (

@@ -89,11 +89,12 @@ def test_a_job_with_a_name_publishes_once(session: SparkSession, cluster: Cluste
 
 def test_a_stream_through_spark_and_back(session: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
     """The second batch is run again after its commit was lost, with a node that was killed in between."""
+    into, back = f"in/{tmp_path.name}", f"back/{tmp_path.name}"  # new ones if Spark has the test run again
 
     def run() -> StreamingQuery:
-        stream = session.readStream.format("antecede").options(url=cluster.url(), topics="in", since="earliest").load()
+        stream = session.readStream.format("antecede").options(url=cluster.url(), topics=into, since="earliest").load()
         query = (
-            stream.selectExpr("'back' AS topic", "concat('re: ', CAST(payload AS STRING)) AS payload", "deps")
+            stream.selectExpr(f"'{back}' AS topic", "concat('re: ', CAST(payload AS STRING)) AS payload", "deps")
             .writeStream.format("antecede")
             .options(url=cluster.url(), checkpointLocation=str(tmp_path))
             .trigger(availableNow=True)
@@ -102,9 +103,9 @@ def test_a_stream_through_spark_and_back(session: SparkSession, cluster: Cluster
         query.awaitTermination()
         return query
 
-    cluster.publish([("in", b"0"), ("in", b"1")])
+    cluster.publish([(into, b"0"), (into, b"1")])
     run()
-    cluster.publish([("in", b"2"), ("in", b"3")])
+    cluster.publish([(into, b"2"), (into, b"3")])
     run()
     for name in ("1", ".1.crc"):
         (tmp_path / "commits" / name).unlink(missing_ok=True)
@@ -113,7 +114,7 @@ def test_a_stream_through_spark_and_back(session: SparkSession, cluster: Cluster
     query = run()
     assert query.recentProgress[0].batchId == 1
     assert query.recentProgress[0].numInputRows == 2
-    assert bodies(session, cluster, "back") == [f"re: {number}" for number in range(4)]
+    assert bodies(session, cluster, back) == [f"re: {number}" for number in range(4)]
 
 
 def test_the_sink_waits_for_a_node_that_is_down_when_a_batch_begins(cluster: Cluster) -> None:
@@ -138,15 +139,16 @@ def catalog(session: SparkSession) -> Iterator[SparkSession]:
         session.sql(f"DROP TABLE IF EXISTS {one.name}")
 
 
-def test_a_table_keeps_its_options(catalog: SparkSession, cluster: Cluster) -> None:
-    cluster.publish([("kept/a", b"1"), ("kept/b", b"2"), ("other", b"3")])
-    place = f"url '{cluster.url()}', topics 'kept/#'"
+def test_a_table_keeps_its_options(catalog: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    kept = f"kept/{tmp_path.name}"
+    cluster.publish([(f"{kept}/a", b"1"), (f"{kept}/b", b"2"), ("other", b"3")])
+    place = f"url '{cluster.url()}', topics '{kept}/#'"
     catalog.sql(f"CREATE TABLE made USING antecede OPTIONS ({place}) TBLPROPERTIES ('team' = 'a')")
-    catalog.catalog.createTable("called", source="antecede", url=cluster.url(), topics="kept/a")
+    catalog.catalog.createTable("called", source="antecede", url=cluster.url(), topics=f"{kept}/a")
     assert [bytes(row.payload) for row in catalog.sql("SELECT payload FROM made").collect()] == [b"1", b"2"]
-    assert [row.topic for row in catalog.table("called").collect()] == ["kept/a"]
-    narrowed = catalog.sql("SELECT topic FROM made WITH (topics = 'kept/b')")
-    assert [row.topic for row in narrowed.collect()] == ["kept/b"]
+    assert [row.topic for row in catalog.table("called").collect()] == [f"{kept}/a"]
+    narrowed = catalog.sql(f"SELECT topic FROM made WITH (topics = '{kept}/b')")
+    assert [row.topic for row in narrowed.collect()] == [f"{kept}/b"]
     query = catalog.readStream.option("since", "earliest").table("made").writeStream.format("memory")
     query.queryName("streamed").trigger(availableNow=True).start().awaitTermination()
     assert catalog.table("streamed").count() == 2
