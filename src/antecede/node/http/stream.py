@@ -1,7 +1,7 @@
 """One subscription over HTTP, as server-sent events. It is a feed of the node, like that of every other client.
 
 The id of an event is the cursor right behind its message: `Last-Event-ID` goes on there, at this node or at another,
-without loss. An event without data moves that id on; browsers do not show it. Three kinds of events have a name:
+without loss. An event without data moves that id on; browsers do not show it. The names of events:
 
   gap     messages are missing here; the stream goes on behind them
   ended   the stream is over, and why
