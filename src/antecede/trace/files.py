@@ -14,7 +14,6 @@ from typing import Final, TypeVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from antecede.core import UsageError
@@ -130,6 +129,8 @@ def _differs(schema: pa.Schema, columns: pa.Schema) -> list[str]:
 def _schema(path: Path) -> pa.Schema:
     try:
         if path.is_dir():
+            import pyarrow.dataset as ds  # noqa: PLC0415  (slow to load, and rarely needed)
+
             found = ds.dataset(path, format="parquet", partitioning="hive")
             if not found.files:
                 raise UsageError("trace", str(path), "is a directory without Parquet files", "name a trace")

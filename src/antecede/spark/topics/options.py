@@ -22,9 +22,9 @@ _SPARKS_OWN: Final = frozenset(["checkpointlocation", "path"])
 #: Urls of logs that another system runs (`spark.logs`).
 LOG_SCHEMES: Final = ("nats", "redis", "kafka")
 
-_NODE: Final = ("url", "token", "tls", "clearToken", "cluster", "reconnect")
+_CONNECTION: Final = ("token", "tls", "clearToken", "cluster", "reconnect")
 _SOURCE: Final = (
-    *_NODE,
+    "url",
     "journal",
     "topics",
     "since",
@@ -35,9 +35,10 @@ _SOURCE: Final = (
     "maxTriggerDelay",
     "rowsPerPartition",
     "failOnDataLoss",
+    *_CONNECTION,
 )
 
-_SINK: Final = (*_NODE, "topic", "producer", "batch", "patience")
+_SINK: Final = ("url", "topic", "producer", "batch", "patience", *_CONNECTION)
 
 #: The number of positions that one task reads. A task costs some 40 ms, reading so many rows a third of a second.
 ROWS_PER_PARTITION: Final = 250_000
