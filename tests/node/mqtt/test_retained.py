@@ -5,7 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from antecede.wire.mqtt.packets import V5, V311, Disconnect, Publish, Will
+from antecede.wire.mqtt.encoding import encode
+from antecede.wire.mqtt.packets import V5, V311, Connect, Disconnect, Publish, Subscribe, Wanted, Will
 from antecede.wire.mqtt.properties import Properties
 from antecede.wire.mqtt.reasons import Reason
 from tests.client.running import awaited, until
@@ -70,6 +71,25 @@ async def test_retained_messages_wait_for_acknowledgements_over_a_reconnection()
             assert (await reader.expect(Publish)).payload == b"0"
         async with Device.open(node, "a", clean_start=False, properties=one_at_a_time) as reader:
             assert [(await reader.message()).payload for _ in range(3)] == [b"0", b"1", b"2"]
+
+
+@awaited
+async def test_retained_messages_come_behind_those_that_wait_for_the_client() -> None:
+    """The client subscribes again with its CONNECT, before its node has read what waits for it."""
+    async with mqtt_node() as node, Device.open(node, "w") as writer:
+        async with Device.open(node, "a", properties=KEPT) as reader:
+            await reader.subscribe("r/#", qos=1)
+            reader.write(Disconnect())
+            await reader.ended()
+        for number in range(3):
+            await writer.publish(f"r/{number}", b"%d" % number, 1, retain=number == 2)
+        reader = await Device.dial(node)
+        connect = Connect(version=V5, client_id="a", clean_start=False, properties=KEPT)
+        subscribe = Subscribe(packet_id=1, wanted=(Wanted(pattern="r/#", qos=1),))
+        reader.write_bytes(encode(connect, V5) + encode(subscribe, V5))
+        found = [await reader.find(Publish) for _ in range(4)]
+        reader.cut()
+    assert [(one.payload, one.retain) for one in found] == [(b"0", False), (b"1", False), (b"2", False), (b"2", True)]
 
 
 @awaited

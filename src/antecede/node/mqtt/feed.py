@@ -40,6 +40,8 @@ class SubscriptionsFeed(Feed):
         super().__init__(session, hub, wanted)
         session.feeds_share.add(feed_bytes(wanted))
         self._subscriptions = subscriptions
+        #: Called when everything up to now was given.
+        self.on_live: Callable[[], None] | None = None
         self.on_close = lambda: session.node.taking.release(self.partitions)
 
     def takes(self, topic: str) -> bool:
@@ -70,6 +72,12 @@ class SubscriptionsFeed(Feed):
             size = filter_bytes(pattern)
             self._bytes -= size
             self.session.feeds_share.give_back(size)
+
+    def _become_live(self) -> None:
+        super()._become_live()
+        if self.on_live is not None:
+            self.flush()
+            self.on_live()
 
     def _look_on(self) -> None:
         """A live feed has looked at everything up to now, with the filters that it had."""

@@ -327,6 +327,7 @@ class DeviceSession:
         if self.came_from is not None:
             since, seen = 0, tuple(self.came_from.items())
         feed = SubscriptionsFeed(self, self.hub, self.subscriptions, patterns, since, seen)
+        feed.on_live = self._give_retained
         self.feeds[0] = feed
 
         def opened() -> None:
@@ -390,8 +391,11 @@ class DeviceSession:
         while self._retained:
             position, items = self._retained[0]
             feed = self.feed
-            behind = feed is not None and (not feed.live or feed.lagging) and feed.position < position
-            if behind and (before is None or before <= position):
+            if before is not None:
+                behind = before <= position
+            else:
+                behind = feed is not None and (not feed.live or feed.lagging) and feed.position < position
+            if behind:
                 return
             self._retained.popleft()
             self._pending.extend(items)
@@ -412,7 +416,7 @@ class DeviceSession:
             item = pending[0]
             assert item.message is not None
             qos = min(item.given.qos, item.message.qos)
-            if qos and not self.outgoing.room:
+            if (qos and not self.outgoing.room) or (qos < 2 and self.outgoing.unreleased):
                 return
             pending.popleft()
             if item.group is None and not item.retained:

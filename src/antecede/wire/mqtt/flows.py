@@ -1,7 +1,9 @@
 """The QoS 1 and 2 exchanges of a session, in both directions (4.3, 4.4, 4.6, 4.9).
 
 `Outgoing`: messages to the client. Each has a packet identifier from its PUBLISH to its last acknowledgement. They are
-sent again, in their order, when the client connects again. At most `receive_maximum` are under way.
+sent again, in their order, when the client connects again. At most `receive_maximum` are under way. Clients may hand a
+QoS 2 message on at its PUBREL (4.3.3, method A): while one is not released, messages of a lower QoS must wait, or the
+application would get them first.
 
 `Incoming`: messages from the client. A QoS 2 message is published when its PUBLISH comes, so that nothing overtakes it;
 its identifier is kept until PUBREL, and a PUBLISH with it in between is the same message again. Acknowledgements leave
@@ -41,6 +43,8 @@ class Outgoing(Generic[M]):
         self.receive_maximum = receive_maximum
         self._flights: dict[int, Flight[M]] = {}
         self._last_id = 0
+        #: How many QoS 2 messages are under way without PUBREC.
+        self.unreleased = 0
         #: Some are to be sent again, before all new ones.
         self.behind = False
 
@@ -65,12 +69,14 @@ class Outgoing(Generic[M]):
                 break
         self._last_id = packet_id
         flight = self._flights[packet_id] = Flight(packet_id, qos, message)
+        self.unreleased += qos == 2
         return flight
 
     def restore(self, flights: Iterable[Flight[M]]) -> None:
         for flight in flights:
             self._flights[flight.packet_id] = flight
             self._last_id = flight.packet_id
+            self.unreleased += flight.qos == 2 and not flight.released
         self.disconnected()
 
     def skip_ids(self) -> None:
@@ -98,7 +104,8 @@ class Outgoing(Generic[M]):
 
     def drop(self, packet_id: int) -> None:
         """The message will not be sent after all."""
-        self._flights.pop(packet_id, None)
+        flight = self._flights.pop(packet_id, None)
+        self.unreleased -= flight is not None and flight.qos == 2 and not flight.released
 
     def puback(self, packet: Puback) -> Flight[M] | None:
         """The message that this acknowledges; None: none is under way by that identifier."""
@@ -117,6 +124,7 @@ class Outgoing(Generic[M]):
             return None if packet.reason.failed else Pubrel(packet_id=packet.packet_id, reason=reason)
         if flight.qos != 2:
             raise forbidden("packet identifier", f"PUBREC for {packet.packet_id}, which has QoS {flight.qos}")
+        self.unreleased -= not flight.released
         if packet.reason.failed:
             del self._flights[packet.packet_id]
             return None
