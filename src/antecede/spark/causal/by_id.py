@@ -1,9 +1,9 @@
 """Orders the rows of one key that have ids: a row follows the rows whose ids it names.
 
-The rule is that of `keyed`, with each id a source of one message. Two things differ. What was released is not a counter
-for each source but a memory that grows with the ids (`ids`). And a cycle is released at once: its rows wait for each
-other whatever comes, so waiting has no end. They stand side by side behind everything the cycle depends on, and are
-marked "circle". `causal_sort` treats cycles in the same way.
+The rule is that of `keyed`, with each id a source of one message. Two things differ. `keyed` counts the rows that it
+released, by source; here every released id is remembered (`ids`). And a cycle is released at once, because its rows
+would wait for each other for ever. They stand side by side behind everything the cycle depends on, and are marked
+"circle". `causal_sort` treats cycles in the same way.
 
 The state is: the segments of remembered ids by number, the newest ids that were given up, and the rows that wait.
 """
