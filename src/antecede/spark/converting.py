@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, LongType, StructType, TimestampNTZType, TimestampType
 
 from antecede.core import UsageError
+from antecede.spark.quoting import column_of
 from antecede.trace.schema import payload_digest
 
 #: The columns of a dump of Kafka and of JetStream, for `trace_from_messages(…, **KAFKA)`.
@@ -57,16 +58,16 @@ def trace_from_messages(
     _check(published, "published", (*ids, topic, sender, time, *filter(None, (causes, payload))))
     _check(delivered, "delivered", (*ids, receiver, time, *filter(None, (payload,))))
     messages = published.select(
-        _joined([F.col(_quoted(name)) for name in ids]).alias("id"),
-        F.col(_quoted(topic)).cast("string").alias("topic"),
-        F.col(_quoted(sender)).cast("string").alias("name"),
+        _joined([column_of(name) for name in ids]).alias("id"),
+        column_of(topic).cast("string").alias("topic"),
+        column_of(sender).cast("string").alias("name"),
         _time_us(published, time).alias("time_us"),
         _causes(published, causes, ids).alias("causes"),
         _digest(payload).alias("digest"),
     )
     deliveries = delivered.select(
-        _joined([F.col(_quoted(name)) for name in ids]).alias("id"),
-        F.col(_quoted(receiver)).cast("string").alias("name"),
+        _joined([column_of(name) for name in ids]).alias("id"),
+        column_of(receiver).cast("string").alias("name"),
         _time_us(delivered, time).alias("time_us"),
         _digest(payload).alias("digest"),
     )
@@ -180,10 +181,6 @@ def _check(frame: DataFrame, argument: str, names: Sequence[str]) -> None:
             raise UsageError(argument, name, f"is not among the columns ({there})", "name the column, or rename it")
 
 
-def _quoted(name: str) -> str:
-    return f"`{name}`"
-
-
 def _joined(columns: Sequence[Column]) -> Column:
     return F.concat_ws("/", *(column.cast("string") for column in columns))
 
@@ -191,12 +188,12 @@ def _joined(columns: Sequence[Column]) -> Column:
 def _time_us(frame: DataFrame, name: str) -> Column:
     kind = frame.schema[name].dataType
     if isinstance(kind, (TimestampType, TimestampNTZType)):
-        return F.unix_micros(F.col(_quoted(name)).cast("timestamp"))
+        return F.unix_micros(column_of(name).cast("timestamp"))
     if not isinstance(kind, LongType):
         raise UsageError(
             "time", name, f"is {kind.simpleString()}", "give a timestamp, or microseconds since 1970 as bigint"
         )
-    return F.col(_quoted(name))
+    return column_of(name)
 
 
 def _causes(frame: DataFrame, name: str | None, ids: Sequence[str]) -> Column:
@@ -206,8 +203,8 @@ def _causes(frame: DataFrame, name: str | None, ids: Sequence[str]) -> Column:
     if not isinstance(kind, ArrayType):
         raise UsageError("causes", name, f"is {kind.simpleString()}", "give an array of ids")
     if isinstance(kind.elementType, StructType):
-        return F.transform(F.col(_quoted(name)), lambda one: _joined([one[part] for part in ids]))
-    return F.col(_quoted(name)).cast("array<string>")
+        return F.transform(column_of(name), lambda one: _joined([one[part] for part in ids]))
+    return column_of(name).cast("array<string>")
 
 
 def _digest(payload: str | None) -> Column:
@@ -217,4 +214,4 @@ def _digest(payload: str | None) -> Column:
     def digest(content: bytes | None) -> int | None:
         return None if content is None else payload_digest(bytes(content))
 
-    return F.udf(digest, "long")(F.col(_quoted(payload)).cast("binary"))
+    return F.udf(digest, "long")(column_of(payload).cast("binary"))

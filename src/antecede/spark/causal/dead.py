@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from antecede.core import UsageError
 from antecede.spark.causal.naming import Naming, check_free, choose_naming
+from antecede.spark.quoting import column_of
 
 REASON: Final = "reason"
 
@@ -50,11 +51,11 @@ def check_required(schema: StructType, required: str | Sequence[str]) -> tuple[s
 
 def why_dead(naming: Naming, required: Sequence[str]) -> Column:
     """Why a row cannot be ordered; null if it can."""
-    problems = [(_column(name).isNull(), f"{name} is null") for name in (*naming.name, *required)]
+    problems = [(column_of(name).isNull(), f"{name} is null") for name in (*naming.name, *required)]
     if not naming.by_id:
-        problems.append((_column(naming.seq) < naming.first, f"{naming.seq} is below {naming.first}"))
+        problems.append((column_of(naming.seq) < naming.first, f"{naming.seq} is below {naming.first}"))
     if naming.deps is not None:
-        entries = _column(naming.deps)
+        entries = column_of(naming.deps)
         problems.append((F.exists(entries, lambda entry: entry.isNull()), f"{naming.deps} has an entry that is null"))
         for name in () if naming.by_id else naming.name:
             inside = F.exists(entries, _null_field(name))
@@ -64,7 +65,3 @@ def why_dead(naming: Naming, required: Sequence[str]) -> Column:
 
 def _null_field(name: str) -> Any:
     return lambda entry: entry[name].isNull()
-
-
-def _column(name: str) -> Column:
-    return F.col(f"`{name}`")

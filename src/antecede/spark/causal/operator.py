@@ -36,6 +36,7 @@ from antecede.spark.causal.packing import TIME, packed_schema, packer, unpack
 from antecede.spark.causal.sorting import sort_table
 from antecede.spark.causal.stateful import order_packets
 from antecede.spark.causal.steps import Counts, Late
+from antecede.spark.quoting import map_in_arrow
 
 _DEAD: Final = "antecede_dead"
 _LATE: Final = ("wait", "tag", "drop")
@@ -164,7 +165,7 @@ def _timed(stream: DataFrame, rule: Rule | LogRule) -> DataFrame:
     """The rows as packets, with the clock that patience is measured by as their watermark."""
     key = rule.naming.key
     schema = packed_schema(stream.schema, key)
-    packed = stream.mapInArrow(packer(key, rule.time), schema)
+    packed = map_in_arrow(stream, packer(key, rule.time), schema)
     if rule.patience_ms is None:
         return packed
     if rule.time is None:

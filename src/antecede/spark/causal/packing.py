@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
+from antecede.spark.quoting import plain_name
+
 #: How much is gathered before it is sorted by key. More makes fewer and longer packets, and takes more memory.
 _GATHER_ROWS: Final = 200_000
 _GATHER_BYTES: Final = 64 << 20
@@ -37,8 +39,9 @@ EVERYTHING: Final = "antecede_all"
 
 
 def packed_schema(schema: StructType, key: tuple[str, ...]) -> StructType:
-    """The columns of packets of rows with this `schema`."""
-    named = [StructField(name, schema[name].dataType) for name in key] or [StructField(EVERYTHING, IntegerType())]
+    """The columns of packets of rows with this `schema`. Those of the key have names that need no quotes."""
+    named = [StructField(plain_name(name), schema[name].dataType) for name in key]
+    named = named or [StructField(EVERYTHING, IntegerType())]
     rest = [StructField(ROWS, BinaryType()), StructField(AT, LongType()), StructField(TIME, TimestampType())]
     return StructType([*named, *rest])
 
@@ -129,7 +132,7 @@ def _packed(rows: pa.Table, key: tuple[str, ...]) -> pa.RecordBatch:
             sealed.append(packet)
     keys = rows.select(key).take(pa.array(firsts)).combine_chunks()
     columns = [column.chunk(0) for column in keys.columns]
-    return pa.record_batch([*columns, pa.array(sealed, pa.binary())], [*key, ROWS])
+    return pa.record_batch([*columns, pa.array(sealed, pa.binary())], [*map(plain_name, key), ROWS])
 
 
 def _codes(rows: pa.Table, key: tuple[str, ...]) -> "np.ndarray[Any, np.dtype[np.int64]]":

@@ -26,6 +26,7 @@ from antecede.spark.causal.extension import extend
 from antecede.spark.causal.headers import read_columns
 from antecede.spark.causal.naming import Naming, check_free, choose_naming
 from antecede.spark.causal.packing import EVERYTHING
+from antecede.spark.quoting import column_of, plain_name, quote_name, with_plain_names
 
 _ADDED: Final = ("position", "missing", "circle")
 _BY: Final = "antecede_by"
@@ -68,7 +69,7 @@ def causal_sort(
         raise UsageError("by", by, "there is no such column", f"there are {', '.join(schema.names)}")
     check_free(schema, "by", _BY)
     joined = _with_positions(table, naming, by, holes, _ADDED)
-    return joined.orderBy(*(F.col(f"`{name}`") for name in naming.key), "position")
+    return joined.orderBy(*(column_of(name) for name in naming.key), "position")
 
 
 def sort_table(table: DataFrame, naming: Naming, holes: bool, added: tuple[str, str, str]) -> DataFrame:
@@ -81,8 +82,8 @@ def sort_table(table: DataFrame, naming: Naming, holes: bool, added: tuple[str, 
     )
     told = found.withColumn(word, order.otherwise("causal")).withColumn(held_ms, F.lit(0).cast("long"))
     once = told.dropDuplicates([*naming.key, position])
-    chosen = once.select(*(F.col(f"`{name}`") for name in (*table.schema.names, *added)))
-    return chosen.orderBy(*(F.col(f"`{name}`") for name in naming.key), F.col(f"`{position}`"))
+    chosen = once.select(*(column_of(name) for name in (*table.schema.names, *added)))
+    return chosen.orderBy(*(column_of(name) for name in naming.key), column_of(position))
 
 
 def _with_positions(
@@ -102,25 +103,24 @@ def _with_positions(
         ]
     )
     headers = table.select(
-        *(F.col(f"`{name}`") for name in dict.fromkeys(naming.columns)),
-        (F.col(f"`{by}`") if by else F.lit(None).cast("long")).alias(_BY),
+        *(column_of(name) for name in dict.fromkeys(naming.columns)),
+        (column_of(by) if by else F.lit(None).cast("long")).alias(_BY),
     )
-    groups = (
-        headers.groupBy(*(F.col(f"`{name}`") for name in naming.key))
-        if naming.key
-        else headers.groupBy(F.lit(0).alias(EVERYTHING))
-    )
-    positions = groups.applyInArrow(_positioning(naming, name_columns, holes), positioned)
-    same = [table[f"`{name}`"].eqNullSafe(positions[f"`{name}`"]) for name in name_columns]
+    plain = with_plain_names(headers)
+    groups = plain.groupBy(*(map(plain_name, naming.key) if naming.key else [F.lit(0).alias(EVERYTHING)]))
+    positions = groups.applyInArrow(_positioning(naming, headers.columns, name_columns, holes), positioned)
+    same = [table[quote_name(name)].eqNullSafe(positions[quote_name(name)]) for name in name_columns]
     return table.join(positions, on=same, how="inner").select(
-        *(table[f"`{name}`"] for name in schema.names),
+        *(table[quote_name(name)] for name in schema.names),
         *(positions[name].alias(column) for name, column in zip(_ADDED, added, strict=True)),
     )
 
 
-def _positioning(naming: Naming, name_columns: list[str], holes: bool) -> Callable[[pa.Table], pa.Table]:
+def _positioning(
+    naming: Naming, names: list[str], name_columns: list[str], holes: bool
+) -> Callable[[pa.Table], pa.Table]:
     def position(rows: pa.Table) -> pa.Table:
-        return _positioned(rows.combine_chunks(), naming, name_columns, holes)
+        return _positioned(rows.rename_columns(names).combine_chunks(), naming, name_columns, holes)
 
     return position
 

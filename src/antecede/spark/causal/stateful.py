@@ -29,6 +29,7 @@ from antecede.spark.causal.holes import WithHoles
 from antecede.spark.causal.keyed import Rule, advance
 from antecede.spark.causal.packing import EVERYTHING, ROWS, opened, packets
 from antecede.spark.causal.steps import WORDS, Step
+from antecede.spark.quoting import plain_name
 
 #: The names of the columns that are added: of the word, of the time a row waited, and of its position.
 Added: TypeAlias = tuple[str, str, str]
@@ -43,7 +44,7 @@ _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSt
 
 def order_packets(packed: DataFrame, rule: Rule | LogRule, added: Added) -> DataFrame:
     """Order packets of rows by key. Gives packets of released rows, with the counts of their step."""
-    groups = packed.groupBy(*(rule.naming.key or [EVERYTHING]))
+    groups = packed.groupBy(*(map(plain_name, rule.naming.key) if rule.naming.key else [EVERYTHING]))
     if isinstance(rule, Rule) and (rule.naming.by_id or rule.holes):
         _use_rocksdb(packed.sparkSession)
         mode = "None" if rule.patience_ms is None else "EventTime"

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructField, StructType
 from antecede.spark.causal.packing import EVERYTHING
 from antecede.spark.causal.stateful import KEPT, STATE
 from antecede.spark.causal.steps import Held
+from antecede.spark.quoting import original_name, quote_name
 
 _WAITING: Final = pa.schema(
     [
@@ -51,10 +52,14 @@ def waiting_rows(spark: SparkSession, checkpoint: str) -> DataFrame:
     by_id = _variables(spark, checkpoint)
     states = (reader.option("stateVarName", KEPT) if by_id else reader).load(checkpoint)
     keys = [field for field in states.schema["key"].dataType if field.name != EVERYTHING]  # type: ignore[attr-defined]
-    names = [field.name for field in keys]
-    found = states.select(*(F.col(f"key.`{name}`").alias(name) for name in names), F.col(f"value.{STATE}").alias(STATE))
-    out = StructType([*(StructField(field.name, field.dataType) for field in keys), *from_arrow_schema(_WAITING)])
-    return found.mapInArrow(_expanded(names), out)
+    plain = [field.name for field in keys]
+    named = [F.col(f"key.{quote_name(name)}").alias(name) for name in plain]
+    # `applyInPandasWithState` keeps the state in a struct, beside its timeout.
+    value = f"value.{STATE}" if by_id else f"value.groupState.{STATE}"
+    found = states.select(*named, F.col(value).alias(STATE))
+    original = [StructField(original_name(field.name), field.dataType) for field in keys]
+    out = StructType([*original, *from_arrow_schema(_WAITING)])
+    return found.mapInArrow(_expanded(plain), out)
 
 
 def _variables(spark: SparkSession, checkpoint: str) -> bool:

@@ -20,13 +20,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from antecede.audit.online import Finding, OnlineJudge, OnlineState
 from antecede.core import UsageError
 from antecede.spark.causal.packing import ROWS, opened, packed_schema, packer, packets, unpack
+from antecede.spark.quoting import column_of
 from antecede.trace import payload_digest
 
 #: The columns of a topic that the judge reads, beside `node`.
@@ -82,7 +82,7 @@ def live_audit(deliveries: DataFrame, *, whole: bool, node: str = "node") -> Dat
             )
     payload = ["payload"] if "payload" in deliveries.columns else []
     # A name with a dot would be read as a field of a struct, here and by Spark's grouping.
-    rows = deliveries.select(F.col(f"`{node}`").alias(_NODE), *_NAMES, *payload)
+    rows = deliveries.select(column_of(node).alias(_NODE), *_NAMES, *payload)
     packed = rows.mapInArrow(_packing(_NODE), packed_schema(rows.schema, (_NODE,)))
     judged = packed.groupBy(_NODE).applyInPandasWithState(
         cast(Any, _judging(whole)), f"{ROWS} binary", "state binary", "append", GroupStateTimeout.NoTimeout
