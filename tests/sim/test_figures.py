@@ -45,6 +45,7 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "scribe": (*PLAIN, *PARTIAL, *CHURN),
     "pbcast": (*PLAIN, *PARTIAL),
     "lpbcast": (*PLAIN, *PARTIAL),
+    "pabcast": (*PLAIN, *PARTIAL),
     "sequencer": (*PLAIN, *PARTIAL),
 }
 

@@ -8,7 +8,7 @@ from antecede.protocols.aggregation.options import AggregationOptions, TimerOpti
 from antecede.protocols.diagnosis.options import DiagnosisOptions
 from antecede.protocols.flooding.options import BarriersOptions, CbcastOptions, DeltaOptions
 from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
-from antecede.protocols.gossip.rival_options import LpbcastOptions, PbcastOptions
+from antecede.protocols.gossip.rival_options import LpbcastOptions, PabcastOptions, PbcastOptions
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.scribe.options import ScribeOptions
@@ -106,6 +106,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "gossip among members that know a few others each; orders nothing",
         "Eugster et al. 2001; Kim & Ahn [4]",
         LpbcastOptions,
+    ),
+    "pabcast": Protocol(
+        "probabilistic atomic broadcast: members vote on what is next, by gossip; most likely one order for all",
+        "Felber & Pedone 2002; Kim & Ahn [6]",
+        PabcastOptions,
     ),
     "sequencer": Protocol(
         "total order by one node that numbers every message of every topic and sends it to all",

@@ -2,9 +2,11 @@
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from antecede.audit import audit
 from antecede.core import Message
 from antecede.core.clocks import DomainFrontier
 from antecede.protocols.gossip import groups_of, together
@@ -14,6 +16,8 @@ from antecede.protocols.gossip.plan import EPOCHS, Plan
 from antecede.protocols.gossip.store import Store
 from antecede.protocols.gossip.subscriber_sessions import projected
 from antecede.protocols.gossip.views import Views
+from antecede.sim import RunSpec, simulate
+from antecede.sim.run import promised_rules
 
 GROUPS = ("g1", "g2", "g3")
 
@@ -111,3 +115,24 @@ def test_who_takes_some_groups_and_gets_the_short_list_delivers_in_causal_order(
     assert sorted(got) == mine
     for position, index in enumerate(got):
         assert past[index].intersection(mine) <= set(got[:position])
+
+
+@pytest.mark.parametrize("protocol", ["gossip-context", "gossip-rounds"])
+def test_a_notice_that_is_repeated_is_delivered_once(protocol: str) -> None:
+    """With a fifth of the packets lost and none pulled, subscribers get more; order holds, and none comes twice."""
+    delivered = {}
+    for notices in (1, 4):
+        spec = RunSpec(
+            protocol=protocol,
+            nodes=24,
+            seed=3,
+            workload="brokered:brokers=4,count=2,several=1,messages=30,interval=300",
+            faults=("loss:share=0.2",),
+            options={"brokers": 4, "pull": False, "notices": notices},
+        )
+        result = simulate(spec, trace=True)
+        assert result.trace is not None
+        rows = list(result.trace.rows())
+        assert audit(rows, rules=promised_rules(spec)).ok
+        delivered[notices] = sum(row.event.name == "DELIVER" and row.node >= 4 for row in rows)
+    assert delivered[4] > delivered[1]

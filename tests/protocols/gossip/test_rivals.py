@@ -1,4 +1,4 @@
-"""pbcast and lpbcast against their papers: how they spread, what they keep, what they promise and what not."""
+"""pbcast, lpbcast and pabcast against their papers: how they spread, what they keep, what they promise and what not."""
 
 import random
 from collections import Counter
@@ -11,8 +11,9 @@ from antecede.audit import audit
 from antecede.core import Packet, ProtocolError, UsageError
 from antecede.protocols.gossip.epidemic import Reply, Solicit
 from antecede.protocols.gossip.lpbcast import Gossip, Lpbcast
+from antecede.protocols.gossip.pabcast import Pabcast, Votes
 from antecede.protocols.gossip.pbcast import Have, Pbcast
-from antecede.protocols.gossip.rival_options import LpbcastOptions, PbcastOptions
+from antecede.protocols.gossip.rival_options import LpbcastOptions, PabcastOptions, PbcastOptions
 from antecede.sim import RunSpec, simulate
 from antecede.sim.run import promised_rules
 
@@ -46,7 +47,10 @@ def kinds(result) -> Counter[str]:
 
 @settings(max_examples=25, deadline=None)
 @given(
-    st.sampled_from(["pbcast", "lpbcast"]), st.integers(2, 40), st.integers(0, 999), st.sampled_from([0.0, 0.05, 0.3])
+    st.sampled_from(["pbcast", "lpbcast", "pabcast"]),
+    st.integers(2, 40),
+    st.integers(0, 999),
+    st.sampled_from([0.0, 0.05, 0.3]),
 )
 def test_what_they_promise_holds(protocol: str, nodes: int, seed: int, loss: float) -> None:
     result = run(protocol, nodes, seed, loss=loss, workload="uniform:messages=3")
@@ -120,6 +124,62 @@ def test_a_full_event_travels_once_and_its_name_for_longer() -> None:
     assert Counter(full.values())[3] >= 24, "each node pushes it in one round, to three; some are asked for it"
     told = [row for row in result.trace.rows() if row.event.name == "SEND" and row.source < 0]
     assert len(told) > 3 * 32
+
+
+def one_order(result) -> bool:
+    return audit(result.trace.rows(), rules=("total",)).ok
+
+
+def test_pabcast_delivers_everywhere_in_one_order() -> None:
+    for seed in range(10):
+        result = run("pabcast", 8, seed, loss=0.05, workload="uniform:messages=3")
+        assert one_order(result), seed
+        assert sum(row.event.name == "DELIVER" for row in result.trace.rows()) == 8 * 8 * 3
+
+
+def test_pabcast_takes_its_chance_where_patience_is_short() -> None:
+    """A ballot that is closed before all votes are there may be closed differently: the audit counts such runs."""
+    broken = [
+        not one_order(run("pabcast", 8, seed, loss=0.3, workload="uniform:messages=3", patience=1))
+        for seed in range(10)
+    ]
+    assert any(broken)
+
+
+def test_pabcast_goes_on_without_a_member_that_stopped() -> None:
+    spec = RunSpec(
+        protocol="pabcast",
+        nodes=8,
+        seed=1,
+        network=ROUND,
+        workload="one:messages=3,interval=4000,never=7",
+        faults=("crash:node=7,at=500",),
+        options={"round": 1000.0},
+    )
+    result = simulate(spec, trace=True)
+    assert result.trace is not None
+    rows = list(result.trace.rows())
+    assert audit(rows, rules=("total", *promised_rules(spec))).ok
+    assert sum(row.event.name == "DELIVER" for row in rows) == 7 * 3
+
+
+def test_pabcast_counts_votes() -> None:
+    """Three members: two have the first message, one the second. The first is next; the second follows in the next
+    ballot."""
+    rounds = PabcastOptions(round=1.0).rounds(3)
+    one, two, three = (Pabcast(node, rounds, random.Random(1), {"t": range(3)}, patience=9) for node in range(3))
+    first, second = one.publish("t", b"1"), three.publish("t", b"2")
+    two.receive(0, Votes("t", (first,), 1, b"\x01", ((first.id, b"\x01"),), ()))
+    assert two.out.deliveries == [], "the vote of the third is missing"
+    two.receive(2, Votes("t", (second,), 1, b"\x04", ((second.id, b"\x04"),), ()))
+    assert two.out.deliveries == [first]
+    assert two.held == 1
+    three.receive(0, Votes("t", (first,), 1, b"\x03", ((first.id, b"\x03"),), ()))
+    assert three.out.deliveries == [first], "the same votes, whatever came first"
+    one.receive(1, Votes("t", (second,), 2, b"\x02", ((second.id, b"\x02"),), ((1, (first.id,)),)))
+    assert one.out.deliveries == [first], "it takes over the ballot that another closed"
+    one.receive(2, Votes("t", (), 2, b"\x06", ((second.id, b"\x06"),), ()))
+    assert one.out.deliveries == [first, second]
 
 
 def test_mistakes() -> None:

@@ -289,6 +289,7 @@ class Broker(Process):
         self._begin_round()
         self.store.expire(self.round)
         self._push()
+        self.sessions.repeat()
         if self.group_join.joining:
             self.group_join.ask()
         if config.pull:

@@ -20,6 +20,8 @@ class GossipConfig(msgspec.Struct, frozen=True, kw_only=True):
     rest: int
     #: Every so many rounds a broker exchanges digests.
     compare: int = 3
+    #: In how many rounds a message is sent to a broker's subscribers: once when it is delivered, and again.
+    notices: int = 1
     #: Are missing messages pulled?
     pull: bool = True
     #: How many messages a broker stores, and their bytes of payload; and how many a node may hold.

@@ -1,9 +1,8 @@
-"""The base of pbcast and lpbcast: messages spread in rounds, and are asked for by name.
+"""The base of pbcast, lpbcast and pabcast: messages spread in rounds, and are asked for by name.
 
-Kim & Ahn compare their protocols with lpbcast, their [4], and with probabilistic atomic broadcast (Felber & Pedone),
-their [6], which is not built here; pbcast is their [2]. Here both run as in their own papers, on the same links and
-rounds. A node that has a message tells others of it for a few rounds. A node that hears
-of a message it lacks asks the teller for it, and again when it hears of it again. Membership is fixed.
+Kim & Ahn compare their protocols with lpbcast, their [4], and with probabilistic atomic broadcast, their [6]; pbcast is
+their [2]. Here all run on the same links and rounds. A node that has a message tells others of it for a few rounds. A
+node that hears of a message it lacks asks the teller for it, and again when it hears of it again. Membership is fixed.
 """
 
 from abc import abstractmethod
@@ -140,9 +139,19 @@ class Epidemic(Process):
             if self._round - self._store[name][1] <= self._rounds.young:
                 break
             del self._store[name]
-        self._turning = bool(self._store)
-        if self._turning:
+        self._turning = False
+        if self._has_news():
             self._tell()
+        self._go_on()
+
+    def _has_news(self) -> bool:
+        """Is there anything to tell?"""
+        return bool(self._store)
+
+    def _go_on(self) -> None:
+        """Take part in the next round, if there is anything to tell."""
+        if not self._turning and self._has_news():
+            self._turning = True
             self.out.wake_after(self._rounds.round_us, _ROUND)
 
     @abstractmethod
@@ -159,9 +168,7 @@ class Epidemic(Process):
                 continue
             self._store[message.id] = (message, self._round)
             self._new(message)
-        if self._store and not self._turning:
-            self._turning = True
-            self.out.wake_after(self._rounds.round_us, _ROUND)
+        self._go_on()
 
     def _ask_for_the_unseen(self, sender: int, names: Iterable[Name]) -> None:
         missing = [name for name in names if name[0] in self._takes and name[2] not in self._seen_of(name[0], name[1])]

@@ -48,6 +48,8 @@ class GossipOptions(RngOptions, frozen=True, kw_only=True):
     patience: Count = 0
     #: Rounds without news after which a broker rests; 0: 4 times as long as a message is young.
     rest: Count = 0
+    #: In how many rounds a broker sends a message to its subscribers.
+    notices: Annotated[int, Meta(ge=1, le=64)] = 1
     #: Pull missing messages; otherwise a lost message stays lost.
     pull: bool = True
     #: How many messages a broker stores, and how many a node may hold.
@@ -109,6 +111,7 @@ class GossipOptions(RngOptions, frozen=True, kw_only=True):
             retain=self.retain or 32 * young,
             patience=self.patience or 8 * young,
             rest=self.rest or 4 * young,
+            notices=self.notices,
             pull=self.pull,
             store_max=self.store,
             held_max=self.held,

@@ -8,6 +8,7 @@ from msgspec import Meta
 from antecede.core.rng import MakeRng
 from antecede.protocols.gossip.epidemic import Rounds
 from antecede.protocols.gossip.lpbcast import Lpbcast
+from antecede.protocols.gossip.pabcast import Pabcast
 from antecede.protocols.gossip.pbcast import Pbcast
 from antecede.protocols.options import TICKS, Founders, MakeProcess, RngOptions
 
@@ -16,7 +17,7 @@ _MARGIN = 4
 
 
 class EpidemicOptions(RngOptions, frozen=True, kw_only=True):
-    """Options of both."""
+    """Options of all three."""
 
     #: How many members a node tells in each round.
     fanout: Annotated[int, Meta(ge=1)] = 3
@@ -60,3 +61,20 @@ class LpbcastOptions(EpidemicOptions, frozen=True, kw_only=True):
     def build_with_rng(self, nodes: int, founders: Founders, rng: MakeRng) -> MakeProcess:
         rounds = self.rounds(nodes)
         return lambda node: Lpbcast(node, rounds, rng(node), founders, view=self.view)
+
+
+class PabcastOptions(EpidemicOptions, frozen=True, kw_only=True):
+    """Probabilistic atomic broadcast."""
+
+    #: Gossip rounds after which a ballot is closed with the votes there are, and an ordered message that has not come
+    #: is given up; 0: twice as long as a message is told.
+    patience: Annotated[int, Meta(ge=0)] = 0
+
+    @property
+    def promises(self) -> tuple[str, ...]:
+        """One order for all is likely, not promised; the audit can be asked for it (`--rules total`)."""
+        return ("fifo", "exactly-once", "no-invention")
+
+    def build_with_rng(self, nodes: int, founders: Founders, rng: MakeRng) -> MakeProcess:
+        rounds = self.rounds(nodes)
+        return lambda node: Pabcast(node, rounds, rng(node), founders, patience=self.patience or 2 * rounds.young)

@@ -90,8 +90,7 @@ class RoundsSessions(SubscriberSessions):
                 upto = self._count if number == len(notices) else before + number
                 chained = msgspec.structs.replace(notice, session=self.session, after=self._told[groups], upto=upto)
                 self._told[groups] = upto
-                for node in nodes:
-                    self._broker.out.send(node, chained)
+                self._tell(chained, tuple(nodes), self._broker.config.notices)
 
     def _is_ancient(self, rumour: Rumour) -> bool:
         """Epochs can no longer encode its round: no subscriber gets it."""

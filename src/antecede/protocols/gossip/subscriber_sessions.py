@@ -2,8 +2,8 @@
 
 Among brokers a message names its predecessors on every topic. A subscriber can wait only for topics that it takes, so
 its copy keeps only those (Kim & Ahn's immediate predecessors, for each topic). The broker sends what it has delivered
-to each subscriber once. A subscriber sees gaps by number and pulls; the broker reports now and then how far it is
-(`Standing`).
+to each subscriber once, or in several rounds (`notices`). A subscriber sees gaps by number and pulls; the broker
+reports now and then how far it is (`Standing`).
 """
 
 from collections.abc import Mapping
@@ -46,6 +46,8 @@ class SubscriberSessions:
         # The levels of the last report to all subscribers, and the part of them that concerns each set of groups.
         self._compared: dict[StreamName, int] = {}
         self._by_groups_compared: dict[frozenset[str], tuple[Level, ...]] = {}
+        # Notices to send again, with their subscribers, and in how many rounds.
+        self._again: list[tuple[Notice, tuple[int, ...], int]] = []
         for node, groups in subscribers.items():
             self._set(node, 0, groups)
 
@@ -107,8 +109,19 @@ class SubscriberSessions:
         """Send messages that were delivered here."""
         for groups, nodes in self._by_groups.items():
             for notice in self._notices(rumours, groups):
-                for node in nodes:
-                    self._broker.out.send(node, notice)
+                self._tell(notice, tuple(nodes), self._broker.config.notices)
+
+    def repeat(self) -> None:
+        """Send the notices of the last rounds again, as often as is set (`GossipConfig.notices`)."""
+        again, self._again = self._again, []
+        for notice, nodes, times in again:
+            self._tell(notice, tuple([node for node in nodes if node in self._subscribers]), times)
+
+    def _tell(self, notice: Notice, nodes: tuple[int, ...], times: int) -> None:
+        for node in nodes:
+            self._broker.out.send(node, notice)
+        if times > 1:
+            self._again.append((notice, nodes, times - 1))
 
     def compare(self) -> None:
         """Tell all subscribers how far this broker is."""
