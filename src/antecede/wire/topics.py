@@ -40,6 +40,11 @@ def check_topic(topic: str) -> str:
 def check_filter(pattern: str) -> str:
     """Return `pattern` when it may be subscribed to; raise `UsageError` otherwise."""
     _check("topic filter", pattern)
+    return check_wildcards(pattern)
+
+
+def check_wildcards(pattern: str) -> str:
+    """Return `pattern` when its wildcards stand where they may; raise `UsageError` otherwise."""
     levels = pattern.split("/")
     for level in levels:
         if len(level) > 1 and ("+" in level or "#" in level):

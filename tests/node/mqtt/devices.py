@@ -2,10 +2,12 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import wraps
+from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from antecede import Node
 from antecede.wire.mqtt.encoding import encode
@@ -27,6 +29,7 @@ from antecede.wire.mqtt.packets import (
 )
 from antecede.wire.mqtt.properties import NO_PROPERTIES, Properties
 from antecede.wire.mqtt.stream import PacketStream
+from tests.client.running import DEADLINE_S
 
 P = TypeVar("P", bound=Any)
 
@@ -156,3 +159,44 @@ async def mqtt_node(base: Path | None = None, **settings: Any) -> AsyncIterator[
     """A node with MQTT on any port."""
     async with Node(port=0, mqtt_port=0, directory=base, **settings) as node:
         yield node
+
+
+class SharedNode:
+    """A node that many tests use one after another, with an event loop that runs while a test does."""
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self.node = Node(port=0, mqtt_port=0)
+
+    def __enter__(self) -> Self:
+        self.run(self.node.start())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.run(self.node.stop())
+        self._runner.close()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(DEADLINE_S):
+                await work
+
+        self._runner.run(bounded())
+
+
+def on_shared_node(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that is a coroutine; its argument `node` is the node of its module. Its client names are its own."""
+
+    @wraps(test)
+    def run(node: SharedNode, **more: Any) -> None:
+        node.run(test(node.node, **more))
+
+    return run
+
+
+_numbers = count(1)
+
+
+def fresh(name: str = "t") -> str:
+    """A name that no other test uses."""
+    return f"{name}{next(_numbers)}"

@@ -32,6 +32,7 @@ ids = st.integers(1, 65_535)
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
 names = st.text(st.characters(exclude_characters="\0+#", exclude_categories=("Cs",)), min_size=1, max_size=12)
 binaries = st.binary(max_size=12)
+filters = st.lists(names | st.just("+"), min_size=1, max_size=3).map("/".join) | names.map("{}/#".format) | st.just("#")
 _TWO = {"server_keep_alive_s", "receive_maximum", "topic_alias_maximum", "topic_alias"}
 _AT_LEAST_1 = {"receive_maximum", "topic_alias", "maximum_packet_size"}
 _BYTES = {"correlation_data", "authentication_data"}
@@ -127,7 +128,7 @@ def packets_of(draw: st.DrawFn, kind: Kind, version: int) -> Any:  # noqa: PLR09
         case Kind.SUBSCRIBE:
             wanted = st.builds(
                 Wanted,
-                pattern=texts,
+                pattern=filters,
                 qos=st.integers(0, 2),
                 no_local=st.booleans() if version == V5 else st.just(False),
                 retain_as_published=st.booleans() if version == V5 else st.just(False),
@@ -140,7 +141,7 @@ def packets_of(draw: st.DrawFn, kind: Kind, version: int) -> Any:  # noqa: PLR09
             reasons = draw(st.lists(codes, min_size=1, max_size=3))
             return Suback(packet_id=draw(ids), reasons=tuple(reasons), properties=props())
         case Kind.UNSUBSCRIBE:
-            some_texts = draw(st.lists(texts, min_size=1, max_size=3))
+            some_texts = draw(st.lists(filters, min_size=1, max_size=3))
             return Unsubscribe(packet_id=draw(ids), patterns=tuple(some_texts), properties=props())
         case Kind.UNSUBACK:
             if version < V5:

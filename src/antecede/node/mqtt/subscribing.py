@@ -9,7 +9,7 @@ from antecede.node.mqtt.session import SUBSCRIPTIONS_MAX, DeviceSession
 from antecede.wire.mqtt.packets import Suback, Subscribe, Unsuback, Unsubscribe, Wanted
 from antecede.wire.mqtt.reasons import MqttError, Reason
 from antecede.wire.mqtt.subscriptions import Given, Subscription
-from antecede.wire.mqtt.topics import check_no_local, split_filter
+from antecede.wire.mqtt.topics import split_filter
 
 if TYPE_CHECKING:
     from antecede.node.mqtt.client import Client
@@ -57,7 +57,6 @@ def _subscribe_one(
         shared = split_filter(wanted.pattern)
     except MqttError as error:
         return error.reason
-    check_no_local(shared, wanted.no_local)
     if not server.may_subscribe(client.grant, shared.pattern):
         client.node.hub.counts.refused["subscribe"] += 1
         return Reason.NOT_AUTHORIZED

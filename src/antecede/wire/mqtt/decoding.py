@@ -1,8 +1,8 @@
 """Makes packets of bytes, and checks every field by the standard. One function for each kind of packet.
 
 Errors are `MqttError`: the reason to answer with, and the field. What depends on the state of a session (a packet
-identifier in use, a topic alias that is not known) is not checked here. Neither are topic filters: a filter that is not
-valid is answered in the SUBACK.
+identifier in use, a topic alias that is not known) is not checked here. Of topic filters the form is: our limits and
+grants are for the SUBACK to tell.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ from antecede.wire.mqtt.packets import (
 )
 from antecede.wire.mqtt.properties import NO_PROPERTIES, Kind, Properties, read_properties
 from antecede.wire.mqtt.reasons import RETURNED, MqttError, Reason, forbidden, malformed
-from antecede.wire.mqtt.topics import check_name
+from antecede.wire.mqtt.topics import check_form, check_name, check_no_local
 
 A = TypeVar("A", bound=Acknowledgement)
 
@@ -188,7 +188,7 @@ def _subscribe(reader: FieldReader, version: int) -> Subscribe:
     properties = read_properties(reader, Kind.SUBSCRIBE) if version == V5 else NO_PROPERTIES
     wanted = []
     while reader.left:
-        pattern = reader.text("topic filter")
+        pattern = check_form(reader.text("topic filter"), shares=version == V5)
         options = reader.byte("subscription options")
         if options & (0xC0 if version == V5 else 0xFC):  # [MQTT-3.8.3-5]; 3.1.1: [MQTT-3.8.3-4]
             raise malformed("subscription options", "a reserved bit is set")
@@ -196,6 +196,7 @@ def _subscribe(reader: FieldReader, version: int) -> Subscribe:
             raise malformed("QoS", "is 3")
         if options >> 4 & 3 == 3:
             raise forbidden("retain handling", "is 3")
+        check_no_local(pattern, bool(options & 0x04))
         one = Wanted(
             pattern=pattern,
             qos=options & 3,
@@ -226,7 +227,7 @@ def _unsubscribe(reader: FieldReader, version: int) -> Unsubscribe:
     properties = read_properties(reader, Kind.UNSUBSCRIBE) if version == V5 else NO_PROPERTIES
     patterns = []
     while reader.left:
-        patterns.append(reader.text("topic filter"))
+        patterns.append(check_form(reader.text("topic filter"), shares=version == V5))
     if not patterns:  # [MQTT-3.10.3-2]
         raise forbidden("topic filter", "there is none")
     return Unsubscribe(packet_id=packet_id, patterns=tuple(patterns), properties=properties)
