@@ -91,6 +91,14 @@ class Device:
                 self._stream.feed(data)
         return packet
 
+    async def bytes(self, most: int) -> bytes:
+        """The next bytes, as they are: `most` of them, or fewer if the connection ends."""
+        async with asyncio.timeout(WITHIN_S):
+            try:
+                return await self._reader.readexactly(most)
+            except asyncio.IncompleteReadError as error:
+                return error.partial
+
     async def expect(self, kind: type[P]) -> P:
         packet = await self.next()
         assert isinstance(packet, kind), packet

@@ -105,9 +105,12 @@ class Client:
         return self._out_bytes < WRITE_BYTES_HIGH and self._connection.can_write
 
     def send(self, packet: AnyPacket) -> None:
+        """Send an answer. The connection ends if it is larger than the client accepts ([MQTT-3.1.2-24])."""
         data = self._rules.encode(packet)
         if data is not None:
             self._gather(data)
+        else:
+            self.leave(Reason.PACKET_TOO_LARGE)
 
     def publish(self, packet: Publish) -> bool:
         """Write a PUBLISH. False: it is larger than the client accepts ([MQTT-3.1.2-25])."""

@@ -167,14 +167,16 @@ class MqttServer:
         """Answer a CONNECT (3.1.4). None: the client was refused, and its connection ends."""
         packet = rules.connect
         assert packet is not None
+        client_id = packet.client_id or f"antecede-{secrets.token_hex(8)}"
+        told = self._answer_to(packet, client_id, rules)
         refusal, grant = self._judge(connection, packet)
+        if grant is not None and rules.encode(Connack(properties=told)) is None:  # [MQTT-3.1.2-24]
+            refusal, grant = Reason.PACKET_TOO_LARGE, None
         if grant is None:
             self.door.refused(connection, Refusal.UNTRUSTED, refusal.name.lower())
-            connection.write(rules.encode(Connack(reason=refusal)) or b"")
-            connection.close()  # [MQTT-3.1.4-2], [MQTT-3.2.2-7]
+            connection.finish(rules.encode(Connack(reason=refusal)) or b"")  # [MQTT-3.1.4-2], [MQTT-3.2.2-7]
             return None
         self.door.welcome(connection)
-        client_id = packet.client_id or f"antecede-{secrets.token_hex(8)}"
         client = Client(self, connection, rules, grant)
         session, present = self.sessions.for_client(packet, client_id, grant)
         client.session = session
@@ -182,7 +184,7 @@ class MqttServer:
         self.keeper.touch(session)
         if session.kept:
             client.hold()
-        client.send(Connack(session_present=present, properties=self._answer_to(packet, client_id, rules)))
+        client.send(Connack(session_present=present, properties=told))
         session.resume()
         self.cards.connected(session)
         return client
