@@ -13,7 +13,9 @@ from websockets.typing import Subprotocol
 from antecede import Node, UsageError
 from antecede.node.mqtt import connection
 from antecede.wire.mqtt.encoding import encode
-from antecede.wire.mqtt.packets import V5, V311, Connect, Will
+from antecede.wire.mqtt.packets import V5, V311, Connect, Pingreq, Publish, Subscribe, Wanted, Will
+from antecede.wire.mqtt.properties import Kind
+from antecede.wire.mqtt.stream import PacketStream
 from antecede.wire.security import init_certificates, new_token
 from tests.client.running import awaited, until
 from tests.node.mqtt.devices import Device, mqtt_node
@@ -129,6 +131,36 @@ async def test_the_subprotocol_is_mqtt() -> None:
         async with asyncio.timeout(30):
             assert b"MQTT" not in await reader.read()
         writer.close()
+
+
+@pytest.mark.parametrize("version", [V311, V5])
+@awaited
+async def test_packets_and_frames_need_not_align(version: int) -> None:
+    """[MQTT-6.0.0-2], 3.1.1 [MQTT-6.0.0-2]: several packets in a frame, a packet in several, also in fragments."""
+    packets = [
+        Connect(version=version, client_id="a"),
+        Subscribe(packet_id=1, wanted=(Wanted(pattern="t", qos=0),)),
+        Publish(topic="t", payload=b"." * 300),
+        Pingreq(),
+    ]
+    data = b"".join([encode(packet, version) for packet in packets])
+    async with mqtt_node(ws_port=0) as node:
+        url = f"ws://127.0.0.1:{port_of(node, 'ws_port')}/mqtt"
+        for pieces in ([data], [data[:3], data[3:40], data[40:]], [data[at : at + 1] for at in range(len(data))]):
+            for fragments in (False, True):
+                async with asyncio.timeout(30), connect(url, subprotocols=[Subprotocol("mqtt")]) as socket:
+                    if fragments:
+                        await socket.send(iter(pieces))
+                    else:
+                        for piece in pieces:
+                            await socket.send(piece)
+                    stream, found = PacketStream(bytes_max=1 << 20, version=version), []
+                    while len(found) < len(packets):
+                        answer = await socket.recv()
+                        assert isinstance(answer, bytes)  # [MQTT-6.0.0-1]
+                        stream.feed(answer)
+                        found += [packet.kind for packet in stream.packets()]
+                    assert sorted(found) == [Kind.CONNACK, Kind.PUBLISH, Kind.SUBACK, Kind.PINGRESP]
 
 
 @awaited

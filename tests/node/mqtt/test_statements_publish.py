@@ -148,7 +148,7 @@ async def test_what_replaces_a_retained_message(node: Node, version: int) -> Non
 @BOTH
 @on_shared_node
 async def test_an_identifier_is_free_after_the_exchange(node: Node, version: int) -> None:
-    """[MQTT-4.3.2-5], [MQTT-4.3.3-12]; 3.1.1 [MQTT-4.3.2-2], [MQTT-4.3.3-2]: it names a new message, with DUP or not."""
+    """[MQTT-4.3.2-5], [MQTT-4.3.3-12]; 3.1.1 [MQTT-4.3.2-2], [MQTT-4.3.3-2]: it names a new one, with DUP or not."""
     topic = fresh("t")
     async with Device.open(node, fresh(), version) as reader, Device.open(node, fresh(), version) as writer:
         await reader.subscribe(topic)

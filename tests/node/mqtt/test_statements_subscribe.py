@@ -146,7 +146,7 @@ async def test_no_local_is_of_one_subscription(node: Node) -> None:
     async with Device.open(node, fresh()) as device:
         await device.publish(topic, b"mine", 1, retain=True)
         await device.subscribe(topic, no_local=True)
-        await device.publish(topic, b"mine")
+        await device.publish(topic, b"mine", 1)
         await device.silent()
         await device.subscribe(f"{topic}/#", retain_handling=2, properties=Properties(subscription_ids=(5,)))
         await device.publish(topic, b"given")

@@ -67,7 +67,7 @@ def publish_packet(item: Item, flight: Flight[Item] | None, *, dup: bool, now_us
         topic=message.topic,
         payload=message.payload,
         qos=0 if flight is None else flight.qos,
-        # [MQTT-3.3.1-8], [MQTT-3.3.1-12], [MQTT-3.3.1-13]
+        # [MQTT-3.3.1-12], [MQTT-3.3.1-13]; 3.1.1: [MQTT-3.3.1-8], [MQTT-3.3.1-9]
         retain=item.retained or (given.retain_as_published and message.retain),
         dup=dup,
         packet_id=0 if flight is None else flight.packet_id,

@@ -2,7 +2,7 @@
 
 A client is known by its client identifier. One that connects again takes its session over ([MQTT-3.1.4-3]), and its
 older connection ends. A session without a connection lives for its expiry interval. Its will is published when the
-connection ends without DISCONNECT: after the will delay, or when the session ends, whichever is first ([MQTT-3.1.3-9]).
+connection ends without DISCONNECT: after the will delay, or when the session ends, whichever is first ([MQTT-3.1.2-8]).
 """
 
 import asyncio

@@ -70,7 +70,7 @@ def _subscribe_one(
         no_local=wanted.no_local,
         retain_as_published=wanted.retain_as_published,
         identifier=identifier,
-        since=client.node.hub.position if former is None else former.since,  # [MQTT-3.8.4-3]: nothing is missed
+        since=client.node.hub.position if former is None else former.since,  # [MQTT-3.8.4-4]: nothing is missed
     )
     if not session.subscribe(one, then):
         return Reason.QUOTA_EXCEEDED

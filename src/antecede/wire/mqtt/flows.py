@@ -30,7 +30,7 @@ class Flight(Generic[M]):
     packet_id: int
     qos: int
     message: M
-    #: The client has it (PUBREC): only PUBREL is sent from now on ([MQTT-4.3.3-5]).
+    #: The client has it (PUBREC): only PUBREL is sent from now on ([MQTT-4.3.3-6]).
     released: bool = False
     #: It was sent on the present connection.
     sent: bool = True
@@ -57,7 +57,7 @@ class Outgoing(Generic[M]):
 
     @property
     def room(self) -> bool:
-        """May another one be sent? [MQTT-3.3.4-7], [MQTT-4.9.0-2]."""
+        """May another one be sent? [MQTT-3.3.4-9], [MQTT-4.9.0-2]."""
         return len(self._flights) < self.receive_maximum
 
     def begin(self, message: M, qos: int) -> Flight[M]:

@@ -159,7 +159,7 @@ def read_properties(reader: FieldReader, packet: Kind) -> Properties:
         if row is None:
             raise malformed("property identifier", f"0x{number:02X} is none")
         if packet not in row.packets:
-            # [MQTT-2.2.2]: a property that is not valid for its packet is a malformed packet
+            # 2.2.2: a property that is not valid for its packet is a malformed packet
             raise malformed(row.name, f"does not belong to {packet.name}")
         _read_one(row, inside, packet, found)
     return Properties(**found)
