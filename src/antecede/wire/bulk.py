@@ -7,6 +7,10 @@ of the journal as stored. The node opens them only where clients may not read ev
 `Release` publishes them, in order. A batch has the name of its producer and a number. A number that is not above the
 producer's last one is done already, so every question may be repeated after a failure. `Discard` frees disk early.
 
+**Publishing at one of several nodes.** The nodes that a client names are the voters of its producers. With `Claim` a
+majority of them agrees on the node that publishes a batch, before it does (`client.claims`). `Settle` tells them that
+it has; `Fetch` gets rows back, to stage them at the node that was agreed on.
+
 **Ownership.** Parts and producers belong to the client whose token staged or released them, by its name in the token
 file. Other clients may use the same names for parts and producers of their own. Without tokens all clients are one.
 """
@@ -26,7 +30,7 @@ from antecede.wire.requests import FILTERS_MAX
 #: The role named in the hello, and what is spoken. The number goes up with every change below other than optional
 #: fields appended to a record.
 ROLE: Final = "bulk"
-SPEAKS: Final = "bulk/2"
+SPEAKS: Final = "bulk/3"
 
 #: The beginning of a producer's name that was drawn at random. Such producers are forgotten after a day.
 UNNAMED: Final = "once/"
@@ -38,6 +42,9 @@ ANSWER_BYTES_MAX: Final = 4 * PAGE_BYTES
 #: Bytes of rows in a stage. With the largest row behind them they fit a frame.
 STAGE_BYTES: Final = 256 * 1024
 
+#: Nodes that vote on the batches of a producer.
+VOTERS_MAX: Final = 32
+
 #: Parts of one batch: tasks of a job. Their names fit a frame.
 PARTS_MAX: Final = 16_384
 
@@ -46,6 +53,10 @@ _Text: TypeAlias = Annotated[str, Meta(max_length=2048)]
 _Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256)]
 _Part: TypeAlias = Annotated[str, Meta(min_length=1, max_length=40)]
 _Word: TypeAlias = Annotated[str, Meta(max_length=HEADER_BYTES_MAX)]
+_Address: TypeAlias = Annotated[str, Meta(max_length=300)]
+_Voters: TypeAlias = Annotated[tuple[_Address, ...], Meta(max_length=VOTERS_MAX)]
+#: The last messages of a node, by stream.
+_Ends: TypeAlias = Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)]
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -93,13 +104,16 @@ class Stage(Record, frozen=True, gc=False, tag="s"):
 class Release(Record, frozen=True, gc=False, tag="p"):
     """Publish these parts, each with its number of stages, as batch number `batch` of `producer`.
 
-    Answered when all of it is in the journal; after `patience_ms` at the latest, with why it is not.
+    Answered when all of it is in the journal; after `patience_ms` at the latest, with why it is not. `after`: messages
+    that this node must have delivered before. `claimed`: the producer's voters have agreed on this node.
     """
 
     producer: _Name
     batch: _Number
     parts: Annotated[tuple[tuple[_Part, _Number], ...], Meta(max_length=PARTS_MAX)]
     patience_ms: _Number = 60_000
+    after: _Ends = ()
+    claimed: bool = False
 
 
 class Discard(Record, frozen=True, gc=False, tag="d"):
@@ -117,6 +131,35 @@ class Cancel(Record, frozen=True, gc=False, tag="c"):
 
     producer: _Name
     batch: _Number
+
+
+class Claim(Record, frozen=True, gc=False, tag="m"):
+    """Vote on the node that publishes batch `batch` of `producer`.
+
+    Without `node`: promise to accept nothing with a lower ballot. With it: accept that node, given by its address.
+    """
+
+    producer: _Name
+    batch: _Number
+    ballot: _Number
+    voters: _Voters
+    node: _Address = ""
+
+
+class Settle(Record, frozen=True, gc=False, tag="t"):
+    """Batch `batch` of `producer` was published, all of it, at `node`, whose last messages were `ends` then."""
+
+    producer: _Name
+    batch: _Number
+    node: _Address
+    ends: _Ends = ()
+
+
+class Fetch(Record, frozen=True, gc=False, tag="g"):
+    """Ask for staged rows: stage number `index` of `part`."""
+
+    part: _Part
+    index: _Number
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
@@ -150,9 +193,37 @@ class Page(Record, frozen=True, gc=False, tag="b"):
 
 class Done(Record, frozen=True, gc=False, tag="k"):
     """To `Stage`, `Release`, `Discard`, `Cancel`. `count`: messages published by this very release, or before the
-    cancellation."""
+    cancellation. `ends`: after a claimed release, the last messages of this node, by stream."""
 
     count: _Number = 0
+    ends: _Ends = ()
+
+
+class Vote(Record, frozen=True, gc=False, tag="v"):
+    """Answers `Claim` and `Settle`: what this voter knows of the producer now."""
+
+    #: The slot of the voter.
+    voter: _Number
+    #: The batch that was voted on last, and the highest ballot promised for it.
+    batch: _Number
+    promised: _Number
+    #: The ballot with which `node` was accepted for it; 0 if none was.
+    accepted: _Number
+    node: _Address
+    #: The voters named when this voter last accepted.
+    voters: _Voters
+    #: The last batch that is known to be published, where, and the last messages of that node; −1: none is.
+    settled: Annotated[int, Meta(ge=-1, le=(1 << 63) - 1)] = -1
+    settled_node: _Address = ""
+    ends: _Ends = ()
+    #: The last batch whose release this voter itself has begun; −1: none.
+    begun: Annotated[int, Meta(ge=-1, le=(1 << 63) - 1)] = -1
+
+
+class Fetched(Record, frozen=True, gc=False, tag="j"):
+    """Answers `Fetch`."""
+
+    rows: bytes
 
 
 class Failed(Record, frozen=True, gc=False, tag="f"):
@@ -164,11 +235,13 @@ class Failed(Record, frozen=True, gc=False, tag="f"):
     first: _Number = 0
 
 
-Question: TypeAlias = ExtentQuery | Read | Stage | Release | Discard | Cancel
-Answer: TypeAlias = ExtentReply | Page | Done | Failed
+Question: TypeAlias = ExtentQuery | Read | Stage | Release | Discard | Cancel | Claim | Settle | Fetch
+Answer: TypeAlias = ExtentReply | Page | Done | Failed | Vote | Fetched
 
-TO_NODE: Final = RecordCodec[Question]((ExtentQuery, Read, Stage, Release, Discard, Cancel))
-TO_CALLER: Final = RecordCodec[Answer]((ExtentReply, Page, Done, Failed), frame_bytes_max=ANSWER_BYTES_MAX)
+TO_NODE: Final = RecordCodec[Question]((ExtentQuery, Read, Stage, Release, Discard, Cancel, Claim, Settle, Fetch))
+TO_CALLER: Final = RecordCodec[Answer](
+    (ExtentReply, Page, Done, Failed, Vote, Fetched), frame_bytes_max=ANSWER_BYTES_MAX
+)
 
 _encode = encode_rows = msgspec.msgpack.Encoder().encode
 decode_rows = msgspec.msgpack.Decoder(list[Row]).decode

@@ -7,4 +7,6 @@ tries. Such callers use the same port in a role of their own; `wire.bulk` has th
 service.py    one such caller, seen from its node
 staging.py    rows on the node's disk that are not published yet, and which batches are
 releasing.py  publishing them, once, across crashes
+claims.py     this node's votes on which of several nodes publishes a batch
+handover.py   the order of a producer's batches when they are published at different nodes
 """

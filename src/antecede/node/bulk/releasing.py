@@ -26,9 +26,10 @@ from antecede.core.partitions import message_name
 from antecede.journal import JournalFile
 from antecede.journal.blocks import LeanMessage
 from antecede.journal.clock import wall_us
+from antecede.node.bulk.handover import follow
 from antecede.node.bulk.staging import FILE_NAME, FORGET_US, Batch, Producer, Staging
 from antecede.node.predecessors import After
-from antecede.wire.bulk import Row, decode_rows
+from antecede.wire.bulk import Claim, Row, Settle, Vote, decode_rows
 from antecede.wire.envelope import mark_of, seal
 
 if TYPE_CHECKING:
@@ -141,14 +142,33 @@ class Releases:
         """The topics a release of these parts would publish on."""
         return await self._do(lambda staging: staging.topics(owner, parts))
 
+    async def block(self, owner: str, part: str, index: int) -> bytes:
+        """A block of rows that was staged. Raises `UsageError` if it is not there."""
+        return await self._do(lambda staging: staging.block(owner, part, index))
+
+    async def vote(self, producer: Producer, told: Claim | Settle) -> Vote:
+        """Vote on the node that publishes a batch, or remember that it was published."""
+        return await self._do(lambda staging: staging.vote(producer, told, self._node.slot))
+
     async def release(
-        self, producer: Producer, number: int, parts: tuple[tuple[str, int], ...], patience_s: float
+        self,
+        producer: Producer,
+        number: int,
+        parts: tuple[tuple[str, int], ...],
+        patience_s: float,
+        *,
+        after: After = (),
+        claimed: bool = False,
     ) -> int:
         """Return when the batch is published: how many messages, or 0 when it was before.
 
-        Raises `Waiting`, and `CancelledBatchError` when it was cancelled.
+        It is begun when everything in `after` was delivered here. Raises `Waiting`, and `CancelledBatchError` when it
+        was cancelled.
         """
         deadline = asyncio.get_running_loop().time() + patience_s
+        await self._check_claimed(producer, claimed)
+        if missing := await follow(self._node, after, deadline):
+            raise Waiting(f"the batch before it was published at another node, whose {missing} did not come here yet")
         while True:
             ours = False
             async with self._deciding:
@@ -174,6 +194,12 @@ class Releases:
             else:
                 if ours:
                     return count
+
+    async def _check_claimed(self, producer: Producer, claimed: bool) -> None:
+        votes = None if claimed else await self._do(lambda staging: staging.claimed(producer))
+        if votes is not None:
+            problem = f"publishes at one of several nodes ({', '.join(votes.voters)})"
+            raise UsageError("producer", producer.name, problem, "name all of them, as before")
 
     async def cancel(self, producer: Producer, number: int) -> int:
         """Publish no more of a batch; how many of its messages were published."""
@@ -247,7 +273,7 @@ class Releases:
         try:
             for first, rows, part, index in await self._do(lambda staging: staging.stages(batch)):
                 if first + rows > release.done:
-                    block = await self._block(batch.owner, part, index)
+                    block = await self.block(batch.owner, part, index)
                     await self._publish_rows(release, decode_rows(block)[release.done - first :])
                     await self._note(release)
         except CancelledBatchError:
@@ -373,9 +399,6 @@ class Releases:
         return max(_furthest(kept, slot, batch.mark), await asyncio.to_thread(look))
 
     # -- inside --------------------------------------------------------------------------------------------------------
-
-    async def _block(self, owner: str, part: str, index: int) -> bytes:
-        return await self._do(lambda staging: staging.block(owner, part, index))
 
     async def _note(self, release: _Release) -> None:
         """Its rows so far are in the journal."""

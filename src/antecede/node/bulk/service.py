@@ -23,6 +23,7 @@ from antecede.core import AntecedeError, Message, ProtocolError, UsageError
 from antecede.core.errors import DeniedError, GapError, JournalError, RefusedError, StoppedError
 from antecede.journal import JournalFile, Sealed
 from antecede.journal.blocks import DamagedError, decode_deliveries, encode_deliveries
+from antecede.node.bulk.handover import ends
 from antecede.node.bulk.releasing import Releases, Waiting
 from antecede.node.bulk.staging import Producer
 from antecede.node.history import topic_of
@@ -36,16 +37,22 @@ from antecede.wire.bulk import (
     TO_NODE,
     Answer,
     Cancel,
+    Claim,
+    Discard,
     Done,
     ExtentQuery,
     ExtentReply,
     Failed,
+    Fetch,
+    Fetched,
     Page,
     Piece,
     Question,
     Read,
     Release,
+    Settle,
     Stage,
+    Vote,
     decode_rows,
     page_frame,
 )
@@ -217,14 +224,34 @@ class BulkSession:
         if isinstance(question, Read):
             takes = self._takes(question.filters)
             return await self._in_thread(self._reader.use, partial(self._read, question, takes))
+        return await self._answer_publisher(question)
+
+    async def _answer_publisher(
+        self, question: Stage | Release | Discard | Cancel | Claim | Settle | Fetch
+    ) -> Done | Vote | Fetched:
         if isinstance(question, Stage):
             rows = await self._in_thread(self._check_rows, question.rows)
             await self._releases.stage(self._owner, question.part, question.index, rows, question.rows)
             return Done()
         if isinstance(question, Release):
             self._check_publish(await self._releases.topics(self._owner, question.parts))
-            producer, patience_s = Producer(self._owner, question.producer), question.patience_ms / 1000
-            return Done(await self._releases.release(producer, question.batch, question.parts, patience_s))
+            producer = Producer(self._owner, question.producer)
+            check_after(question.after, self._node.config.slots, self._node.partitions.count, "of the release ")
+            count = await self._releases.release(
+                producer,
+                question.batch,
+                question.parts,
+                question.patience_ms / 1000,
+                after=question.after,
+                claimed=question.claimed,
+            )
+            return Done(count, ends(self._node) if question.claimed else ())
+        if isinstance(question, Claim | Settle):
+            if self._grant.empty:
+                raise DeniedError("may not vote on batches")
+            return await self._releases.vote(Producer(self._owner, question.producer), question)
+        if isinstance(question, Fetch):
+            return Fetched(await self._releases.block(self._owner, question.part, question.index))
         if isinstance(question, Cancel):
             return Done(await self._releases.cancel(Producer(self._owner, question.producer), question.batch))
         await self._releases.discard(self._owner, question.parts)

@@ -7,6 +7,8 @@ release is kept: its number decides whether a batch is new, its progress where p
 Everything belongs to an *owner*: the client's name in the token file, or "" where no tokens are asked for. Rows and
 releases of the owner "" (also those from before owners were kept) can be taken over by any client.
 
+Beside them lie this node's votes on the batches of producers that publish at several nodes (`claims`).
+
 A release and its rows change in one transaction. Used from one thread at a time.
 """
 
@@ -21,7 +23,8 @@ import msgspec
 from antecede.core import LimitError, UsageError
 from antecede.core.errors import JournalError
 from antecede.journal.schema import connect
-from antecede.wire.bulk import UNNAMED, topics_of_rows
+from antecede.node.bulk.claims import Claimed, settle, vote
+from antecede.wire.bulk import UNNAMED, Claim, Settle, Vote, topics_of_rows
 
 FILE_NAME: Final = "staged.db"
 
@@ -33,7 +36,7 @@ PRODUCERS_MAX: Final = 100_000
 #: names are forgotten.
 FORGET_US: Final = 24 * 3600 * 1_000_000
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 
 _TABLES: Final = """
 -- `ran_us` is how long the node had run: a wrong clock ages nothing.
@@ -48,6 +51,12 @@ CREATE TABLE releases (owner TEXT NOT NULL, producer TEXT NOT NULL, batch INTEGE
                        PRIMARY KEY (owner, producer)) WITHOUT ROWID;
 """
 
+#: `kept` is a `Claimed`.
+_CLAIMS: Final = """
+CREATE TABLE claims (owner TEXT NOT NULL, producer TEXT NOT NULL, kept BLOB NOT NULL,
+                     PRIMARY KEY (owner, producer)) WITHOUT ROWID;
+"""
+
 #: From version 1, in which parts and producers had no owner.
 _FROM_1: Final = f"""
 ALTER TABLE parts RENAME TO parts_1;
@@ -57,10 +66,14 @@ INSERT INTO parts SELECT '', part, number, 0, rows, block FROM parts_1;
 INSERT INTO releases SELECT '', producer, batch, parts, mark, done, position, 0, 0 FROM releases_1;
 DROP TABLE parts_1;
 DROP TABLE releases_1;
+{_CLAIMS}
 """
+#: What creates a file, by its version; 0: it is new.
+_CHANGES: Final = {0: _TABLES + _CLAIMS, 1: _FROM_1, 2: _CLAIMS}
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_parts = msgspec.msgpack.Decoder(tuple[tuple[str, int], ...]).decode
+_decode_claimed = msgspec.msgpack.Decoder(Claimed).decode
 
 
 class Producer(NamedTuple):
@@ -109,8 +122,7 @@ class Staging:
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
         if version < _VERSION:
-            change = _FROM_1 if version else _TABLES
-            self._connection.executescript(f"BEGIN; {change} PRAGMA user_version={_VERSION}; COMMIT;")
+            self._connection.executescript(f"BEGIN; {_CHANGES[version]} PRAGMA user_version={_VERSION}; COMMIT;")
         (self._bytes,) = self._connection.execute("SELECT coalesce(sum(length(block)), 0) FROM parts").fetchone()
 
     def close(self) -> None:
@@ -197,8 +209,29 @@ class Staging:
         rows = self._connection.execute(
             "SELECT block FROM parts WHERE owner = ? AND part = ? AND number = ?", (owner, part, index)
         )
-        block: bytes = rows.fetchone()[0]
-        return block
+        found: tuple[bytes] | None = rows.fetchone()
+        if found is None:
+            raise UsageError("part", part, f"has no block {index} here", "write the batch again")
+        return found[0]
+
+    def claimed(self, producer: Producer) -> Claimed | None:
+        """This node's votes on the batches of a producer."""
+        rows = self._connection.execute("SELECT kept FROM claims WHERE owner = ? AND producer = ?", producer)
+        return next((_decode_claimed(kept) for (kept,) in rows), None)
+
+    def vote(self, producer: Producer, told: Claim | Settle, voter: int) -> Vote:
+        """Vote on the node that publishes a batch, or remember that it was published."""
+        before = self.claimed(producer)
+        kept = before or Claimed()
+        kept = vote(kept, told) if isinstance(told, Claim) else settle(kept, told)
+        if kept != before:
+            (known,) = self._connection.execute("SELECT count(*) FROM claims").fetchone()
+            if before is None and known >= PRODUCERS_MAX:
+                raise LimitError("remembered producers", known + 1, PRODUCERS_MAX, "use one name for what goes on")
+            self._connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (*producer, _encode(kept)))
+        last = self.find(producer)
+        begun = -1 if last is None else last.batch - 1 if last.again else last.batch
+        return Vote(voter=voter, begun=begun, **msgspec.structs.asdict(kept))
 
     def note(self, producer: Producer, done: int) -> None:
         """So many rows are in the journal."""

@@ -12,6 +12,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from antecede.core import UsageError
+from antecede.wire.address import split_address
 from antecede.wire.cursors import parse_cursor
 from antecede.wire.requests import FILTERS_MAX
 from antecede.wire.topics import check_filter, check_topic
@@ -72,6 +73,11 @@ class Where:
 
     def __str__(self) -> str:
         return self.journal or self.url
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The nodes that the url names: host:port each."""
+        return tuple([one for one in self.url.removeprefix("antecede://").rstrip("/").split(",") if one])
 
 
 @dataclass(frozen=True)
@@ -153,7 +159,7 @@ def sink_options(found: Mapping[str, str]) -> SinkOptions:
     if not re.fullmatch(r"\d{1,18}", number):
         raise UsageError("batch", number, "is not a number", "count them from 0 on")
     return SinkOptions(
-        where=_where(options),
+        where=_where(options, several=True),
         topic=check_topic(topic) if topic else "",
         producer=producer,
         batch=int(number),
@@ -181,7 +187,8 @@ def known_options(found: Mapping[str, str], names: tuple[str, ...], doing: str) 
     return options
 
 
-def _where(options: dict[str, str]) -> Where:
+def _where(options: dict[str, str], *, several: bool = False) -> Where:
+    """`several`: the url may name several nodes, apart by commas."""
     url, journal = options.get("url", ""), options.get("journal", "")
     if url and journal:
         raise UsageError("url", url, f"stands beside journal {journal!r}", "ask a node or read its journal, not both")
@@ -197,8 +204,10 @@ def _where(options: dict[str, str]) -> Where:
                 raise UsageError(name, "…", "is for asking a node", "leave it out with journal: files have permissions")
     if url and not url.startswith("antecede://"):
         raise UsageError("url", url, "is not the address of a node", "write antecede://host:port")
-    if "," in url:
-        raise UsageError("url", url, "names several nodes", "name one: positions and batches are a node's own")
+    if "," in url and not several:
+        raise UsageError("url", url, "names several nodes", "name one: positions are a node's own")
+    for address in url.removeprefix("antecede://").rstrip("/").split(",") if url else ():
+        split_address(address)
     return Where(
         url=url,
         journal=journal,

@@ -4,6 +4,7 @@ Tasks stage their rows at a node (`wire.bulk`), which publishes nothing yet. Whe
 releases them: the node publishes them, part after part, as one batch with a producer and a number. So a task that fails
 and is tried again leaves nothing behind. A batch appears whole or not at all. A batch that was published is not
 published again, even if the driver died in between, or computed the batch anew with other rows or in another order.
+With several nodes in `url`, each batch is published by one of them (`failover`).
 
 The producer of a streaming query is the query's id, which its checkpoint keeps; the number is Spark's batch id. A batch
 query has no lasting name. It is safe against failing tasks only, unless `producer` and `batch` name it.
@@ -21,20 +22,9 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StringTy
 
 from antecede.core import UsageError
 from antecede.spark.topics.columns import DEPENDENCY
+from antecede.spark.topics.failover import Copies, Part, choose_nodes, discard_parts, publish
 from antecede.spark.topics.options import SinkOptions
-from antecede.spark.topics.stores import call
-from antecede.wire.bulk import (
-    STAGE_BYTES,
-    UNNAMED,
-    Discard,
-    Done,
-    ExtentQuery,
-    ExtentReply,
-    Release,
-    Row,
-    Stage,
-    encode_rows,
-)
+from antecede.wire.bulk import STAGE_BYTES, UNNAMED, Row, Stage, encode_rows
 from antecede.wire.envelope import BODY_BYTES_MAX
 from antecede.wire.topics import check_topic
 
@@ -50,11 +40,12 @@ _TYPES: Final[dict[str, tuple[DataType, ...]]] = {
 
 @dataclass
 class Staged(WriterCommitMessage):
-    """What a task has staged at the node: a part, and its number of stages."""
+    """What a task has staged: a part, its number of stages, and the addresses of the nodes that have it."""
 
     partition: int
     part: str
     stages: int
+    nodes: tuple[str, ...]
     #: The id of a streaming query.
     query: str
 
@@ -63,18 +54,19 @@ class TopicWriter(DataSourceArrowWriter):
     """A batch query. Spark makes one per job, before its tasks."""
 
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
-        _check(options, schema, overwrite, patient=False)
+        _check(options, schema, overwrite)
         self._options = options
+        self._nodes = choose_nodes(options.where, patient=False)
         self._producer = options.producer or f"{UNNAMED}{uuid.uuid4()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return stage(self._options, iterator)
+        return stage(self._options, self._nodes, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        release(self._options, self._producer, self._options.batch, messages)
+        publish(self._options, self._producer, self._options.batch, _parts(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        discard(self._options, messages)
+        discard_parts(self._options, _parts(messages))
 
 
 class TopicStreamWriter(DataSourceStreamArrowWriter):
@@ -83,24 +75,25 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, options: SinkOptions, schema: StructType, overwrite: bool) -> None:
         if options.producer:
             raise UsageError("producer", options.producer, "is for batch queries", "a stream's checkpoint names it")
-        _check(options, schema, overwrite, patient=True)
+        _check(options, schema, overwrite)
         self._options = options
+        self._nodes = choose_nodes(options.where, patient=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return stage(self._options, iterator)
+        return stage(self._options, self._nodes, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         queries = {message.query for message in _staged(messages)}
         if queries:  # a batch without tasks has nothing to publish
             (query,) = queries
-            release(self._options, f"spark/{query}", batchId, messages)
+            publish(self._options, f"spark/{query}", batchId, _parts(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        discard(self._options, messages)
+        discard_parts(self._options, _parts(messages))
 
 
-def _check(options: SinkOptions, schema: StructType, overwrite: bool, *, patient: bool) -> None:
-    """Check, at analysis, the columns, and that the node answers and grants access."""
+def _check(options: SinkOptions, schema: StructType, overwrite: bool) -> None:
+    """Check the columns, at analysis."""
     if overwrite:
         raise UsageError("mode", "overwrite", "cannot remove what was published", "use .mode('append')")
     found = {field.name: field.dataType for field in schema}
@@ -121,37 +114,25 @@ def _check(options: SinkOptions, schema: StructType, overwrite: bool, *, patient
         if options.topic:
             raise UsageError("topic", options.topic, "stands beside a column topic", "use one of them")
         raise UsageError("column", "topic", "is missing", "add it, or name one for all rows: .option('topic', …)")
-    with call(options.where, patient=patient) as caller:
-        caller.ask(ExtentQuery(), ExtentReply)
 
 
-def stage(options: SinkOptions, batches: Iterable[pa.RecordBatch]) -> Staged:
-    """Stage the rows of a task at the node, in order, under a name that no other attempt uses."""
+def stage(options: SinkOptions, nodes: tuple[str, ...], batches: Iterable[pa.RecordBatch]) -> Staged:
+    """Stage the rows of a task at these nodes, in order, under a name that no other attempt uses."""
     context = TaskContext.get()
     assert context is not None
     part = str(uuid.uuid4())
     stages = 0
-    with call(options.where) as caller:
+    with Copies(options.where, nodes) as copies:
         for rows in _blocks(options.topic, batches):
-            caller.ask(Stage(part, stages, rows), Done)
+            copies.stage(Stage(part, stages, rows))
             stages += 1
+        nodes = copies.nodes
     query = context.getLocalProperty("sql.streaming.queryId") or ""
-    return Staged(context.partitionId(), part, stages, query)
+    return Staged(context.partitionId(), part, stages, nodes, query)
 
 
-def release(options: SinkOptions, producer: str, batch: int, messages: list[WriterCommitMessage | None]) -> None:
-    """Let the node publish the batch, part after part. Called on the driver."""
-    parts = tuple((one.part, one.stages) for one in _staged(messages) if one.stages)
-    patience_s = options.patience_s
-    with call(options.where) as caller:
-        caller.ask(Release(producer, batch, parts, patience_s * 1000), Done, within_s=patience_s + 60.0)
-
-
-def discard(options: SinkOptions, messages: list[WriterCommitMessage | None]) -> None:
-    parts = tuple(one.part for one in _staged(messages) if one.stages)
-    if parts:
-        with call(options.where) as caller:
-            caller.ask(Discard(parts), Done)
+def _parts(messages: list[WriterCommitMessage | None]) -> list[Part]:
+    return [Part(one.part, one.stages, one.nodes) for one in _staged(messages) if one.stages]
 
 
 def _staged(messages: list[WriterCommitMessage | None]) -> list[Staged]:
