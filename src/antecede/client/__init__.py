@@ -13,4 +13,5 @@ connect.py       URLs
 dialler.py       dialling a node, and dialling again
 sync.py          the same API for scripts without asyncio
 bulk.py          reading and publishing in bulk, for programs without an event loop
+claims.py        agreeing on the node that publishes a batch, where several are named
 """

@@ -28,7 +28,7 @@ async def follow(node: "Node", after: After, deadline: float) -> str:
     hub, following = node.hub, node.following
     here = node.taking.here(after)
     woken = asyncio.Event()
-    withdraw = (lambda: None) if hub.has(here) else hub.when_delivered(here, woken.set)
+    withdraw = None if hub.has(here) else hub.when_delivered(here, woken.set)
     try:
         async with asyncio.timeout_at(deadline):
             while not hub.has(here):
@@ -41,5 +41,6 @@ async def follow(node: "Node", after: After, deadline: float) -> str:
     except TimeoutError:
         return ", ".join(message_name(*one) for one in after if not hub.has((one,)))
     finally:
-        withdraw()
+        if withdraw is not None:
+            withdraw()
     return ""
