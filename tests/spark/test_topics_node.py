@@ -223,12 +223,13 @@ def test_wrong_reads(cluster: Cluster, session: SparkSession) -> None:
     reader = session.read.format("antecede").option("topics", "#")
     with pytest.raises(PySparkException, match=r"127\.0\.0\.1:1 cannot be reached"):
         reader.option("url", "antecede://127.0.0.1:1").load()
-    for url, said in [
-        (f"{cluster.url()},127.0.0.1:2", "names several nodes"),
-        ("http://a", "is not the address of a node"),
+    for options, said in [
+        ({"url": f"{cluster.url()},127.0.0.1:2", "oneNode": "true"}, "names several nodes"),
+        ({"url": "http://a"}, "is not the address of a node"),
+        ({"url": f"{cluster.url()},nowhere:x"}, "nowhere:x"),
     ]:
         with pytest.raises(UsageError, match=said):
-            source_options({"url": url, "topics": "#"})
+            source_options({"topics": "#", **options})
 
 
 def test_tls_and_tokens(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from antecede.core import UsageError
+from antecede.journal import JournalFile
 from antecede.spark.topics.columns import SCHEMA
 from antecede.spark.topics.options import source_options
 from antecede.spark.topics.stream import TopicStream
@@ -81,13 +82,16 @@ def test_a_batch_waits_for_enough_rows_or_for_long_enough(tmp_path: Path, monkey
     start = source.initialOffset()
     now += 59
     assert source.latestOffset(start, ReadAllAvailable()) == start
-    assert source.reportLatestOffset() == {"node": 0, "position": 30}
+    said = {"description": f"antecede # of {tmp_path / 'n0'}", "node": 0}
+    assert source.reportLatestOffset() == {**said, "position": 30}
     now += 1
     end = source.latestOffset(start, ReadAllAvailable())
     assert (start["position"], end["position"]) == (0, 30)
     write_journal(tmp_path / "n0", 20)
     assert source.latestOffset(end, ReadAllAvailable()) == end
-    assert source.reportLatestOffset() == {"node": 0, "position": 50, "rowsBehind": 20}
+    size = sum(len(stored.block) for chunk in JournalFile(tmp_path / "n0").sealed(0, 50) for stored in chunk) // 50
+    behind = {"rowsBehind": 20, "bytesBehind": 20 * size}
+    assert source.reportLatestOffset() == {**said, "position": 50, **behind}
     enough = stream(tmp_path / "n0", minRowsPerBatch=20)
     assert enough.latestOffset(end, ReadAllAvailable())["position"] == 50
     source.prepareForTriggerAvailableNow()
@@ -113,7 +117,9 @@ def test_bounds_by_rows_and_by_bytes(tmp_path: Path) -> None:
     assert len(source.partitions(start, end)) == 4
     assert read(source, start, end) == list(range(1, 21))
     assert source.latestOffset(end, ReadAllAvailable())["position"] == 50
-    assert source.reportLatestOffset() == {**source.latestOffset(end, ReadAllAvailable()), "rowsBehind": 0}
+    report = source.reportLatestOffset()
+    assert report is not None
+    assert (report["position"], report["rowsBehind"], report["bytesBehind"]) == (50, 0, 0)
 
     source = stream(tmp_path, maxBytesPerBatch=1)
     end = source.latestOffset(start, source.getDefaultReadLimit())

@@ -5,6 +5,7 @@ lives.py      whose journal it is, and the lives of its node
 clock.py      the time of day, and the time a node has run
 batch.py      the batch that a driver carries out at a time, and what it asks of a journal
 lookup.py     finding messages by source and sequence number
+cuts.py       from positions to frontiers, which hold at every node, and back
 fetched.py    messages that a home fetched from other nodes
 joins.py      where the node began to take topics, and what it lacks of them
 retention.py  removes deliveries by age and size

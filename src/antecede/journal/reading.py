@@ -6,13 +6,17 @@ Retention may remove what comes next between two chunks. Positions have no holes
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from antecede.core.errors import GapError, JournalError
 from antecede.journal.blocks import DamagedError, LeanBlock, decode_lean
+from antecede.journal.cuts import end_of, first_of, frontier_at, holes
+from antecede.journal.lookup import StreamName, locate
 from antecede.journal.schema import open_for_reading
+
+T = TypeVar("T")
 
 #: The journal in a node's directory.
 FILE_NAME: Final = "journal.db"
@@ -103,6 +107,14 @@ class JournalFile:
             raise self._unreadable(error) from None
         return min(reached, last)
 
+    def mean_size(self) -> int:
+        """About how many bytes a stored message takes, by the last thousand batches."""
+        ((size, count),) = self._rows(
+            "SELECT coalesce(sum(length(block)), 0), coalesce(sum(last - first + 1), 0) FROM "
+            "(SELECT first, last, block FROM deliveries ORDER BY first DESC LIMIT 1000)"
+        )
+        return size // max(1, count)
+
     def blocks(self, after: int, last: int) -> Iterator[list[Stored]]:
         """The batches that hold the positions after `after` up to `last`, decoded, in chunks.
 
@@ -139,13 +151,72 @@ class JournalFile:
             except sqlite3.Error as error:
                 raise self._unreadable(error) from None
             if not chunk:
-                removed, position = self.extent()
-                if reached < removed:
-                    raise GapError(reached, removed + 1)
-                raise JournalError(
-                    str(self.path), f"ends at position {position}, before {last}", "name the journal that was read"
-                )
+                self._check_range(reached, last)
+                raise self._unreadable(ValueError(f"nothing follows position {reached}"))
             yield chunk
+
+    def _check_range(self, after: int, last: int) -> None:
+        removed, position = self.extent()
+        if after < removed:
+            raise GapError(after, removed + 1)
+        if position < last:
+            problem = f"ends at position {position}, before {last}"
+            raise JournalError(str(self.path), problem, "name the journal that was read")
+
+    def sealed_of(self, after: int, last: int, topics: Collection[str]) -> tuple[list[Sealed], int]:
+        """One chunk of `sealed`, without the blocks that hold no message on these topics of the protocol; and how far
+        it reaches."""
+
+        def read(connection: sqlite3.Connection) -> tuple[list[Sealed], int]:
+            begin = connection.execute("SELECT max(first) FROM deliveries WHERE first <= ?", (after + 1,)).fetchone()[0]
+            marks = ", ".join("?" * len(topics))
+            places = connection.execute(
+                f"SELECT DISTINCT at FROM ranges WHERE at >= ? AND at <= ? AND topic IN ({marks}) ORDER BY at",
+                (begin or 0, last, *topics),
+            )
+            chunk: list[Sealed] = []
+            size = 0
+            for (place,) in places:
+                row = connection.execute(
+                    "SELECT first, last, time_us, block FROM deliveries WHERE first = ? AND last > ?", (place, after)
+                ).fetchone()
+                if row is not None:
+                    chunk.append(Sealed._make(row))
+                    size += len(chunk[-1].block)
+                    if size >= CHUNK_BYTES:
+                        places.close()
+                        return chunk, min(last, chunk[-1].last)
+            return chunk, last
+
+        found = self._reading(read)
+        self._check_range(after, last)  # behind the reading: retention may have been here meanwhile
+        return found
+
+    def locate(self, wanted: Mapping[StreamName, int]) -> dict[StreamName, tuple[int, int]]:
+        """`lookup.locate`."""
+        return self._reading(lambda connection: locate(connection, wanted))
+
+    def frontier_at(self, position: int, present: Mapping[StreamName, int]) -> dict[StreamName, int]:
+        """`cuts.frontier_at`."""
+        return self._reading(lambda connection: frontier_at(connection, position, present))
+
+    def first_of(self, wanted: Mapping[StreamName, int], last: int) -> int:
+        """`cuts.first_of`."""
+        return self._reading(lambda connection: first_of(connection, wanted, last))
+
+    def end_of(self, wanted: Mapping[StreamName, int]) -> int:
+        """`cuts.end_of`."""
+        return self._reading(lambda connection: end_of(connection, wanted))
+
+    def holes(self, stream: StreamName, after: int, last: int) -> list[tuple[int, int]]:
+        """`cuts.holes`."""
+        return self._reading(lambda connection: holes(connection, *stream, after, last))
+
+    def _reading(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return read(self._connection)
+        except (sqlite3.Error, DamagedError) as error:
+            raise self._unreadable(error) from None
 
     def _rows(self, query: str, *values: int) -> list[tuple[int, ...]]:
         try:

@@ -107,7 +107,11 @@ class Continuity:
 
     def had_published(self, name: str, seq: int) -> bool:
         """Did this node publish this message before its present life?"""
-        return self._begun is not None and seq <= self._begun.get(name, 0)
+        return seq <= self.published_before(name)
+
+    def published_before(self, name: str) -> int:
+        """The last message in the partition called `name` that this node published before its present life; 0: none."""
+        return 0 if self._begun is None else self._begun.get(name, 0)
 
     def linked(self, slot: int) -> None:
         """Note how far messages of `slot` were delivered here before it was linked with this node."""

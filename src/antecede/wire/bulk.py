@@ -3,6 +3,10 @@
 **Reading.** `ExtentQuery` asks for the range of positions that can be read, `Read` for a page of it. Pages are blocks
 of the journal as stored. The node opens them only where clients may not read everything.
 
+**Reading at any home.** Positions hold at one node. A *frontier* holds at every node that has the partition: by stream,
+the last message (`core.partitions`). `LayoutQuery` asks which nodes keep which partitions, `CutQuery` for the frontier
+at a position, `Plan` for the positions at which this node has the messages between two frontiers.
+
 **Publishing.** `Stage` gives rows that the node keeps and does not publish yet; when all rows of a batch are staged,
 `Release` publishes them, in order. A batch has the name of its producer and a number. A number that is not above the
 producer's last one is done already, so every question may be repeated after a failure. `Discard` frees disk early.
@@ -21,7 +25,7 @@ import msgspec
 from msgspec import Meta
 
 from antecede.core import LimitError
-from antecede.core.limits import DEPENDENCIES_MAX, TOPIC_BYTES_MAX
+from antecede.core.limits import DEPENDENCIES_MAX, PARTITIONS_MAX, SLOTS_MAX, TOPIC_BYTES_MAX
 from antecede.core.message import Dependency
 from antecede.wire.codec import LENGTH_BYTES, RecordCodec, array_head
 from antecede.wire.envelope import BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX
@@ -57,6 +61,13 @@ _Address: TypeAlias = Annotated[str, Meta(max_length=300)]
 _Voters: TypeAlias = Annotated[tuple[_Address, ...], Meta(max_length=VOTERS_MAX)]
 #: The last messages of a node, by stream.
 _Ends: TypeAlias = Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)]
+_Slot: TypeAlias = Annotated[int, Meta(ge=0, lt=SLOTS_MAX)]
+_Stream: TypeAlias = Annotated[int, Meta(ge=0, lt=PARTITIONS_MAX * SLOTS_MAX)]
+_Partitions: TypeAlias = Annotated[
+    tuple[Annotated[int, Meta(ge=0, lt=PARTITIONS_MAX)], ...], Meta(max_length=PARTITIONS_MAX)
+]
+#: By stream: a sequence number.
+Pairs: TypeAlias = Annotated[tuple[tuple[_Stream, _Number], ...], Meta(max_length=PARTITIONS_MAX * SLOTS_MAX)]
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -77,20 +88,58 @@ class Row(Record, frozen=True, gc=False):
 
 class ExtentQuery(Record, frozen=True, gc=False, tag="l"):
     """Ask for the range of positions that can be read. With `time_us`: also for the last position before that time.
-    With `bytes_max`: also how far to read from `after`, at most to `last`, for about so many bytes."""
+    With `bytes_max`: also how far to read from `after`, at most to `last`, for about so many bytes. With `sizes`: also
+    for the mean size of a stored message."""
 
     time_us: _Number = 0
     after: _Number = 0
     last: _Number = 0
     bytes_max: _Number = 0
+    sizes: bool = False
 
 
 class Read(Record, frozen=True, gc=False, tag="r"):
-    """Ask for a page of the deliveries after position `after` up to `last`: those that the filters take, or more."""
+    """Ask for a page of the deliveries after position `after` up to `last`: those that the filters take, or more.
+
+    `partitions`: blocks without a message in these partitions are left out; none: no block is.
+    """
 
     after: _Number
     last: _Number
     filters: Annotated[tuple[_Text, ...], Meta(min_length=1, max_length=FILTERS_MAX)]
+    partitions: _Partitions = ()
+
+
+class LayoutQuery(Record, frozen=True, gc=False, tag="w"):
+    """Ask which nodes there are, and which of them keep which partitions."""
+
+
+class CutQuery(Record, frozen=True, gc=False, tag="u"):
+    """Ask for the frontier of these partitions at a position of this node: `position`, or the last one before `time_us`
+    if that is given. A position behind the last one counts as the last one."""
+
+    partitions: _Partitions
+    position: _Number = 0
+    time_us: _Number = 0
+
+
+class Plan(Record, frozen=True, gc=False, tag="n"):
+    """Ask where this node has the messages of these partitions behind the frontier `had`, up to `until`.
+
+    Without `until`: up to its last delivery that another node has, too. The answer may end earlier: behind about
+    `rows_max` positions, or `bytes_max` bytes. With `slice_rows`: it is divided into slices of about so many positions.
+    `position`: where this node was when it gave out the frontier `had`; `last`: the same for `until`. Both are for a
+    cluster with one partition.
+    """
+
+    partitions: _Partitions
+    had: Pairs
+    until: Pairs | None = None
+    position: _Number | None = None
+    last: _Number | None = None
+    rows_max: _Number = 0
+    bytes_max: _Number = 0
+    slice_rows: _Number = 0
 
 
 class Stage(Record, frozen=True, gc=False, tag="s"):
@@ -173,6 +222,7 @@ class ExtentReply(Record, frozen=True, gc=False, tag="i"):
     position: _Number
     before: _Number = 0
     within: _Number = 0
+    mean_bytes: _Number = 0
 
 
 class Piece(Record, frozen=True, gc=False):
@@ -189,6 +239,49 @@ class Page(Record, frozen=True, gc=False, tag="b"):
 
     reached: _Number
     pieces: tuple[Piece, ...]
+
+
+class Layout(Record, frozen=True, gc=False, tag="h"):
+    """Answers `LayoutQuery`: the node that answers, the number of partitions, and how many levels of a topic decide."""
+
+    node: _Slot
+    partitions: Annotated[int, Meta(ge=1, le=PARTITIONS_MAX)]
+    levels: _Number
+    #: Does a frontier say where to go on at any node? Not where messages may come out of order (protocol `total`).
+    portable: bool
+    #: Slot and address of each member, and whether it seems to be up.
+    nodes: Annotated[tuple[tuple[_Slot, _Text, bool], ...], Meta(max_length=SLOTS_MAX)]
+    #: By partition: the slots of its homes.
+    homes: Annotated[tuple[tuple[_Slot, ...], ...], Meta(max_length=PARTITIONS_MAX)]
+
+
+class Cut(Record, frozen=True, gc=False, tag="e"):
+    """Answers `CutQuery`. Retention has removed the positions up to `removed`."""
+
+    node: _Slot
+    position: _Number
+    removed: _Number
+    frontier: Pairs
+
+
+class Planned(Record, frozen=True, gc=False, tag="a"):
+    """Answers `Plan`: the messages lie after position `after`, up to `last`, among others."""
+
+    node: _Slot
+    after: _Number
+    last: _Number
+    #: The frontier at the end, not below `had`.
+    until: Pairs
+    #: What the node has delivered by now.
+    present: Pairs
+    #: None: the messages behind `had` up to `until` are wanted. Else all in the range are, but for those up to these.
+    ahead: Pairs | None = None
+    #: (stream, first, last) of messages that the node does not have, and never delivers.
+    lacking: Annotated[tuple[tuple[_Stream, _Number, _Number], ...], Meta(max_length=65_536)] = ()
+    #: Where to divide the range: a position, and the frontier there.
+    slices: tuple[tuple[_Number, Pairs], ...] = ()
+    #: The mean size of a stored message, by partition, in bytes.
+    sizes: Pairs = ()
 
 
 class Done(Record, frozen=True, gc=False, tag="k"):
@@ -235,12 +328,16 @@ class Failed(Record, frozen=True, gc=False, tag="f"):
     first: _Number = 0
 
 
-Question: TypeAlias = ExtentQuery | Read | Stage | Release | Discard | Cancel | Claim | Settle | Fetch
-Answer: TypeAlias = ExtentReply | Page | Done | Failed | Vote | Fetched
+Question: TypeAlias = (
+    ExtentQuery | Read | LayoutQuery | CutQuery | Plan | Stage | Release | Discard | Cancel | Claim | Settle | Fetch
+)
+Answer: TypeAlias = ExtentReply | Page | Layout | Cut | Planned | Done | Failed | Vote | Fetched
 
-TO_NODE: Final = RecordCodec[Question]((ExtentQuery, Read, Stage, Release, Discard, Cancel, Claim, Settle, Fetch))
+TO_NODE: Final = RecordCodec[Question](
+    (ExtentQuery, Read, LayoutQuery, CutQuery, Plan, Stage, Release, Discard, Cancel, Claim, Settle, Fetch)
+)
 TO_CALLER: Final = RecordCodec[Answer](
-    (ExtentReply, Page, Done, Failed, Vote, Fetched), frame_bytes_max=ANSWER_BYTES_MAX
+    (ExtentReply, Page, Layout, Cut, Planned, Done, Failed, Vote, Fetched), frame_bytes_max=ANSWER_BYTES_MAX
 )
 
 _encode = encode_rows = msgspec.msgpack.Encoder().encode

@@ -24,6 +24,7 @@ from antecede.core.errors import DeniedError, GapError, JournalError, RefusedErr
 from antecede.journal import JournalFile, Sealed
 from antecede.journal.blocks import DamagedError, decode_deliveries, encode_deliveries
 from antecede.node.bulk.handover import ends
+from antecede.node.bulk.planning import Planner
 from antecede.node.bulk.releasing import Releases, Waiting
 from antecede.node.bulk.staging import Producer
 from antecede.node.history import topic_of
@@ -38,6 +39,7 @@ from antecede.wire.bulk import (
     Answer,
     Cancel,
     Claim,
+    CutQuery,
     Discard,
     Done,
     ExtentQuery,
@@ -45,8 +47,10 @@ from antecede.wire.bulk import (
     Failed,
     Fetch,
     Fetched,
+    LayoutQuery,
     Page,
     Piece,
+    Plan,
     Question,
     Read,
     Release,
@@ -217,10 +221,8 @@ class BulkSession:
         return 1 + len(data) // _BYTES_PER_COST
 
     async def _answer(self, question: Question) -> Answer | list[bytes]:
-        if isinstance(question, ExtentQuery):
-            if self._grant.empty:
-                raise DeniedError("may not ask what the journal holds")
-            return await self._in_thread(self._reader.use, partial(self._extent, question))
+        if isinstance(question, ExtentQuery | LayoutQuery | CutQuery | Plan):
+            return await self._answer_where(question)
         if isinstance(question, Read):
             takes = self._takes(question.filters)
             return await self._in_thread(self._reader.use, partial(self._read, question, takes))
@@ -257,6 +259,14 @@ class BulkSession:
         await self._releases.discard(self._owner, question.parts)
         return Done()
 
+    async def _answer_where(self, question: ExtentQuery | LayoutQuery | CutQuery | Plan) -> Answer:
+        """Answer where messages are."""
+        if self._grant.empty:
+            raise DeniedError("may not ask what the journal holds")
+        if isinstance(question, ExtentQuery):
+            return await self._in_thread(self._reader.use, partial(self._extent, question))
+        return await Planner(self._node, partial(self._in_thread, self._reader.use)).answer(question)
+
     # -- off the loop --------------------------------------------------------------------------------------------------
 
     async def _in_thread(self, do: Callable[[S], T], what: S) -> T:
@@ -269,11 +279,18 @@ class BulkSession:
         removed, position = file.extent()
         before = file.before(question.time_us) if question.time_us else 0
         within = file.within(question.after, question.last, question.bytes_max) if question.bytes_max else 0
-        return ExtentReply(self._node.slot, removed, position, before, within)
+        mean_bytes = file.mean_size() if question.sizes else 0
+        return ExtentReply(self._node.slot, removed, position, before, within, mean_bytes)
 
     def _read(self, question: Read, takes: Callable[[str], bool] | None, file: JournalFile) -> list[bytes]:
         page = _Page(question.after, question.last)
-        for one in next(file.sealed(question.after, question.last), []):
+        names = [self._node.partitions.names[one] for one in question.partitions if one < self._node.partitions.count]
+        reached = question.after
+        if names and question.after < question.last:
+            blocks, reached = file.sealed_of(question.after, question.last, names)
+        else:
+            blocks = next(file.sealed(question.after, question.last), [])
+        for one in blocks:
             if takes is None and len(one.block) <= PAGE_BYTES:
                 page.add(one)
             else:
@@ -284,6 +301,8 @@ class BulkSession:
             if page.full:
                 break
             self._rest()
+        else:
+            page.reached = max(page.reached, reached)
         return list(_steps(page_frame(Page(page.reached, tuple(page.pieces)))))
 
     def _takes(self, filters: tuple[str, ...]) -> Callable[[str], bool] | None:

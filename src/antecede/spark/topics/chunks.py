@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from antecede.spark.topics.frontiers import Window
 from antecede.wire.bulk import Piece
 
 
 class Chunk(NamedTuple):
     """Blocks in order, of which the positions after `after` up to `last` are wanted.
 
-    The chunk holds everything wanted up to position `reached`.
+    The chunk holds everything wanted up to position `reached`. Of the messages in it, `window` chooses those that are
+    wanted; without one all are.
     """
 
     pieces: Sequence[Piece]
     after: int
     last: int
     reached: int
+    window: Window | None = None

@@ -16,8 +16,7 @@ from pyspark.sql.types import StructType
 
 from antecede.spark.topics.columns import SCHEMA
 from antecede.spark.topics.options import names_logs, sink_options, source_options
-from antecede.spark.topics.source import TopicReader
-from antecede.spark.topics.stores import open_store
+from antecede.spark.topics.source import TopicReader, open_planning
 from antecede.spark.topics.stream import TopicStream
 from antecede.spark.topics.tables import table_options, take_options, with_options
 
@@ -72,8 +71,8 @@ def _columns(options: dict[str, str], *, check: bool) -> StructType:
         return read_schema(options, check=check)
     known = source_options(options)
     if check:
-        with open_store(known.where, known.topics, patient=False) as store:
-            store.check()
+        with open_planning(known, patient=False) as planning:
+            planning.check()
     return SCHEMA
 
 

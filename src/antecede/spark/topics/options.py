@@ -36,6 +36,7 @@ _SOURCE: Final = (
     "maxTriggerDelay",
     "rowsPerPartition",
     "failOnDataLoss",
+    "oneNode",
     *_CONNECTION,
 )
 
@@ -88,6 +89,8 @@ class Bound:
     position: int = 0
     node: int = -1
     time_us: int = 0
+    #: With a position: by stream, the last message up to it. None: the position holds at its node only.
+    seen: dict[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -107,12 +110,15 @@ class SourceOptions:
     delay_s: int
     rows_per_partition: int
     fail_on_data_loss: bool
+    #: Read what one node has delivered, by its positions.
+    one_node: bool
 
 
 def source_options(found: Mapping[str, str]) -> SourceOptions:
     options = known_options(found, _SOURCE, "reading")
+    one_node = read_flag(options, "oneNode", default=False)
     return SourceOptions(
-        where=_where(options),
+        where=_where(options, several=not one_node),
         topics=_topics(options),
         since=_bound(options, "since"),
         until=_bound(options, "until"),
@@ -122,6 +128,7 @@ def source_options(found: Mapping[str, str]) -> SourceOptions:
         delay_s=read_count(options, "maxTriggerDelay") or TRIGGER_DELAY_S,
         rows_per_partition=read_count(options, "rowsPerPartition") or ROWS_PER_PARTITION,
         fail_on_data_loss=read_flag(options, "failOnDataLoss", default=True),
+        one_node=one_node,
     )
 
 
@@ -205,7 +212,7 @@ def _where(options: dict[str, str], *, several: bool = False) -> Where:
     if url and not url.startswith("antecede://"):
         raise UsageError("url", url, "is not the address of a node", "write antecede://host:port")
     if "," in url and not several:
-        raise UsageError("url", url, "names several nodes", "name one: positions are a node's own")
+        raise UsageError("url", url, "names several nodes", "name one: oneNode reads the deliveries of one")
     for address in url.removeprefix("antecede://").rstrip("/").split(",") if url else ():
         split_address(address)
     return Where(
@@ -242,7 +249,7 @@ def _bound(options: dict[str, str], name: str) -> Bound | None:
         return Bound("latest")
     if re.fullmatch(r"(\d+(\.\d+)?:)?\d+(@[\d.,]*)?", text):
         cursor = parse_cursor(text)
-        return Bound("position", position=cursor.position, node=cursor.node)
+        return Bound("position", position=cursor.position, node=cursor.node, seen=cursor.seen)
     try:
         when = datetime.fromisoformat(text)
     except ValueError:

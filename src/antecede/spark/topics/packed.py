@@ -35,6 +35,10 @@ def packed_columns(chunk: Chunk, kinds: Mapping[str, pa.DataType], takes: Callab
     """Fill columns as `plain_columns` does. Raises `Unusual` and `DamagedError`."""
     rows = _open(chunk)
     messages = _messages(rows.data, rows.span)
+    if chunk.window is not None:
+        some = chunk.window.choose(messages.source, messages.seq)
+        if some is not None:
+            rows, messages = rows.some(some), messages.some(some)
     envelopes = _envelopes(rows.data, messages.payload)
     topics = _slices(rows.data, envelopes.topic)
     wanted = _wanted(topics, takes)

@@ -39,7 +39,11 @@ def _deliveries(chunk: Chunk) -> list[_Delivery]:
         offsets = range(len(block.messages)) if piece.offsets is None else piece.offsets
         for index, (offset, message) in enumerate(zip(offsets, block.messages, strict=True)):
             position = piece.first + offset
-            envelope = _open(message.payload) if chunk.after < position <= chunk.last else None
+            if not chunk.after < position <= chunk.last:
+                continue
+            if chunk.window is not None and not chunk.window.takes(message.stream, message.seq):
+                continue
+            envelope = _open(message.payload)
             if envelope is not None:
                 found.append(_Delivery(position, piece.time_us, block.held_us.get(index, 0), message, envelope))
     return found

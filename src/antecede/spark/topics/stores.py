@@ -12,7 +12,19 @@ from antecede.core import UsageError
 from antecede.journal import Extent, JournalFile
 from antecede.spark.topics.chunks import Chunk
 from antecede.spark.topics.options import Where
-from antecede.wire.bulk import ExtentQuery, ExtentReply, Page, Piece, Read
+from antecede.wire.bulk import (
+    Cut,
+    CutQuery,
+    ExtentQuery,
+    ExtentReply,
+    Layout,
+    LayoutQuery,
+    Page,
+    Piece,
+    Plan,
+    Planned,
+    Read,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -40,6 +52,10 @@ class Store(Protocol):
 
     def within(self, after: int, last: int, bytes_max: int) -> int:
         """The position up to which about `bytes_max` bytes follow `after`."""
+        ...
+
+    def mean_size(self) -> int:
+        """About how many bytes a stored message takes."""
         ...
 
     def read(self, after: int, last: int) -> Iterator[Chunk]:
@@ -97,6 +113,7 @@ class JournalStore:
         self.extent = self._file.extent
         self.before = self._file.before
         self.within = self._file.within
+        self.mean_size = self._file.mean_size
 
     def __enter__(self) -> Self:
         return self
@@ -142,11 +159,24 @@ class NodeStore:
     def within(self, after: int, last: int, bytes_max: int) -> int:
         return self._extent(ExtentQuery(after=after, last=last, bytes_max=bytes_max)).within
 
-    def read(self, after: int, last: int) -> Iterator[Chunk]:
+    def mean_size(self) -> int:
+        return self._extent(ExtentQuery(sizes=True)).mean_bytes
+
+    def read(self, after: int, last: int, partitions: tuple[int, ...] = ()) -> Iterator[Chunk]:
+        """`partitions`: of a cluster with several, those that are wanted."""
         while after < last:
-            page = self._caller.ask(Read(after, last, self._topics), Page)
+            page = self._caller.ask(Read(after, last, self._topics, partitions), Page)
             yield Chunk(page.pieces, after, last, page.reached)
             after = page.reached
+
+    def layout(self) -> Layout:
+        return self._caller.ask(LayoutQuery(), Layout)
+
+    def cut(self, query: CutQuery) -> Cut:
+        return self._caller.ask(query, Cut)
+
+    def plan(self, question: Plan) -> Planned:
+        return self._caller.ask(question, Planned)
 
     def _extent(self, query: ExtentQuery) -> ExtentReply:
         return self._caller.ask(query, ExtentReply)

@@ -1,11 +1,8 @@
 """Reads topics as a stream: `spark.readStream.format("antecede")`.
 
-An offset is a position with the node that counts it. Spark writes the range of each batch into its checkpoint before it
-reads, and the message at a position never changes. So a batch that is run again reads the same rows, and a query that
-is killed continues without a gap or a repetition.
-
-An offset that does not fit the checkpoint is an error: another node, or a journal that ends before the position
-reached. Positions that retention has removed are an error too, unless `failOnDataLoss` is false.
+Spark writes the offsets of each batch into its checkpoint before it reads, and the messages between two offsets never
+change. So a batch that is run again reads the same rows, and a query that is killed continues without a gap or a
+repetition. What an offset is: `offsets`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,15 +21,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from antecede.core import UsageError
-from antecede.journal import Extent
 from antecede.spark.topics.columns import check_schema
 from antecede.spark.topics.options import Bound, SourceOptions
-from antecede.spark.topics.source import begin, lost, ranges, read_range
-from antecede.spark.topics.stores import Store, open_store
+from antecede.spark.topics.source import Planning, open_planning, read_part
 
 
 class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming query. It keeps nothing open between two calls of Spark."""
+    """A streaming query. It keeps no connection between two calls of Spark."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         check_schema(schema)
@@ -40,17 +35,17 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise UsageError("until", "…", "is for batch queries", "use .trigger(availableNow=True) to stop by itself")
         self._options = options
         self._schema = schema
-        #: With the trigger "available now": the position to stop at.
-        self._target: int | None = None
-        #: The position up to which batches were begun, and when the last one was.
-        self._reached: int | None = None
+        #: With the trigger "available now": the offset to stop at.
+        self._target: dict[str, Any] | None = None
+        #: The offset up to which batches were begun, and when the last one was.
+        self._reached: dict[str, Any] | None = None
         self._began_s = monotonic()
+        #: Addresses of nodes that were told by others.
+        self._known: tuple[str, ...] = ()
 
     def initialOffset(self) -> dict[str, Any]:
-        with self._open() as store:
-            extent = store.extent()
-            after = begin(store, extent, self._options.since or Bound("latest"))
-            return _offset(store, after)
+        with self._open() as planning:
+            return planning.at(self._options.since or Bound("latest"), "since")
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._options.rows_max is not None:
@@ -60,23 +55,19 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        with self._open() as store:
-            self._target = store.extent().position
+        with self._open() as planning:
+            self._target = planning.at(Bound("latest"), "until")
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        with self._open() as store:
-            extent = store.extent()
-            after = max(self._check(store, extent, start), extent.removed)
-            last = extent.position if self._target is None else max(after, min(self._target, extent.position))
-            if not isinstance(limit, ReadAllAvailable):
-                if isinstance(limit, ReadMaxRows):
-                    last = min(last, after + limit.max_rows)
-                if self._options.bytes_max is not None and last > after:
-                    last = store.within(after, last, self._options.bytes_max)
-            if last <= after or self._waits(last - after):
-                return start
-            self._reached, self._began_s = last, monotonic()
-            return _offset(store, last)
+        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else 0
+        bytes_max = 0 if isinstance(limit, ReadAllAvailable) else self._options.bytes_max or 0
+        with self._open() as planning:
+            end, rows = planning.advance(start, rows_max, bytes_max, self._target)
+            self._known = planning.known
+        if end == start or self._waits(rows):
+            return start
+        self._reached, self._began_s = end, monotonic()
+        return end
 
     def _waits(self, rows: int) -> bool:
         """Are these too few for a batch (`minRowsPerBatch`), and may they wait (`maxTriggerDelay`)?"""
@@ -84,42 +75,22 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return few and monotonic() - self._began_s < self._options.delay_s
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """What a query's progress shows as `latestOffset`: the end of the journal, and how far the query is behind."""
-        with self._open() as store:
-            position = store.extent().position
-            if self._reached is None:
-                return _offset(store, position)
-            return {**_offset(store, position), "rowsBehind": position - self._reached}
+        """What a query's progress shows as `latestOffset`: the end of what there is, and how far it is behind.
+
+        Spark describes a Python source by the name of a Java class, so what is read is said here, too.
+        """
+        with self._open() as planning:
+            return {"description": repr(self), **planning.behind(self._reached)}
 
     def __repr__(self) -> str:
         return f"antecede {', '.join(self._options.topics)} of {self._options.where}"
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        with self._open() as store:
-            extent = store.extent()
-            after, last = self._check(store, extent, start), self._check(store, extent, end)
-            if after < min(last, extent.removed):
-                after = lost(self._options, after, min(last, extent.removed))
-            return list(ranges(store.node, after, last, self._options.rows_per_partition))
+        with self._open() as planning:
+            return planning.parts(start, end)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_range(self._options, self._schema, partition)
+        return read_part(self._options, self._schema, partition)
 
-    def _open(self) -> Store:
-        return open_store(self._options.where, self._options.topics)
-
-    def _check(self, store: Store, extent: Extent, offset: dict[str, Any]) -> int:
-        """The position of an offset. Raises `UsageError` if the offset does not belong to this store."""
-        position: int = offset["position"]
-        where = str(self._options.where)
-        if offset["node"] != store.node:
-            problem = f"is node {store.node}, the query's checkpoint counts positions of node {offset['node']}"
-            raise UsageError("node", where, problem, "name that node alone, or begin with a new checkpoint")
-        if position > extent.position:
-            problem = f"ends at position {extent.position}, the query's checkpoint is at {position}"
-            raise UsageError("journal", where, problem, "name the journal that was read, not an older copy")
-        return position
-
-
-def _offset(store: Store, position: int) -> dict[str, Any]:
-    return {"node": store.node, "position": position}
+    def _open(self) -> Planning:
+        return open_planning(self._options, self._known)

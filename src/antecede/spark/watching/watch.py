@@ -40,7 +40,7 @@ def name_nodes(targets: Sequence[Target]) -> dict[str, Target]:
         if name in named:
             problem = f"is {name}, like {named[name].get('url') or named[name].get('journal')}"
             raise UsageError("--url", str(options.where), problem, "name every node once")
-        named[name] = target
+        named[name] = target if "journal" in target else {**target, "oneNode": "true"}
     return named
 
 

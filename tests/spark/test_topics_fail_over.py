@@ -1,0 +1,76 @@
+"""A streaming query over a cluster of processes, of which the node that it reads from is killed for good."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from antecede.core.partitions import split_stream
+
+from .nodes import Cluster
+
+
+class Copy:
+    """A query with a checkpoint that copies all topics of a cluster, whenever it is run, as far as there are rows."""
+
+    def __init__(self, spark: SparkSession, checkpoint: Path) -> None:
+        self.spark = spark
+        self.checkpoint = str(checkpoint)
+        #: By number of the batch: its rows, in the order in which they came.
+        self.batches: dict[int, list[Row]] = {}
+
+    def run(self, url: str, rows: int) -> dict[str, Any]:
+        """Returns what the last progress says of the source."""
+        reader = self.spark.readStream.format("antecede").options(url=url, topics="#", since="earliest")
+        frame = reader.option("maxRowsPerBatch", rows).option("rowsPerPartition", max(1, rows // 4)).load()
+        query = (
+            frame.writeStream.foreachBatch(lambda batch, number: self.batches.update({number: batch.collect()}))
+            .option("checkpointLocation", self.checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        found: dict[str, Any] = json.loads(query.lastProgress.json)["sources"][0]
+        return found
+
+    def check(self, count: int) -> None:
+        """Every message once; each behind those of its stream, and those of its partition that it names."""
+        rows = [row for _, batch in sorted(self.batches.items()) for row in batch]
+        assert sorted(int(row.payload) for row in rows) == list(range(count))
+        had: dict[int, int] = defaultdict(int)
+        for row in rows:
+            assert row.seq == had[row.source] + 1
+            partition = split_stream(row.source)[0]
+            assert all(had[dep.source] >= dep.seq for dep in row.deps if split_stream(dep.source)[0] == partition)
+            had[row.source] = row.seq
+
+
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.slow), 8])
+def test_a_checkpoint_goes_on_at_another_node_when_its_own_is_killed(
+    session: SparkSession, tmp_path: Path, partitions: int
+) -> None:
+    settings = {"partitions": partitions, "replicas": 2} if partitions > 1 else {}
+    with Cluster(tmp_path / "cluster", nodes=3, **settings) as cluster:
+
+        def publish(node: int, first: int, count: int) -> None:
+            numbers = range(first, first + count)
+            cluster.publish([(f"rooms/{number % 10}/chat", b"%d" % number) for number in numbers], node)
+
+        copy = Copy(session, tmp_path / "checkpoint")
+        for node in range(3):
+            publish(node, node * 40, 40)
+        copy.run(cluster.url(0), 100)
+        copy.check(120)
+        cluster.run(cluster.inner.kill(0))
+        publish(1, 120, 20)
+        publish(2, 140, 20)
+        url = f"{cluster.url(0)},{cluster.url(2).removeprefix('antecede://')}"
+        progress = copy.run(url, 100)
+        copy.check(160)
+        latest = progress["latestOffset"]
+        assert latest["description"] == f"antecede # of {url}"
+        assert (latest["rowsBehind"], latest["bytesBehind"]) == (0, 0)
+        assert all(f"p{partition}" in progress["endOffset"] for partition in range(partitions))
