@@ -70,6 +70,8 @@ def seeds() -> dict[str, bytes]:
         StoredChange(2, "subscribe", "t"),
     ]
     found = {f"deliveries-{reader}": bytes([reader]) + deliveries for reader in range(3)}
+    packed = blocks.encode_deliveries(messages * 20, {}, pack=True)[:-4]
+    found |= {f"packed-{reader}": bytes([reader]) + packed for reader in range(3)}
     found["changes"] = b"\x03" + blocks.encode_changes(changes)[:-4]
     for reader, (name, codec) in enumerate(KEPT.items(), start=4):
         for kind in node_records(LIVE[name]):

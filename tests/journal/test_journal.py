@@ -17,6 +17,7 @@ from antecede.core.errors import GapError, JournalError, StoppedError
 from antecede.core.process import Change
 from antecede.journal import Journal, Retention
 from antecede.journal.batch import Batch
+from antecede.journal.migration import VERSION
 from antecede.journal.schema import APPLICATION
 from antecede.journal.writer import copy_log
 from tests.wire.helpers import Got, Sent, message
@@ -269,6 +270,29 @@ def test_only_one_process_at_a_time(tmp_path: Path) -> None:
         with pytest.raises(StoppedError):
             await journal.set_node(1)
         (await opened(path)).abort()
+
+    play(test)
+
+
+def test_a_journal_of_version_2_goes_on(tmp_path: Path) -> None:
+    """Its blocks are plain; those written from now on may be packed, so an earlier antecede must refuse it by name."""
+
+    async def test() -> None:
+        path = tmp_path / "journal"
+        journal = await opened(path)
+        await append(journal, message(1), message(2))
+        await journal.close()
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA user_version=2")
+        connection.close()
+        journal = await opened(path)
+        named = Message("p1", 0, 3, (), bytes(2000), (("p2", 1, 5),))
+        await append(journal, named)
+        assert [item.message for item in (await journal.read(0)).items] == [message(1), message(2), named]
+        await journal.close()
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
+        connection.close()
 
     play(test)
 

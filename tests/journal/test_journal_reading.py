@@ -1,6 +1,7 @@
 """A journal read from outside: the same as the node reads, in chunks, beside retention."""
 
 import asyncio
+import random
 import sqlite3
 from pathlib import Path
 
@@ -12,8 +13,16 @@ from antecede import Node
 from antecede.core import Message
 from antecede.core.errors import GapError, JournalError
 from antecede.core.partitions import stream_base
-from antecede.journal import Extent, Journal, JournalFile, Retention, reading
-from antecede.journal.blocks import decode_deliveries, decode_lean, encode_deliveries, unpack_deps
+from antecede.journal import Extent, Journal, JournalFile, Retention, blocks, reading
+from antecede.journal.blocks import (
+    DamagedError,
+    decode_deliveries,
+    decode_lean,
+    encode_deliveries,
+    plain_block,
+    seal_block,
+    unpack_deps,
+)
 from antecede.journal.schema import open_for_reading
 from tests.client.running import awaited
 from tests.wire.strategies import instances
@@ -81,6 +90,59 @@ def test_lean_blocks_say_what_others_say(sent: list[Message], held_us: dict[int,
     assert flat == [
         number for one in named for topic, source, seq in one for number in (stream_base(topic) + source, seq)
     ]
+
+
+@given(st.lists(instances(Message), max_size=20), st.dictionaries(st.integers(0, 19), st.integers(0, 9)))
+@settings(max_examples=50, deadline=None)
+def test_packed_blocks_say_what_plain_ones_say(sent: list[Message], held_us: dict[int, int]) -> None:
+    plain, packed = encode_deliveries(sent, held_us), encode_deliveries(sent, held_us, pack=True)
+    assert decode_deliveries(packed) == decode_deliveries(plain)
+    assert plain_block(packed) == plain
+    assert plain_block(plain) is plain
+
+
+def named_alike(count: int = 16) -> list[Message]:
+    """Messages of a partitioned cluster: each names the same forty of other partitions."""
+    across = tuple([(f"p{number}", number % 8, 100_000 + number) for number in range(40)])
+    return [Message("p0", 1, seq, (), random.Random(seq).randbytes(128), across) for seq in range(1, count + 1)]
+
+
+def test_messages_that_name_the_same_others_take_little_more_than_their_payloads() -> None:
+    sent = named_alike()
+    assert len(encode_deliveries(sent, {})) > 16 * 500
+    assert len(encode_deliveries(sent, {}, pack=True)) < 16 * 200
+
+
+def test_packed_blocks_that_are_damaged() -> None:
+    block = encode_deliveries(named_alike(), {}, pack=True)
+    with pytest.raises(DamagedError, match="checksum"):
+        decode_deliveries(block[:50] + bytes([block[50] ^ 1]) + block[51:])
+    with pytest.raises(DamagedError, match="unpack"):
+        decode_deliveries(seal_block(block[:2] + bytes(100)))
+    with pytest.raises(DamagedError, match="cut short"):
+        decode_deliveries(seal_block(block[:100]))
+
+
+def test_a_packed_block_that_would_take_all_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_UNPACKED_MAX", 5000)
+    with pytest.raises(DamagedError, match="more than 5,000 bytes"):
+        decode_deliveries(encode_deliveries(named_alike(), {}, pack=True))
+
+
+def test_readers_get_packed_batches_plain(tmp_path: Path) -> None:
+    sent = named_alike()
+
+    async def test() -> None:
+        journal = await opened(tmp_path / "j")
+        await append(journal, *sent)
+        with JournalFile(tmp_path / "j") as file:
+            ((one,),) = file.sealed(0, 16)
+            assert one.block == encode_deliveries(sent, {})
+            ((stored,),) = file.blocks(0, 16)
+            assert [message.payload for message in stored.block.messages] == [message.payload for message in sent]
+        await journal.close()
+
+    play(test)
 
 
 def test_chunks_are_small_and_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ def store_fetched(connection: sqlite3.Connection, messages: Sequence[Message], r
     first, last = messages[0], messages[-1]
     connection.execute(
         "INSERT INTO fetched (topic, source, first_seq, last_seq, ran_us, block) VALUES (?, ?, ?, ?, ?, ?)",
-        (first.topic, first.source, first.seq, last.seq, ran_us, encode_deliveries(list(messages), {})),
+        (first.topic, first.source, first.seq, last.seq, ran_us, encode_deliveries(list(messages), {}, pack=True)),
     )
 
 

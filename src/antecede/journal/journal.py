@@ -315,7 +315,7 @@ class Journal:
             kept = connection.execute("INSERT INTO kept (block) VALUES (?)", (block,)).lastrowid
             self.kept_bytes += len(block)
         if batch.deliveries:
-            block = encode_deliveries(batch.deliveries, batch.held_us, batch.out_of_order)
+            block = encode_deliveries(batch.deliveries, batch.held_us, batch.out_of_order, pack=True)
             size = len(block)
             connection.execute("INSERT INTO deliveries VALUES (?, ?, ?, ?)", (batch.first, last, batch.time_us, block))
             connection.executemany(

@@ -6,6 +6,7 @@ that have moved on since.
 
     1  kept records stored as pairs (name of the Python class, record)
     2  kept records stored by their tags alone; where the tables end is written beside them; age is running time
+    3  blocks may be packed (`blocks`)
 """
 
 import sqlite3
@@ -19,7 +20,7 @@ from antecede.core.errors import JournalError
 from antecede.journal.blocks import DamagedError, open_block, seal_block
 
 #: Of the tables in `schema`. Stored as SQLite's `user_version`.
-VERSION: Final = 2
+VERSION: Final = 3
 
 #: Tables of version 2.
 TAIL_AND_AGES: Final = """
@@ -73,6 +74,10 @@ def _to_2(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO facts VALUES ('ran_us', 0)")
 
 
+def _to_3(connection: sqlite3.Connection) -> None:
+    """2 to 3: blocks stay as they are. The number keeps an earlier antecede from taking packed ones for damaged."""
+
+
 def _tagged(name: str, record: msgspec.Raw) -> object:
     if name not in _UNTAGGED:
         return record
@@ -80,4 +85,4 @@ def _tagged(name: str, record: msgspec.Raw) -> object:
 
 
 #: By the version they start from.
-_STEPS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {1: _to_2}
+_STEPS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {1: _to_2, 2: _to_3}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from antecede.core.errors import GapError, JournalError
-from antecede.journal.blocks import DamagedError, LeanBlock, decode_lean
+from antecede.journal.blocks import DamagedError, LeanBlock, decode_lean, plain_block
 from antecede.journal.cuts import end_of, first_of, frontier_at, holes
 from antecede.journal.lookup import StreamName, locate
 from antecede.journal.schema import open_for_reading
@@ -128,7 +128,7 @@ class JournalFile:
                 raise self._unreadable(error) from None
 
     def sealed(self, after: int, last: int) -> Iterator[list[Sealed]]:
-        """`blocks`, as they are stored."""
+        """`blocks`, as they are stored, but not packed: their readers know a message by its place in the bytes."""
         reached = after
         while reached < last:
             chunk: list[Sealed] = []
@@ -137,7 +137,7 @@ class JournalFile:
                 rows = self._connection.execute(
                     f"SELECT first, last, time_us, block {_FROM} AND first <= ? ORDER BY first", (reached + 1, last)
                 )
-                for row in map(Sealed._make, rows):
+                for row in map(_plain, rows):
                     if row.last <= reached:
                         continue
                     if row.first > reached + 1:
@@ -148,7 +148,7 @@ class JournalFile:
                     if size >= CHUNK_BYTES:
                         break
                 rows.close()
-            except sqlite3.Error as error:
+            except (DamagedError, sqlite3.Error) as error:
                 raise self._unreadable(error) from None
             if not chunk:
                 self._check_range(reached, last)
@@ -181,7 +181,7 @@ class JournalFile:
                     "SELECT first, last, time_us, block FROM deliveries WHERE first = ? AND last > ?", (place, after)
                 ).fetchone()
                 if row is not None:
-                    chunk.append(Sealed._make(row))
+                    chunk.append(_plain(row))
                     size += len(chunk[-1].block)
                     if size >= CHUNK_BYTES:
                         places.close()
@@ -226,6 +226,12 @@ class JournalFile:
 
     def _unreadable(self, error: Exception) -> JournalError:
         return JournalError(str(self.path), f"cannot be read ({error})", "read the journal of another node")
+
+
+def _plain(row: tuple[int, int, int, bytes]) -> Sealed:
+    """A row of deliveries, its block not packed."""
+    first, last, time_us, block = row
+    return Sealed(first, last, time_us, plain_block(block))
 
 
 #: From the batch that holds a position on.
