@@ -60,6 +60,7 @@ async def test_other_protocols_are_refused() -> None:
     async with mqtt_node() as node:
         device = await Device.dial(node, V311)
         device.write_bytes(b"\x10\x0e\0\6MQIsdp\3\2\0\0\0\0")
+        assert (await device.expect(Connack)).reason is Reason.UNSUPPORTED_VERSION  # MQTT 3.1 has the same code
         await device.ended()
         device = await Device.dial(node, V311)
         device.write_bytes(b"\x10\x0c\0\4MQTT\x06\2\0\0\0\0")

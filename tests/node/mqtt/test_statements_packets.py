@@ -128,7 +128,7 @@ async def test_a_version_that_is_not_spoken(node: Node, number: int) -> None:
     await device.ended()
 
 
-@pytest.mark.parametrize("name", [b"MQIsdp", b"mqtt", b"MQTTX", b"", b"\xff"])
+@pytest.mark.parametrize("name", [b"mqtt", b"MQTTX", b"", b"\xff"])
 @on_shared_node
 async def test_a_protocol_that_is_not_spoken(node: Node, name: bytes) -> None:
     """[MQTT-3.1.2-1], in both versions: closed."""

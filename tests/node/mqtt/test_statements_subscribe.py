@@ -94,6 +94,9 @@ async def test_subscription_identifiers(node: Node) -> None:
             assert sorted((await device.message()).properties.subscription_ids) == expected
         await device.publish(f"{topic}/2", b"")
         assert (await device.message()).properties.subscription_ids == (1,)
+        await device.subscribe(f"{topic}/2", properties=identifier(1))  # 3.3.4: the same identifier twice
+        await device.publish(f"{topic}/2", b"")
+        assert (await device.message()).properties.subscription_ids == (1, 1)
 
 
 @on_shared_node

@@ -69,11 +69,13 @@ def decode(first: int, body: bytes, version: int) -> AnyPacket:
 
 def _connect(reader: FieldReader, _: int) -> Connect:
     name = reader.text("protocol name")
+    if name == "MQIsdp":  # MQTT 3.1, whose clients know the answer of 3.1.1
+        raise MqttError(Reason.UNSUPPORTED_VERSION, "protocol version", "is 3.1; 3.1.1 and 5 are spoken here")
     if name != "MQTT":  # [MQTT-3.1.2-1]
         raise MqttError(Reason.UNSUPPORTED_VERSION, "protocol name", f"is {name[:16]!r}, not 'MQTT'")
     version = reader.byte("protocol version")
     if version not in (V311, V5):  # [MQTT-3.1.2-2]
-        raise MqttError(Reason.UNSUPPORTED_VERSION, "protocol version", f"is {version}; 4 and 5 are spoken here")
+        raise MqttError(Reason.UNSUPPORTED_VERSION, "protocol version", f"is {version}; 4 (3.1.1) and 5 are spoken here")
     flags = reader.byte("connect flags")
     if flags & 1:  # [MQTT-3.1.2-3]
         raise malformed("connect flags", "the reserved bit is set")

@@ -86,6 +86,6 @@ class Subscriptions:
             if 0 < position <= one.since or (own and one.no_local):  # [MQTT-3.8.3-3]
                 continue
             qos, rap = max(qos, one.qos), rap or one.retain_as_published
-            if one.identifier and one.identifier not in identifiers:
+            if one.identifier:  # 3.3.4: also the same one again
                 identifiers = (*identifiers, one.identifier)
         return None if qos < 0 else Given(qos, identifiers, rap)
