@@ -8,7 +8,8 @@ client.py       one connected client: its packets and the answers
 subscribing.py  SUBSCRIBE and UNSUBSCRIBE
 sessions.py     the sessions of a node: takeover, expiry, wills
 moving.py       sessions that move between nodes
-session.py      one session: subscriptions, messages to the client
+session.py      one session: subscriptions, its feed
+outbox.py       messages to one client, in their order
 items.py        messages on their way to a client
 feed.py         the feed of a session
 shared.py       shared subscriptions

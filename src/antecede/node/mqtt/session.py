@@ -1,7 +1,7 @@
 """The session of one MQTT client at this node (4.1): it may outlive its connections, and the node's process.
 
-It owns the subscriptions, the QoS 1 and 2 exchanges, one feed for all subscriptions, and the will. `client.Client` is
-its connection, if it has one.
+It owns the subscriptions, the QoS 1 and 2 exchanges, one feed for all subscriptions, and the will. `outbox.Outbox` has
+the messages to the client, in their order. `client.Client` is its connection, if it has one.
 
 **Order.** Messages come from the feed in causal order and are written in that order. One that must wait for the
 client's acknowledgements (its receive maximum) holds back those behind it, also of QoS 0. Meanwhile the feed is behind
@@ -12,24 +12,22 @@ positions of those that are under way. Their payloads are read from the journal 
 that was published meanwhile is not given later.
 """
 
-import contextlib
 import secrets
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from antecede.core.errors import AntecedeError
 from antecede.core.limits import FEEDS_BYTES_MAX, WINDOW_BYTES_MAX
 from antecede.node.feed import Feed
 from antecede.node.mqtt.feed import SubscriptionsFeed
-from antecede.node.mqtt.items import Item, flight_record, publish_packet
+from antecede.node.mqtt.items import Item
+from antecede.node.mqtt.outbox import Outbox
 from antecede.node.mqtt.store import Card, CardFlight, SessionRecord
 from antecede.node.shares import Share
 from antecede.wire.mqtt.envelopes import publisher_tag
-from antecede.wire.mqtt.flows import Flight, Incoming, Outgoing
+from antecede.wire.mqtt.flows import Incoming, Outgoing
 from antecede.wire.mqtt.packets import Will
 from antecede.wire.mqtt.subscriptions import Subscription, Subscriptions
 from antecede.wire.requests import Begun, Ended, FromNode
@@ -88,13 +86,7 @@ class DeviceSession:
         self.told = 0
         #: QoS 0 messages up to this position were published while it had no connection.
         self._attached_at = 0
-        self._pending: deque[Item] = deque()
-        #: Retained messages to be given once the feed has given everything up to a position.
-        self._retained: deque[tuple[int, list[Item]]] = deque()
-        #: Retained messages that were not given before the last connection ended.
-        self._not_given: list[Item] = []
-        #: Messages under way are being read from the journal, to be sent again before all others.
-        self._restoring = False
+        self.outbox = Outbox(self)
         # What `FeedOwner` asks for.
         self.name = client_id
         self.client: object = self
@@ -125,19 +117,15 @@ class DeviceSession:
     @property
     def safe_position(self) -> int:
         """Messages up to here need not be given again: they were handed on, or did not match."""
-        waiting = [
-            item.position for item in self._pending if item.group is None and not item.retained and item.position
-        ]
-        if waiting:
-            return min(waiting[0] - 1, self.position)
+        waiting = self.outbox.first_position
+        if waiting is not None:
+            return min(waiting - 1, self.position)
         feed = self.feed
         return self.position if feed is None else max(self.position, feed.position)
 
     # -- what is kept --------------------------------------------------------------------------------------------------
 
     def record(self) -> SessionRecord:
-        flights = [flight_record(one.message, one.packet_id, one.qos, one.released) for one in self.outgoing]
-        flights += [flight_record(item, 0, item.given.qos) for item in self._retained_to_give()]
         return SessionRecord(
             self.client_id,
             self.generation,
@@ -148,7 +136,7 @@ class DeviceSession:
             self.will_due_s,
             tuple(self.subscriptions),
             self.safe_position,
-            tuple(flights),
+            tuple(self.outbox.records()),
             tuple(self.incoming.durable),
             self.hub.position,
         )
@@ -162,11 +150,7 @@ class DeviceSession:
         for one in record.subscriptions:
             self.subscriptions.add(one)
         for flight in record.flights:
-            item = Item(flight.position, None, flight.given, flight.retained)
-            if flight.packet_id:
-                self.outgoing.restore([Flight(flight.packet_id, flight.qos, item, flight.released)])
-            else:
-                self._not_given.append(item)
+            self.outbox.restore(flight, flight.position)
 
     def adopt(self, card: Card) -> None:
         """Go on with a session that another node has."""
@@ -189,19 +173,10 @@ class DeviceSession:
         while self._moved and self.came_from is not None:
             flight, stream, seq = msgspec.structs.astuple(self._moved.pop(0))
             position = 0 if flight.released else await self.server.find(stream, seq)
-            item = Item(position or 0, None, flight.given, flight.retained)
             if position is None:
                 self.came_from[stream] = min(self.came_from.get(stream, 0), seq - 1)
-            elif flight.packet_id:
-                self.outgoing.restore([Flight(flight.packet_id, flight.qos, item, flight.released)])
             else:
-                self._not_given.append(item)
-
-    def _retained_to_give(self) -> list[Item]:
-        """Retained messages that the client is still to be given, with QoS 1 or 2."""
-        waiting = [*self._not_given, *[item for item in self._pending if item.retained and item.position]]
-        waiting += [item for _, items in self._retained for item in items]
-        return [item for item in waiting if item.given.qos and (item.message is None or item.message.qos)]
+                self.outbox.restore(flight, position)
 
     # -- connections ---------------------------------------------------------------------------------------------------
 
@@ -216,44 +191,26 @@ class DeviceSession:
 
     def resume(self) -> None:
         """CONNACK was written: send what is under way again ([MQTT-4.4.0-1]), then read on."""
-        if self._moved or self._unread():
-            self._restoring = True
+        if self._moved or self.outbox.unread():
+            self.outbox.held = True
             self.node.tasks.start("reads messages for an MQTT session again", self._restore_messages(self.connection))
         else:
             self._go_on()
 
-    def _unread(self) -> list[Flight[Item]]:
-        """Messages under way whose payloads must be read from the journal. Identifier 0: they were not sent yet."""
-        found = [flight for flight in self.outgoing if flight.message.message is None and not flight.released]
-        return found + [Flight(0, 0, item) for item in self._not_given if item.message is None]
-
     async def _restore_messages(self, connection: "Client | None") -> None:
         await self._find_moved()
-        for flight in self._unread():
-            message = None
-            with contextlib.suppress(AntecedeError):  # retention has removed it, or the node stops
-                message = await self.server.read(flight.message.position)
-            item = flight.message._replace(message=message)
-            if flight.packet_id and message is None:
-                self.outgoing.drop(flight.packet_id)
-            elif flight.packet_id:
-                flight.message = item
-            else:
-                self._not_given.remove(flight.message)
-                self._not_given += [item] if message is not None else []
+        await self.outbox.read_again()
         if self.connection is connection and connection is not None:
-            self._restoring = False
             self._go_on()
 
     def _go_on(self) -> None:
-        self._pending.extendleft(reversed(self._not_given))
-        self._not_given = []
+        self.outbox.opened()
         self._open_feed()
         if self.feed is None:
             self._settled_here()
         for group in self.groups.values():
             group.room()
-        self.pump()
+        self.outbox.pump()
 
     def _settled_here(self) -> None:
         """A session that came from another node is this node's from now on."""
@@ -268,21 +225,12 @@ class DeviceSession:
         self.position = self.safe_position
         self.connection = None
         self.left_s = time.time()
-        self._restoring = False
-        pending = [item for item in self._pending if item.group is not None]
-        self._not_given = self._retained_to_give()
-        self._pending.clear()
-        self._retained.clear()
+        given_back = self.outbox.closed()
         self.incoming.disconnected()
-        self.outgoing.disconnected()
         feed = self.feed
         if feed is not None:
             feed.close()
-        if self.node.journal is not None:  # it is read again when the client is back
-            for flight in self.outgoing:
-                if flight.message.position:
-                    flight.message = flight.message._replace(message=None)
-        for item in pending:
+        for item in given_back:
             assert item.group is not None
             item.group.give_back(item)
 
@@ -327,7 +275,7 @@ class DeviceSession:
         if self.came_from is not None:
             since, seen = 0, tuple(self.came_from.items())
         feed = SubscriptionsFeed(self, self.hub, self.subscriptions, patterns, since, seen)
-        feed.on_live = self._give_retained
+        feed.on_live = self.outbox.retained_due
         self.feeds[0] = feed
 
         def opened() -> None:
@@ -347,12 +295,12 @@ class DeviceSession:
 
     @property
     def can_write(self) -> bool:
-        return self.connection is not None and not self._pending and self.connection.can_write
+        return self.connection is not None and self.outbox.empty and self.connection.can_write
 
     def send(self, record: FromNode) -> None:
         if isinstance(record, Begun):
             self._settled_here()
-            self._give_retained()
+            self.outbox.retained_due()
             self.keeper.touch(self)
         elif isinstance(record, Ended):
             self.server.feed_ended(self, record)
@@ -360,90 +308,26 @@ class DeviceSession:
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
         """Messages from the feed, in its order."""
         for position, message in self.server.opened_messages.of_piece(piece):
-            self._give_retained(before=position)
+            self.outbox.retained_due(before=position)
             given = self.subscriptions.decide(message.topic, position, own=message.publisher == self.tag)
             if given is not None and (position > self._attached_at or min(given.qos, message.qos)):
-                self._pending.append(Item(position, message, given))
+                self.outbox.add(Item(position, message, given))
         if self.feed is not None:
             self.feed.renew_credit()
-        self.pump()
+        self.outbox.pump()
 
     def flush(self) -> None:
-        self._give_retained()
+        self.outbox.retained_due()
         if self.connection is not None:
             self.connection.flush()
 
     # -- messages to the client ----------------------------------------------------------------------------------------
 
-    def give(self, items: Iterable[Item]) -> None:
-        """Give messages that do not come from the feed, behind those that wait."""
-        self._pending.extend(items)
-        self.pump()
-
-    def give_retained(self, items: list[Item]) -> None:
-        """Give retained messages in their order, as the node knows them now: behind all that was delivered so far."""
-        if items:
-            self._retained.append((self.hub.position, items))
-            self._give_retained()
-
-    def _give_retained(self, before: int | None = None) -> None:
-        """Give the retained messages whose turn has come: the feed has reached their position, or goes `before`."""
-        while self._retained:
-            position, items = self._retained[0]
-            feed = self.feed
-            if before is not None:
-                behind = before <= position
-            else:
-                behind = feed is not None and (not feed.live or feed.lagging) and feed.position < position
-            if behind:
-                return
-            self._retained.popleft()
-            self._pending.extend(items)
-        if before is None:
-            self.pump()
-
-    def pump(self) -> None:
-        """Write messages in their order, until one must wait for an acknowledgement."""
-        pending = self._pending
-        connection = self.connection
-        if connection is None or self._restoring:
-            return
-        if self.outgoing.behind:
-            self._send_again(connection)
-        if not pending or self.outgoing.behind:
-            return
-        while pending:
-            item = pending[0]
-            assert item.message is not None
-            qos = min(item.given.qos, item.message.qos)
-            if (qos and not self.outgoing.room) or (qos < 2 and self.outgoing.unreleased):
-                return
-            pending.popleft()
-            if item.group is None and not item.retained:
-                self.position = max(self.position, item.position)
-            flight = None
-            if qos:
-                flight = self.outgoing.begin(item, qos)
-                self.keeper.touch(self)
-                if qos == 2 and self.kept:  # or a node that was killed would send it by another identifier
-                    connection.hold()
-            if not self._write(item, flight, dup=False) and flight is not None:
-                self.outgoing.drop(flight.packet_id)
-        connection.flush_later()
-
-    def _send_again(self, connection: "Client") -> None:
-        for flight in self.outgoing.again():
-            if flight.released:
-                connection.release(flight.packet_id)
-            elif not self._write(flight.message, flight, dup=True):
-                self.outgoing.drop(flight.packet_id)
-        connection.flush_later()
-
     def acknowledged(self) -> None:
         """Messages are done: there is room for others."""
         self.keeper.touch(self)
-        self.pump()
-        if not self._pending:
+        self.outbox.pump()
+        if self.outbox.empty:
             self.room()
 
     def room(self) -> None:
@@ -452,15 +336,3 @@ class DeviceSession:
             self.feed.room()
         for group in list(self.groups.values()):
             group.room()
-
-    def _write(self, item: Item, flight: Flight[Item] | None, *, dup: bool) -> bool:
-        """Write a PUBLISH. False: it has expired, or is larger than the client accepts."""
-        assert self.connection is not None
-        if not dup and self.connection.takes_plain and item.plain:
-            assert item.message is not None
-            qos, packet_id = (0, 0) if flight is None else (flight.qos, flight.packet_id)
-            make, version = self.server.opened_messages.plain_publish, self.connection.version
-            self.connection.write_publish(make(item.position, item.message, version, qos, packet_id))
-            return True
-        packet = publish_packet(item, flight, dup=dup, now_us=time.time_ns() // 1000)
-        return packet is not None and self.connection.publish(packet)

@@ -105,7 +105,7 @@ class SharedGroup:
         assert one is not None
         given = Given(one.qos, (one.identifier,) if one.identifier else (), one.retain_as_published)
         self._position = max(self._position, item.position)
-        member.give([item._replace(given=given)])
+        member.outbox.give([item._replace(given=given)])
         self._server.keeper.touch_group(self)
 
     # -- what the feed calls (`FeedOwner`) -----------------------------------------------------------------------------

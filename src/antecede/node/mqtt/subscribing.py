@@ -80,7 +80,7 @@ def _subscribe_one(
             retained.append(lambda: server.sys.give(session, shared.pattern))
         else:
             items = _retained(client, session, one)
-            retained.append(lambda: session.give_retained(items))
+            retained.append(lambda: session.outbox.give_retained(items))
     return Reason(wanted.qos)
 
 

@@ -79,4 +79,4 @@ class SysTopics:
                 message = ApplicationMessage(topic, value.encode(), now_us, qos=0)
                 items.append(Item(0, message, Given(0, given.identifiers, False), retained=retained))
         if items:
-            session.give(items)
+            session.outbox.give(items)
