@@ -25,6 +25,7 @@ feed.py             one subscription of a client
 feed_opening.py     opens a feed, or refuses it
 feed_start.py       where a feed begins
 session.py          one client
+accepted.py         a socket of an HTTP or MQTT client: TLS, deadline, end
 owners.py           what feeds and publications need of a session
 mqtt/               MQTT clients
 publishing.py       the publications of one client

@@ -5,15 +5,14 @@ wait of a stranger has a deadline: the head of a request, its body, and the time
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
 import h11
 
+from antecede.node.accepted import AcceptedSocket
 from antecede.node.http.answers import SOON, Answer, refusal
 from antecede.node.http.request import Request
-from antecede.wire.frames import WRITE_BYTES_HIGH
 from antecede.wire.transport import Reason
 
 if TYPE_CHECKING:
@@ -68,19 +67,13 @@ class StreamOwner(Protocol):
         ...
 
 
-class Connection(asyncio.Protocol):
+class Connection(AcceptedSocket):
     """One socket."""
 
     def __init__(self, server: "HttpServer") -> None:
-        self.host = "?"
-        self.can_write = True
+        super().__init__()
         self._server = server
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
-        self._transport: asyncio.Transport | None = None
-        self._deadline: asyncio.TimerHandle | None = None
-        self._securing: asyncio.Task[None] | None = None
-        #: Bytes that arrived before the TLS handshake was complete.
-        self._early = bytearray()
         self._request: Request | None = None
         self._work: Work | None = None
         self._body = bytearray()
@@ -91,11 +84,6 @@ class Connection(asyncio.Protocol):
         #: Bytes that arrived while the answer was being made.
         self._ahead = 0
         self._stream: StreamOwner | None = None
-        self._done = False
-
-    @property
-    def open(self) -> bool:
-        return not self._done
 
     def close(self) -> None:
         """The token of this connection is no longer good."""
@@ -109,47 +97,22 @@ class Connection(asyncio.Protocol):
         if self._stream is not None:
             self._stream.end("the node stops; go on from the last id, here or at another node")
 
-    def abort(self) -> None:
-        self._done = True
-        if self._transport is not None:
-            self._transport.abort()
-
     # -- what asyncio calls --------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        self.host = str((transport.get_extra_info("peername") or ("?",))[0])
+        super().connection_made(transport)
         if not self._server.opened(self):
             self.abort()
             return
         self._at(CONNECTION_S, self._too_slow)
         context = self._server.tls
         if context is not None:
-            transport.pause_reading()  # the next bytes belong to the TLS handshake
-            self._securing = asyncio.get_running_loop().create_task(self._secure(transport, context))
+            self.secure(context, CONNECTION_S)
 
-    async def _secure(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
-        try:
-            secured = await asyncio.get_running_loop().start_tls(
-                transport, self, context, server_side=True, ssl_handshake_timeout=CONNECTION_S
-            )
-            if secured is None:
-                raise ConnectionResetError("the connection closed during the TLS handshake")
-        except (OSError, ssl.CertificateError) as error:
-            self._server.refused(self, Reason.TLS, str(error) or type(error).__name__)
-            transport.abort()
-            self.connection_lost(None)  # asyncio does not report the end of a connection whose TLS never began
-            return
-        self._transport, self._securing = secured, None
-        data = bytes(self._early)
-        if data:
-            self.data_received(data)
+    def tls_failed(self, problem: str) -> None:
+        self._server.refused(self, Reason.TLS, problem)
 
-    def data_received(self, data: bytes) -> None:
-        if self._securing is not None:
-            self._early += data
-            return
+    def received(self, data: bytes) -> None:
         if self._done or self._stream is not None:
             return  # the answer is on its way; nothing else is
         self._http.receive_data(data)
@@ -337,8 +300,6 @@ class Connection(asyncio.Protocol):
 
     def begin_stream(self, kind: str) -> None:
         """Write the head of the answer. It ends with `end_stream`, or with the connection."""
-        assert self._transport is not None
-        self._transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
         self._no_deadline()
         self._send_head(200, [("Content-Type", kind)], keep=False)
 
@@ -364,15 +325,6 @@ class Connection(asyncio.Protocol):
     def wait_at_most(self, seconds: float) -> None:
         """The answer begins within this time, or the connection ends."""
         self._at(seconds, self.abort)
-
-    def _at(self, in_s: float, do: Callable[[], None]) -> None:
-        self._no_deadline()
-        self._deadline = asyncio.get_running_loop().call_later(in_s, do)
-
-    def _no_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
 
     def _too_slow(self) -> None:
         self._server.refused(self, Reason.SILENT, "no complete request in time")

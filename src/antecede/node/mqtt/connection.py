@@ -6,10 +6,10 @@ CONNECT together. Then its client owns it.
 
 import asyncio
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from antecede.wire.frames import WRITE_BYTES_HIGH
+from antecede.node.accepted import AcceptedSocket
 from antecede.wire.mqtt.connection import ServerConnection
 from antecede.wire.mqtt.packets import Connect
 from antecede.wire.mqtt.reasons import MqttError, Reason
@@ -64,33 +64,22 @@ class Plain:
         return False
 
 
-class DeviceConnection(asyncio.Protocol):
+class DeviceConnection(AcceptedSocket):
     """One socket."""
 
     def __init__(
         self, server: "MqttServer", rules: ServerConnection, framing: Framing, tls: ssl.SSLContext | None
     ) -> None:
-        self.host = "?"
-        self.can_write = True
+        super().__init__()
         self.paused = False
         self._server = server
         self._rules = rules
         self._framing = framing
         self._tls = tls
         self._client: Client | None = None
-        self._transport: asyncio.Transport | None = None
-        self._deadline: asyncio.TimerHandle | None = None
         self._heard = 0.0
-        self._securing: asyncio.Task[None] | None = None
-        #: Bytes that arrived before the TLS handshake was complete.
-        self._early = bytearray()
-        self._done = False
         #: Bytes that came after the last words.
         self._unread_bytes = 0
-
-    @property
-    def open(self) -> bool:
-        return not self._done
 
     @property
     def certificate(self) -> Mapping[str, Any] | None:
@@ -150,51 +139,25 @@ class DeviceConnection(asyncio.Protocol):
                 self._at(_CLOSE_S, self.abort)
             self._transport.close()
 
-    def abort(self) -> None:
-        self._done = True
-        if self._transport is not None:
-            self._transport.abort()
-
     # -- what asyncio calls --------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
-        self.host = str((transport.get_extra_info("peername") or ("?",))[0])
+        super().connection_made(transport)
         if not self._server.door.enter(self):
             self.abort()
             return
         self._at(HANDSHAKE_S, self._too_slow)
         if self._tls is not None:
-            transport.pause_reading()  # the next bytes belong to the TLS handshake
-            self._securing = asyncio.get_running_loop().create_task(self._secure(transport, self._tls))
+            self.secure(self._tls, HANDSHAKE_S)
 
-    async def _secure(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
-        try:
-            secured = await asyncio.get_running_loop().start_tls(
-                transport, self, context, server_side=True, ssl_handshake_timeout=HANDSHAKE_S
-            )
-            if secured is None:
-                raise ConnectionResetError("the connection closed during the TLS handshake")
-        except (OSError, ssl.CertificateError) as error:
-            self._server.door.refused(self, Refusal.TLS, str(error) or type(error).__name__)
-            transport.abort()
-            self.connection_lost(None)  # asyncio does not report the end of a connection whose TLS never began
-            return
-        self._transport, self._securing = secured, None
-        secured.set_write_buffer_limits(high=WRITE_BYTES_HIGH)
-        if self._early:
-            self.data_received(bytes(self._early))
+    def tls_failed(self, problem: str) -> None:
+        self._server.door.refused(self, Refusal.TLS, problem)
 
-    def data_received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         if self._done:
             self._unread_bytes += len(data)
             if self._unread_bytes > _UNREAD_BYTES_MAX:
                 self.abort()
-            return
-        if self._securing is not None:
-            self._early += data
             return
         self._heard = asyncio.get_running_loop().time()
         self._server.node.counts_edge.bytes_received += len(data)
@@ -242,18 +205,12 @@ class DeviceConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._done = True
-        if self._deadline is not None:
-            self._deadline.cancel()
+        self._no_deadline()
         if self._client is not None:
             self._client.closed()
         self._server.door.leave(self)
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
-
-    def _at(self, in_s: float, do: Callable[[], None]) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        self._deadline = asyncio.get_running_loop().call_later(in_s, do)
 
     def _too_slow(self) -> None:
         self._server.door.refused(self, Refusal.SILENT, "no CONNECT in time")
@@ -261,8 +218,7 @@ class DeviceConnection(asyncio.Protocol):
 
     def _stay(self) -> None:
         """The client is in: from now on only its keep alive ends a silent connection."""
-        if self._deadline is not None:
-            self._deadline.cancel()
+        self._no_deadline()
         if self._rules.patience_s and not self._done:
             self._at(self._rules.patience_s, self._check_alive)
 

@@ -75,7 +75,7 @@ def _connect(reader: FieldReader, _: int) -> Connect:
         raise MqttError(Reason.UNSUPPORTED_VERSION, "protocol name", f"is {name[:16]!r}, not 'MQTT'")
     version = reader.byte("protocol version")
     if version not in (V311, V5):  # [MQTT-3.1.2-2]
-        raise MqttError(Reason.UNSUPPORTED_VERSION, "protocol version", f"is {version}; 4 (3.1.1) and 5 are spoken here")
+        raise MqttError(Reason.UNSUPPORTED_VERSION, "protocol version", f"is {version}; 4 and 5 are spoken here")
     flags = reader.byte("connect flags")
     if flags & 1:  # [MQTT-3.1.2-3]
         raise malformed("connect flags", "the reserved bit is set")
