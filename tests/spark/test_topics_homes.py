@@ -26,7 +26,7 @@ from antecede.spark.topics.stores import NodeStore
 from antecede.spark.topics.stream import TopicStream
 
 from ..client.running import awaited, until
-from ..node.clusters import cluster, restart
+from ..node.clusters import cluster, make, restart
 
 PARTITIONS: dict[str, Any] = {"partitions": 8, "replicas": 2}
 
@@ -343,3 +343,23 @@ async def test_one_order_for_all_is_read_by_position(tmp_path: Path) -> None:
         assert start["p0"].startswith("0:7@")
         _, rest_there = await read_all(source, elsewhere, 13)
         assert rest_there == rest
+
+
+@awaited
+async def test_a_home_that_fetched_the_past_gives_it_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first home of all partitions is gone for good, after another node has become one and has fetched the past."""
+    for pause in ("antecede.node.taking._PAUSE_S", "antecede.node.past.homes._PAUSE_S"):
+        monkeypatch.setattr(pause, 0.2)
+    settings: dict[str, Any] = {"partitions": 4, "replicas": 2}
+    async with cluster(1, tmp_path, **settings) as (first,), AsyncExitStack() as stack:
+        await publish(first, 0, 60)
+        source = stream(first)
+        start = await asyncio.to_thread(source.initialOffset)
+        middle, found = await read_all(source, start, 10, ReadMaxRows(10))
+        second = make(1, (first.address,), tmp_path, **settings)
+        await stack.enter_async_context(second)
+        await until(lambda: second.homes.fetched == 60)
+        await publish(second, 60, 20)
+        first.abort()
+        _, rest = await read_all(stream(second), middle, 80 - len(found))
+        check(found + rest, 80)

@@ -5,7 +5,8 @@ of the journal as stored. The node opens them only where clients may not read ev
 
 **Reading at any home.** Positions hold at one node. A *frontier* holds at every node that has the partition: by stream,
 the last message (`core.partitions`). `LayoutQuery` asks which nodes keep which partitions, `CutQuery` for the frontier
-at a position, `Plan` for the positions at which this node has the messages between two frontiers.
+at a position, `Plan` for the positions at which this node has the messages between two frontiers. `ReadPast` asks for
+messages that no home has at a position.
 
 **Publishing.** `Stage` gives rows that the node keeps and does not publish yet; when all rows of a batch are staged,
 `Release` publishes them, in order. A batch has the name of its producer and a number. A number that is not above the
@@ -140,6 +141,17 @@ class Plan(Record, frozen=True, gc=False, tag="n"):
     rows_max: _Number = 0
     bytes_max: _Number = 0
     slice_rows: _Number = 0
+
+
+class ReadPast(Record, frozen=True, gc=False, tag="q"):
+    """Ask for a page of the messages behind the frontier `had`, up to `until`, that the filters take, or more.
+
+    For messages that no home has at a position. The node reads what it lacks from others.
+    """
+
+    had: Pairs
+    until: Pairs
+    filters: Annotated[tuple[_Text, ...], Meta(min_length=1, max_length=FILTERS_MAX)]
 
 
 class Stage(Record, frozen=True, gc=False, tag="s"):
@@ -284,6 +296,15 @@ class Planned(Record, frozen=True, gc=False, tag="a"):
     sizes: Pairs = ()
 
 
+class PastPage(Record, frozen=True, gc=False, tag="o"):
+    """Answers `ReadPast`: everything wanted up to the frontier `reached`, at position 0; and which messages, (stream,
+    first, last), no node has."""
+
+    reached: Pairs
+    pieces: tuple[Piece, ...]
+    lacking: tuple[tuple[_Stream, _Number, _Number], ...] = ()
+
+
 class Done(Record, frozen=True, gc=False, tag="k"):
     """To `Stage`, `Release`, `Discard`, `Cancel`. `count`: messages published by this very release, or before the
     cancellation. `ends`: after a claimed release, the last messages of this node, by stream."""
@@ -329,15 +350,27 @@ class Failed(Record, frozen=True, gc=False, tag="f"):
 
 
 Question: TypeAlias = (
-    ExtentQuery | Read | LayoutQuery | CutQuery | Plan | Stage | Release | Discard | Cancel | Claim | Settle | Fetch
+    ExtentQuery
+    | Read
+    | LayoutQuery
+    | CutQuery
+    | Plan
+    | ReadPast
+    | Stage
+    | Release
+    | Discard
+    | Cancel
+    | Claim
+    | Settle
+    | Fetch
 )
-Answer: TypeAlias = ExtentReply | Page | Layout | Cut | Planned | Done | Failed | Vote | Fetched
+Answer: TypeAlias = ExtentReply | Page | Layout | Cut | Planned | PastPage | Done | Failed | Vote | Fetched
 
 TO_NODE: Final = RecordCodec[Question](
-    (ExtentQuery, Read, LayoutQuery, CutQuery, Plan, Stage, Release, Discard, Cancel, Claim, Settle, Fetch)
+    (ExtentQuery, Read, LayoutQuery, CutQuery, Plan, ReadPast, Stage, Release, Discard, Cancel, Claim, Settle, Fetch)
 )
 TO_CALLER: Final = RecordCodec[Answer](
-    (ExtentReply, Page, Layout, Cut, Planned, Done, Failed, Vote, Fetched), frame_bytes_max=ANSWER_BYTES_MAX
+    (ExtentReply, Page, Layout, Cut, Planned, PastPage, Done, Failed, Vote, Fetched), frame_bytes_max=ANSWER_BYTES_MAX
 )
 
 _encode = encode_rows = msgspec.msgpack.Encoder().encode

@@ -6,6 +6,7 @@ tries. Such callers use the same port in a role of their own; `wire.bulk` has th
 
 service.py    one such caller, seen from its node
 planning.py   where this node has the messages that a caller lacks, by stream and number
+streams.py    messages that no home has at a position, by stream and number
 staging.py    rows on the node's disk that are not published yet, and which batches are
 releasing.py  publishing them, once, across crashes
 claims.py     this node's votes on which of several nodes publishes a batch

@@ -27,6 +27,7 @@ from antecede.node.bulk.handover import ends
 from antecede.node.bulk.planning import Planner
 from antecede.node.bulk.releasing import Releases, Waiting
 from antecede.node.bulk.staging import Producer
+from antecede.node.bulk.streams import read_past
 from antecede.node.history import topic_of
 from antecede.node.predecessors import check_after
 from antecede.node.turns import ThreadRest
@@ -53,6 +54,7 @@ from antecede.wire.bulk import (
     Plan,
     Question,
     Read,
+    ReadPast,
     Release,
     Settle,
     Stage,
@@ -226,6 +228,8 @@ class BulkSession:
         if isinstance(question, Read):
             takes = self._takes(question.filters)
             return await self._in_thread(self._reader.use, partial(self._read, question, takes))
+        if isinstance(question, ReadPast):
+            return await read_past(self._node, question, self._takes(question.filters))
         return await self._answer_publisher(question)
 
     async def _answer_publisher(

@@ -19,10 +19,10 @@ from pyspark.sql.datasource import InputPartition
 from antecede.core import UsageError
 from antecede.core.partitions import stream_of
 from antecede.spark.topics.frontiers import covers, highest, of_partitions, rows_between
-from antecede.spark.topics.homes import DOWN, At, Homes, Wanted
+from antecede.spark.topics.homes import DOWN, At, Homes, Wanted, in_words
 from antecede.spark.topics.offsets import Mark, read_offset, to_offset
 from antecede.spark.topics.options import Bound, SourceOptions
-from antecede.spark.topics.slices import Slice, lost
+from antecede.spark.topics.slices import Past, Slice, lost
 from antecede.wire.bulk import Cut, CutQuery, Planned
 
 #: A position behind every delivery.
@@ -180,12 +180,19 @@ class Nodes:
             found += self._divide(at, wanted)
         return found
 
-    def _divide(self, at: At[Planned], wanted: Wanted) -> Iterator[Slice]:
+    def _divide(self, at: At[Planned], wanted: Wanted) -> Iterator[InputPartition]:
         planned, had = at.answer, of_partitions(wanted.had, at.partitions)
         until = highest(had, of_partitions(wanted.until or {}, at.partitions))
         layout = self._homes.layout
         address = next(address for slot, address, _ in layout.nodes if slot == planned.node)
         after = planned.after
+        known = tuple(dict.fromkeys([address, *self.known]))
+        if planned.lacking and not layout.portable:
+            lost(self._options, in_words(planned.lacking))
+        elif planned.lacking:
+            reached = highest(had, {stream: last for stream, _, last in planned.lacking})
+            yield Past(at.partitions, had, reached, known)
+            had = reached
         for position, frontier in [*planned.slices, (planned.last, tuple(until.items()))]:
             reached = dict(frontier)
             if planned.ahead is not None or not covers(had, reached):
@@ -197,7 +204,7 @@ class Nodes:
                     after=after,
                     last=position,
                     ahead=None if planned.ahead is None else dict(planned.ahead),
-                    known=tuple(dict.fromkeys([address, *self.known])),
+                    known=known,
                     several=self._homes.several,
                     portable=layout.portable,
                 )
@@ -257,7 +264,7 @@ class Nodes:
         if prefer is None:  # with one partition: the node that was read; else the partitions are spread anew
             prefer = next(iter(wanted.positions), -1)
         first = dict.fromkeys(wanted.partitions, prefer) if isinstance(prefer, int) else prefer
-        return self._homes.plan(wanted, first, lambda what: lost(self._options, what))
+        return self._homes.plan(wanted, first)
 
     @staticmethod
     def _seen(marks: Mapping[int, Mark], at: At[Planned]) -> dict[int, int]:

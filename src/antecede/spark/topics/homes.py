@@ -204,10 +204,10 @@ class Homes:
                         self.hang_up(self._stores[slot])
         return found
 
-    def plan(self, wanted: Wanted, prefer: Mapping[int, int], lost: Callable[[str], None]) -> list[At[Planned]]:
+    def plan(self, wanted: Wanted, prefer: Mapping[int, int]) -> list[At[Planned]]:
         """`Plan` at the homes of its partitions. All messages up to `until`, if that is given, are there by now.
 
-        `lost` is told of messages that no home has. It raises an error, or they are left out.
+        Messages that no home has at a position are in the answer (`Planned.lacking`).
         """
         tolerated: set[int] = set()
 
@@ -227,7 +227,6 @@ class Homes:
             try:
                 return self.each(wanted.partitions, ask, prefer)
             except Elsewhere as error:
-                lost(str(error))
                 tolerated |= error.partitions
 
     def _assign(
@@ -261,7 +260,7 @@ class Homes:
         homes = self._homes_of(partition)
         reasons = [passed[slot, partition] for slot in homes]
         lost = [why for why in reasons if isinstance(why, Elsewhere) and why.lost]
-        if lost and (at_once or len(lost) == len(reasons)):
+        if lost:  # it can ask the others by stream and number
             raise Elsewhere([partition], str(lost[0]), lost=True)
         if at_once:
             names = ", ".join(map(str, homes))

@@ -7,6 +7,8 @@ with each stream. So when the connection breaks, it reads the rest at other home
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -20,10 +22,13 @@ from antecede.journal.blocks import DamagedError
 from antecede.spark.gc_freeze import freeze_once
 from antecede.spark.topics.chunks import Chunk
 from antecede.spark.topics.columns import Builder, any_of
-from antecede.spark.topics.frontiers import Window, covers, highest, of_partitions
-from antecede.spark.topics.homes import DOWN, Homes, Wanted
+from antecede.spark.topics.frontiers import Frontier, Window, covers, highest, of_partitions
+from antecede.spark.topics.homes import DOWN, Homes, Wanted, in_words
 from antecede.spark.topics.options import SourceOptions
 from antecede.spark.topics.stores import NodeStore
+from antecede.wire.bulk import PastPage
+
+_Build: TypeAlias = Callable[[Chunk], pa.RecordBatch | None]
 
 log = logging.getLogger("antecede.spark")
 
@@ -47,6 +52,42 @@ class Slice(InputPartition):
     portable: bool
 
 
+@dataclass
+class Past(InputPartition):
+    """Messages of some partitions behind one frontier, up to another, that no home has at a position."""
+
+    partitions: tuple[int, ...]
+    had: dict[int, int]
+    until: dict[int, int]
+    known: tuple[str, ...]
+
+
+def read_past(options: SourceOptions, schema: StructType, part: Past) -> Iterator[pa.RecordBatch]:
+    """Read messages by stream and number: those that a home has fetched from others when it became one."""
+    freeze_once()
+    with gc_paused(), Homes(options.where, options.topics, part.known) as homes:
+        yield from _read_past(options, homes, part.had, part.until, Builder(schema, any_of(options.topics)).batch)
+
+
+def _read_past(
+    options: SourceOptions, homes: Homes, had: Frontier, until: Frontier, build: _Build
+) -> Iterator[pa.RecordBatch]:
+    while not covers(had, until):
+        left = {split_stream(at)[0] for at, seq in until.items() if seq > had.get(at, 0)}
+        ask = partial(_ask_past, had, of_partitions(until, [min(left)]))
+        ((_, _, page),) = homes.each([min(left)], ask)
+        if page.lacking:
+            lost(options, in_words(page.lacking))
+        had = dict(page.reached)
+        batch = build(Chunk(page.pieces, -1, 0, 0)) if page.pieces else None
+        if batch is not None:
+            yield batch
+
+
+def _ask_past(had: Frontier, until: Frontier, store: NodeStore, partitions: tuple[int, ...]) -> PastPage:
+    return store.past(had, until)
+
+
 def read_slice(options: SourceOptions, schema: StructType, part: Slice) -> Iterator[pa.RecordBatch]:
     """Read one slice."""
     freeze_once()
@@ -68,8 +109,12 @@ def read_slice(options: SourceOptions, schema: StructType, part: Slice) -> Itera
         while not covers(had, part.until):
             left = {split_stream(at)[0] for at, seq in part.until.items() if seq > had.get(at, 0)}
             wanted = Wanted(tuple(sorted(left)), had, part.until)
-            for at in homes.plan(wanted, {}, lambda what: lost(options, what)):
+            for at in homes.plan(wanted, {}):
                 until = of_partitions(part.until, at.partitions)
+                if at.answer.lacking:
+                    past = highest(had, {stream: last for stream, _, last in at.answer.lacking})
+                    yield from _read_past(options, homes, had, past, build)
+                    had = past
                 window = Window(of_partitions(had, at.partitions), until)
                 try:
                     yield from _read(at.store, part, at.answer.after, at.answer.last, window, build)
@@ -81,12 +126,7 @@ def read_slice(options: SourceOptions, schema: StructType, part: Slice) -> Itera
 
 
 def _read(
-    store: NodeStore,
-    part: Slice,
-    after: int,
-    last: int,
-    window: Window,
-    build: Callable[[Chunk], pa.RecordBatch | None],
+    store: NodeStore, part: Slice, after: int, last: int, window: Window, build: _Build
 ) -> Iterator[pa.RecordBatch]:
     try:
         for chunk in store.read(after, last, part.partitions if part.several else ()):

@@ -68,8 +68,10 @@ def read_part(options: SourceOptions, schema: StructType, part: InputPartition) 
     """Read what a task is to read."""
     if isinstance(part, Range):
         return read_range(options, schema, part)
-    from antecede.spark.topics.slices import Slice, read_slice  # noqa: PLC0415 - asyncio is slow to load
+    from antecede.spark.topics.slices import Past, Slice, read_past, read_slice  # noqa: PLC0415 - asyncio is slow to load
 
+    if isinstance(part, Past):
+        return read_past(options, schema, part)
     # Spark makes a partition of its own if there are none.
     return read_slice(options, schema, part) if isinstance(part, Slice) else iter(())
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from antecede.core import UsageError
 from antecede.journal import Extent, JournalFile
 from antecede.spark.topics.chunks import Chunk
+from antecede.spark.topics.frontiers import Frontier
 from antecede.spark.topics.options import Where
 from antecede.wire.bulk import (
     Cut,
@@ -20,10 +21,12 @@ from antecede.wire.bulk import (
     Layout,
     LayoutQuery,
     Page,
+    PastPage,
     Piece,
     Plan,
     Planned,
     Read,
+    ReadPast,
 )
 
 if TYPE_CHECKING:
@@ -177,6 +180,10 @@ class NodeStore:
 
     def plan(self, question: Plan) -> Planned:
         return self._caller.ask(question, Planned)
+
+    def past(self, had: Frontier, until: Frontier) -> PastPage:
+        """A page of the messages between two frontiers, by stream and number."""
+        return self._caller.ask(ReadPast(tuple(had.items()), tuple(until.items()), self._topics), PastPage)
 
     def _extent(self, query: ExtentQuery) -> ExtentReply:
         return self._caller.ask(query, ExtentReply)
