@@ -144,6 +144,15 @@ def test_what_was_not_or_could_not_be_judged_is_said() -> None:
     assert "time runs back" in html
 
 
+def test_the_page_counts_runs_as_the_command_line_does() -> None:
+    """`antecede audit` says "no violation in 1 runs" and "1 of 2 traces could not be judged" of the same verdicts."""
+    held = AuditRow(experiment="e", run="good", rule="fifo", verdict="held", checked=7, violations=0, words="")
+    refused = AuditRow(experiment="e", run="bad", rule="", verdict="refused", checked=0, violations=0, words="no time")
+    html = page(Contents(title="x", lines=results(), runs_finished=2, audit=[held, refused]))
+    assert "Order held in 1 audited run. 1 trace could not be judged." in html
+    assert "7 checks by 1 rule in 1 run, 1 trace could not be judged" in html
+
+
 def test_every_value_stands_beside_its_print_and_difference() -> None:
     html = page(contents())
     (table,) = re.findall(

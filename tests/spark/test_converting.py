@@ -8,7 +8,7 @@ from antecede.audit import Report, Verdict
 from antecede.audit import audit as judge
 from antecede.core import UsageError
 from antecede.spark import trace_from_messages, trace_from_spans
-from antecede.spark.converting import KAFKA, node_names
+from antecede.spark.converting import KAFKA, NATS, node_names
 from antecede.spark.frames import as_traces
 from antecede.trace import Event
 from antecede.trace.schema import Row
@@ -59,6 +59,42 @@ def test_a_dump_of_kafka(spark: SparkSession) -> None:
     assert report.messages == report.deliveries == 3
     names = node_names(trace)
     assert [names[node] for node in sorted(names)] == ["log", "page", "shop", "store"]
+
+
+def test_a_dump_of_jetstream(spark: SparkSession) -> None:
+    """A message is named by its stream and sequence, its topic is the subject; a column may have a dot in its name."""
+    named = "stream STRING, sequence LONG, subject STRING, time LONG, `client.name` STRING"
+    sent = spark.createDataFrame(
+        [
+            ("EVENTS", 1, "orders.new", 1_000_000, "shop", []),
+            ("EVENTS", 2, "ships.new", 2_000_000, "store", [("EVENTS", 1)]),
+            ("AUDIT", 1, "log", 3_000_000, "shop", [("EVENTS", 2), ("EVENTS", 9)]),
+        ],
+        f"{named}, causes ARRAY<STRUCT<stream: STRING, sequence: LONG>>",
+    )
+    read = spark.createDataFrame(
+        [
+            ("EVENTS", 2, "ships.new", 4_000_000, "page"),
+            ("EVENTS", 1, "orders.new", 5_000_000, "page"),
+            ("AUDIT", 1, "log", 6_000_000, "page"),
+            ("AUDIT", 1, "log", 7_000_000, "page"),
+        ],
+        named,
+    )
+    trace = trace_from_messages(
+        sent, read, **NATS, sender="client.name", receiver="client.name", causes="causes", run="jetstream"
+    )
+    report = judged(trace)
+    assert set(report.violated) == {"causal", "exactly-once"}
+    assert (report.messages, report.deliveries) == (3, 4)
+    assert (report.rule("causal").violations, report.rule("exactly-once").violations) == (1, 1)
+    published = [row for row in rows_of(trace) if row.event is Event.PUBLISH]
+    assert [(row.topic, row.time_us, row.deps) for row in published] == [
+        ("orders.new", 1_000_000, ()),
+        ("ships.new", 2_000_000, (("orders.new", 1, 1),)),
+        ("log", 3_000_000, (("ships.new", 2, 1),)),
+    ]
+    assert node_names(trace) == {0: "page", 1: "shop", 2: "store"}
 
 
 SPANS = (

@@ -124,12 +124,12 @@ def trace_from_spans(spans: DataFrame, *, owed: bool = False, run: str = "run") 
 
 
 def node_names(trace: DataFrame) -> dict[int, str]:
-    """The names of a trace's nodes by number, from the column `note` of its first rows at each node."""
+    """The names of a trace's nodes by number, from the column `note`."""
     named = trace.where(F.col("note").startswith(_NAMED)).select("node", "note").distinct()
     return {row.node: row.note.removeprefix(_NAMED) for row in named.collect()}
 
 
-#: How the note begins that names a node, in the rows of subscriptions and publications.
+#: How the note begins that names a node.
 _NAMED: Final = "node "
 
 
@@ -152,7 +152,7 @@ def _trace(messages: DataFrame, deliveries: DataFrame, *, owed: bool, run: str) 
         F.lit("publish").alias("event"), "time_us", F.col("source").alias("node"), *columns[3:7], note, "digest"
     )
     taken = deliveries.join(nodes, "name").join(numbered.select("id", "topic", "source", "seq"), "id")
-    given = taken.select(F.lit("deliver").alias("event"), "time_us", "node", "topic", "source", "seq", "digest")
+    given = taken.select(F.lit("deliver").alias("event"), "time_us", "node", "topic", "source", "seq", note, "digest")
     kinds = published.schema
     rows = published.unionByName(given, allowMissingColumns=True)
     if owed:

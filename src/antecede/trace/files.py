@@ -94,8 +94,11 @@ def read_trace(path: Path, run: str | None = None) -> pa.Table:
 
 
 def is_ours(path: Path) -> bool:
-    """Tell whether the table at `path` has exactly the columns and types that antecede writes."""
-    return not path.is_dir() and not _differs(_schema(path), SCHEMA)
+    """Tell whether antecede wrote the table at `path`, with exactly the columns and types that it writes now."""
+    if path.is_dir():
+        return False
+    schema = _schema(path)
+    return b"antecede.trace" in (schema.metadata or {}) and not _differs(schema, SCHEMA)
 
 
 def runs_in(path: Path) -> list[str]:
