@@ -11,20 +11,21 @@ Rules of this file:
   (`history.Gap`). So does one over a membership that the node did not ask for: no node had the messages any more that
   this one missed, and the protocol joined anew.
 * A node leaves what it joined for a feed or a release, in this life, and was never a home of in this life. Other
-  partitions it leaves once their homes have everything (`past.homes`).
+  partitions it leaves once their homes have everything (`protocols.homes`).
 """
 
 import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from antecede.core.errors import StoppedError
 from antecede.core.partitions import homes, split_stream
 from antecede.journal.batch import Batch
 from antecede.node.predecessors import After
+from antecede.protocols.homes.duties import Duties
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
@@ -54,13 +55,12 @@ class Taking:
         #: By partition: how many feeds need it; and until when it is taken though no feed does, by the loop's clock.
         self._feeds: Counter[int] = Counter()
         self._until: dict[int, float] = {}
-        #: Partitions that this node may leave again.
-        self._passing: set[int] = set()
-        #: Partitions of which this node is a home.
-        self.homes: frozenset[int] = frozenset()
+        #: The partitions that this node must keep.
+        self.duties = Duties(-1, node.config.replicas)
 
     def begin(self) -> None:
         """Before the driver starts: expect the memberships that this node needs and has not got yet."""
+        self.duties.node = self._node.slot
         self._find_homes()
         partitions, process = self._node.partitions, self._node.process
         names = [name for number, name in enumerate(partitions.names) if self._needed(number) or process.wants(name)]
@@ -170,7 +170,7 @@ class Taking:
         found += [f"{feeds} feed{'' if feeds == 1 else 's'}"] if feeds else []
         if found or self._node.partitions.count == 1:
             return found
-        return ["needed lately"] if partition in self._passing else ["former home"]
+        return ["needed lately"] if self.duties.is_passing(partition) else ["former home"]
 
     async def keep_up(self) -> None:
         """Join partitions that this node becomes a home of; leave those that it has not needed for a while."""
@@ -185,18 +185,14 @@ class Taking:
                 if needed and not process.wants(name):
                     self._expect("subscribe", [name])
                     driver.subscribe(name)
-                elif not needed and self.takes(partition) and self._may_leave(partition):
-                    self._passing.discard(partition)
-                    self._node.homes.released.discard(partition)
+                elif not needed and self.takes(partition) and self.duties.may_leave(partition):
+                    self.duties.left(partition)
                     driver.unsubscribe(name)
 
     def former(self) -> list[int]:
         """The partitions that this node takes without need, as a former home of them."""
-        count, passing = self._node.partitions.count, self._passing
-        return [one for one in range(count) if self.takes(one) and one not in passing and not self._needed(one)]
-
-    def _may_leave(self, partition: int) -> bool:
-        return partition in self._passing or partition in self._node.homes.released
+        count, passing = self._node.partitions.count, self.duties.is_passing
+        return [one for one in range(count) if self.takes(one) and not passing(one) and not self._needed(one)]
 
     def _take(self, partitions: frozenset[int], then: Callable[[], None]) -> None:
         process, driver, names = self._node.process, self._node.driver, self._node.partitions.names
@@ -210,7 +206,7 @@ class Taking:
             if asked is None or asked.done():
                 self._expect("subscribe", [name])
             if not process.wants(name):
-                self._passing.add(partition)
+                self.duties.take_in_passing(partition)
                 driver.subscribe(name)
         self._node.tasks.start("joins partitions", self._when_taken([names[one] for one in missing], then))
 
@@ -222,21 +218,22 @@ class Taking:
         return self._node.partitions.count == 1 or partition in self.homes or self._feeds[partition] > 0
 
     def _find_homes(self) -> None:
-        node = self._node
-        if node.partitions.count > 1:
-            leaving = node.homes.leaving  # it counts as a home, and others become homes in its stead
-            found = [
-                one
-                for one in range(node.partitions.count)
-                if node.slot in self.homes_of(one) or (leaving and node.slot in self.homes_of(one, leaving))
-            ]
-            self.homes = frozenset(found)
-            self._passing -= self.homes
+        count = self._node.partitions.count
+        if count > 1:
+            self.duties.find_homes(count, self.members(), asyncio.get_running_loop().time())
 
-    def homes_of(self, partition: int, without: Collection[int] = ()) -> tuple[int, ...]:
-        """The homes of a partition, among all members but those named."""
-        members = [one.slot for one in self._node.roster.members.values() if not one.left and one.slot not in without]
-        return homes(partition, members, self._node.config.replicas)
+    @property
+    def homes(self) -> frozenset[int]:
+        """Partitions of which this node is a home."""
+        return self.duties.homes
+
+    def members(self) -> list[int]:
+        """The slots of all members of the cluster."""
+        return [one.slot for one in self._node.roster.members.values() if not one.left]
+
+    def homes_of(self, partition: int) -> tuple[int, ...]:
+        """The homes of a partition."""
+        return homes(partition, self.members(), self._node.config.replicas)
 
     def copies_max(self, partition: int) -> int:
         """On how many other nodes a message can be for good. With several partitions, only its homes keep it."""

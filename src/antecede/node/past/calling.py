@@ -7,7 +7,8 @@ import msgspec
 
 from antecede.core import ProtocolError
 from antecede.core.errors import UnreachableError
-from antecede.node.past.records import ANSWER_BYTES_MAX, ROLE, SPEAKS, TO_CALLER, TO_NODE, Answer, Question
+from antecede.node.past.records import ANSWER_BYTES_MAX, ROLE, SPEAKS, TO_CALLER, TO_NODE
+from antecede.protocols.homes.records import Answer, Question
 from antecede.wire.address import split_address
 from antecede.wire.codec import Hello, Welcome
 from antecede.wire.frames import FrameConnection, Owner

@@ -1,19 +1,21 @@
 """Reads one stream of a partition, from this node's history and from the nodes that have what it lacks.
 
-Other nodes are asked in this order: the homes of the partition, its other members, all others. A message is *gone* when
-none of them has it. That is certain once every home and member has answered and has delivered the stream that far.
-Until then the reader asks again, for `_PATIENCE_S` at most.
+Which nodes are asked, and when a message is gone, `protocols.homes.reading` says. While a node that may have a message
+does not answer, the reader asks again, for `_PATIENCE_S` at most.
 """
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from antecede.core import Message
 from antecede.core.errors import RefusedError, UnreachableError
 from antecede.node.past.calling import PastCaller
-from antecede.node.past.records import PAGE_BYTES, ROLE, ReadStream, StreamPage
+from antecede.node.past.records import ROLE
 from antecede.node.past.service import PastService
+from antecede.protocols.homes.reading import Candidates, Found, read_elsewhere, without_holes
+from antecede.protocols.homes.records import PAGE_BYTES, Ask, ReadHere, ReadStream, Step, Steps
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
@@ -24,15 +26,7 @@ log = logging.getLogger("antecede.node")
 _PATIENCE_S: Final = 10.0
 _PAUSE_S: Final = 0.25
 
-
-class Found(NamedTuple):
-    """Messages that follow each other without a hole, from the first one asked for on; or the numbers that are gone."""
-
-    messages: tuple[Message, ...]
-    #: Messages up to this one are gone, where there are none.
-    gone: int = 0
-    #: Is that certain? False: a node that does not answer may have them.
-    certain: bool = True
+T = TypeVar("T")
 
 
 class PastReader:
@@ -41,7 +35,8 @@ class PastReader:
     def __init__(self, node: "Node") -> None:
         self._node = node
         self._caller = PastCaller(node)
-        self.ask = self._caller.ask
+        #: Messages stored since the node started.
+        self.stored = 0
 
     def begin(self) -> None:
         """Answer other nodes."""
@@ -55,61 +50,58 @@ class PastReader:
     ) -> Found:
         """The messages of a stream from `first` on, up to `last` at the most: at least one, or those that are gone."""
         deadline = asyncio.get_running_loop().time() + patience_s
+        name, source = self._node.partitions.stream_name(stream)
         while True:
             mine = await self._node.hub.history.stretch(stream, first, last, bytes_max=bytes_max)
             if mine.messages and mine.messages[0].seq == first:
                 return Found(without_holes(mine.messages))
             until = min([last, *[message.seq - 1 for message in mine.messages]])
-            found = await self.read_elsewhere(stream, first, until, bytes_max)
+            question = ReadStream(0, name, source, first, until, bytes_max)
+            found = await self.carry_out(read_elsewhere(question, self.candidates(name), self.trusts))
             if found.messages or found.certain or asyncio.get_running_loop().time() > deadline:
                 return found
             await asyncio.sleep(_PAUSE_S)
 
-    async def read_elsewhere(self, stream: int, first: int, last: int, bytes_max: int) -> Found:
-        """`read` at other nodes only, once."""
-        node = self._node
-        name, source = node.partitions.stream_name(stream)
-        question = ReadStream(0, name, source, first, last, bytes_max)
-        certain, gone = True, last
-        bound, others = self._candidates(name)
-        for slot in (*bound, *others):
+    async def carry_out(self, steps: Steps[T]) -> T:
+        """Take the steps of a procedure. Returns what it returns."""
+        answer: Any = None
+        while True:
             try:
-                page = await self._caller.ask(slot, question)
-            except (UnreachableError, RefusedError):
-                certain = certain and slot in others
-                continue
-            if not isinstance(page, StreamPage):
-                certain = False
-                continue
-            messages = [one for one in page.messages if (one.topic, one.source) == (name, source)]
-            if not all(map(self._is_signed, messages)):
-                log.error("node %d: node %d sent messages that their source did not sign; ignored", node.slot, slot)
-                certain = False
-                continue
-            if messages and messages[0].seq == first:
-                return Found(without_holes(messages))
-            gone = min([gone, *[message.seq - 1 for message in messages]])
-            if slot in bound and page.delivered < last:
-                certain = False  # it may yet deliver them
-        return Found((), gone, certain)
+                step = steps.send(answer)
+            except StopIteration as ended:
+                result: T = ended.value
+                return result
+            answer = await self._take(step)
 
-    def _candidates(self, name: str) -> tuple[list[int], list[int]]:
-        """The homes and members of a partition; and the other nodes."""
+    async def _take(self, step: Step) -> Any:
+        node = self._node
+        if isinstance(step, Ask):
+            try:
+                return await self._caller.ask(step.slot, step.question)
+            except (UnreachableError, RefusedError):
+                return None
+        if isinstance(step, ReadHere):
+            stream = node.partitions.stream(step.name, step.source)
+            return (await node.hub.history.stretch(stream, step.first, step.last, bytes_max=PAGE_BYTES)).messages
+        assert node.journal is not None
+        await node.journal.store_fetched(step.messages)
+        self.stored += len(step.messages)
+        return None
+
+    def candidates(self, name: str) -> Candidates:
+        """The nodes to ask for messages of the partition called `name`."""
         node = self._node
         present = [one.slot for one in node.roster.others()]
         homes = node.taking.homes_of(node.partitions.number(name))
         members = node.process.members(name)
         bound = [slot for slot in homes if slot in present]
         bound += [slot for slot in sorted(members) if slot in present and slot not in homes]
-        return bound, [slot for slot in present if slot not in bound]
+        return Candidates(bound, [slot for slot in present if slot not in bound])
 
-    def _is_signed(self, message: Message) -> bool:
+    def trusts(self, slot: int, messages: Sequence[Message]) -> bool:
+        """Did their sources sign these messages, which node `slot` sent? Or do nodes not sign in this cluster?"""
         checker = self._node.driver.checker
-        return checker is None or checker.is_signed(message)
-
-
-def without_holes(messages: "list[Message]") -> tuple[Message, ...]:
-    """The messages up to the first hole."""
-    first = messages[0].seq
-    count = next((index for index, one in enumerate(messages) if one.seq != first + index), len(messages))
-    return tuple(messages[:count])
+        if checker is None or all(map(checker.is_signed, messages)):
+            return True
+        log.error("node %d: node %d sent messages that their source did not sign; ignored", self._node.slot, slot)
+        return False

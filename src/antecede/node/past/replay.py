@@ -25,7 +25,8 @@ from antecede.core.epochs import epoch_of
 from antecede.core.errors import GapError
 from antecede.core.partitions import message_name, split_stream
 from antecede.node.history import Entry, topic_of
-from antecede.node.past.reading import Found, PastReader
+from antecede.node.past.reading import PastReader
+from antecede.protocols.homes.reading import Found
 
 if TYPE_CHECKING:
     from antecede.node.feed import Feed

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from antecede.core import LimitError, ProtocolError
 from antecede.core.errors import JournalError, RefusedError, StoppedError
-from antecede.node.past.records import PAGE_BYTES, SPEAKS, TO_CALLER, TO_NODE, Answer, AskHome, Question, StreamPage
+from antecede.node.past.records import SPEAKS, TO_CALLER, TO_NODE
+from antecede.protocols.homes.records import PAGE_BYTES, Answer, AskHome, Question, StreamPage
 from antecede.wire.codec import Hello
 from antecede.wire.frames import FrameConnection, Owner
 from antecede.wire.transport import Reason
