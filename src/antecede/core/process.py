@@ -36,11 +36,15 @@ class Change(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """A peer said that it has kept this node's messages on `topic` up to sequence number `seq`."""
+    """A peer said that it has kept this node's messages on `topic` up to sequence number `seq`.
+
+    Those up to `floor` predate its join, and it may have none of them.
+    """
 
     peer: int
     topic: str
     seq: int
+    floor: int = 0
 
 
 class LookUp(NamedTuple):
@@ -110,9 +114,9 @@ class Outbox:
         """Call `wake(timer)` once, `delay_us` from now. Timers are not cancelled: a stale one is ignored."""
         self.timers.append((delay_us, timer))
 
-    def acknowledged(self, peer: int, topic: str, seq: int) -> None:
-        """`peer` has kept this node's messages on `topic` up to `seq`: a copy survives the end of this node."""
-        self.acknowledgements.append(Acknowledgement(peer, topic, seq))
+    def acknowledged(self, peer: int, topic: str, seq: int, floor: int = 0) -> None:
+        """`peer` has kept this node's messages on `topic` behind `floor` up to `seq`: they survive this node's end."""
+        self.acknowledgements.append(Acknowledgement(peer, topic, seq, floor))
 
     def look_up(self, topic: str, source: int, first: int, last: int, bytes_max: int) -> None:
         """Read the source's messages `first` to `last` from the log; `Process.found` gets what is there."""

@@ -5,7 +5,7 @@ publishers that asked for copies. Messages in this node's name that it never pub
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from antecede.node.batch_shares import BatchShares
 from antecede.node.driver import Driver
 from antecede.node.hub import Hub
 from antecede.node.predecessors import After, Predecessors
+from antecede.protocols.homes.copies import Copies
 
 if TYPE_CHECKING:
     from antecede.wire.security.signing import MessageChecker, MessageSigner
@@ -40,10 +41,8 @@ class Replicas:
 
     def note(self, acknowledgements: Iterable[Acknowledgement]) -> None:
         moved = set()
-        for peer, name, seq in acknowledgements:
-            copies = self._of(name)
-            if seq > copies.done.get(peer, 0):
-                copies.done[peer] = seq
+        for peer, name, seq, floor in acknowledgements:
+            if self._of(name).copies.note(peer, seq, floor):
                 moved.add(name)
         for name in moved:
             self._copies[name].moved()
@@ -57,17 +56,26 @@ class Replicas:
     def acknowledged(self, name: str, peer: int) -> int:
         """How far `peer` has kept what this node published in the partition called `name`, as it has said since this
         node started."""
-        return self._of(name).done.get(peer, 0)
+        return self._of(name).copies.reached.get(peer, 0)
 
     def forget(self, peer: int) -> None:
         """`peer` is gone for good: its copies do not count, and its slot may get another owner."""
         for copies in self._copies.values():
-            if copies.done.pop(peer, None) is not None:
+            if copies.copies.forget(peer):
                 copies.moved()
+
+    def doubtful(self) -> list[tuple[str, int, list[int]]]:
+        """Partitions, peers, and publications that wait and that the peer may have fetched: they predate its join."""
+        return [(name, *one) for name, copies in self._copies.items() for one in copies.doubtful()]
+
+    def confirm(self, name: str, peer: int, seqs: Iterable[int]) -> None:
+        """`peer` has these messages of this node in the partition called `name`."""
+        self._of(name).copies.confirm(peer, seqs)
+        self._of(name).moved()
 
     def __len__(self) -> int:
         """Publications that wait for copies."""
-        return sum([len(copies.waiting) for copies in self._copies.values()])
+        return sum([len(copies.waiting) + len(copies.hidden) for copies in self._copies.values()])
 
     def _of(self, name: str) -> "_Copies":
         found = self._copies.get(name)
@@ -91,37 +99,54 @@ class _Copies:
 
     def __init__(self, counts: Callable[[int], bool]) -> None:
         self._counts = counts
-        #: By peer: how far.
-        self.done: dict[int, int] = {}
-        #: The same of those that count, the furthest first: so many copies there are of everything up to there.
+        self.copies = Copies()
+        #: How far the peers are that count, the furthest first: so many have delivered everything up to there.
         self._reached: list[int] = []
         #: Publications that wait, by the copies they ask for: an acknowledgement looks only at those that are ready.
         self.waiting = Predecessors(self._missing)
+        #: Publications that predate the join of peers that would make enough copies, and how many they ask for.
+        self.hidden: dict[asyncio.Future[Message], tuple[Message, int]] = {}
 
     def moved(self) -> None:
         """Call the publications that have enough copies now."""
-        self._reached = sorted([seq for peer, seq in self.done.items() if self._counts(peer)], reverse=True)
+        self._reached = sorted([seq for peer, seq in self.copies.reached.items() if self._counts(peer)], reverse=True)
         self.waiting.wake(list(self.waiting.streams))
+        for future, (message, copies) in list(self.hidden.items()):
+            self._settle(future, message, copies)
+        if not self.hidden:
+            self.copies.tidy()
+
+    def doubtful(self) -> Iterator[tuple[int, list[int]]]:
+        """Peers that count, and publications that wait and that they may have fetched."""
+        peers = [peer for peer in self.copies.reached if self._counts(peer)]
+        seqs = [message.seq for message, _ in self.hidden.values()]
+        return ((peer, may) for peer in peers if (may := self.copies.may_keep(peer, seqs)))
 
     def wait(self, message: Message, copies: int, future: "asyncio.Future[Message]") -> None:
         wanted = ((copies, message.seq),)
         if self._missing(wanted) is None:
-            future.set_result(message)
+            self._settle(future, message, copies)
         else:
-            withdraw = self.waiting.add(wanted, partial(_settle, future, message))
+            withdraw = self.waiting.add(wanted, partial(self._settle, future, message, copies))
             future.add_done_callback(lambda _: withdraw())
 
     def _missing(self, wanted: After) -> tuple[int, int] | None:
         return next((one for one in wanted if self._copied(one[0]) < one[1]), None)
 
     def _copied(self, copies: int) -> int:
-        """The last message of which so many peers have it and all before it."""
+        """The last message that so many peers have delivered, or that predates their joins."""
         return self._reached[copies - 1] if copies <= len(self._reached) else 0
 
-
-def _settle(future: "asyncio.Future[Message]", message: Message) -> None:
-    if not future.done():
-        future.set_result(message)
+    def _settle(self, future: "asyncio.Future[Message]", message: Message, copies: int) -> None:
+        """So many peers are beyond the message: it is safe if as many keep it."""
+        if future.done():
+            return
+        keeps, seq = self.copies.keeps, message.seq
+        if sum([keeps(peer, seq) and self._counts(peer) for peer in self.copies.reached]) >= copies:
+            future.set_result(message)
+        elif future not in self.hidden:
+            self.hidden[future] = message, copies
+            future.add_done_callback(self.hidden.pop)
 
 
 class NodeDriver(Driver):

@@ -45,6 +45,10 @@ _LEAVE_S: Final = 30.0
 _PAUSE_S: Final = 1.0
 
 
+#: How long a node that is said to leave counts as gone already when homes are computed.
+_LEAVING_S: Final = 60.0
+
+
 class Taking:
     """The partitions of one node."""
 
@@ -56,7 +60,7 @@ class Taking:
         self._feeds: Counter[int] = Counter()
         self._until: dict[int, float] = {}
         #: The partitions that this node must keep.
-        self.duties = Duties(-1, node.config.replicas)
+        self.duties = Duties(-1, node.config.replicas, _LEAVING_S)
 
     def begin(self) -> None:
         """Before the driver starts: expect the memberships that this node needs and has not got yet."""
@@ -110,7 +114,7 @@ class Taking:
         """Has a member delivered what this node published in this life? Else it could be lost with this node's slot."""
         node, process = self._node, self._node.process
         last, replicas = process.last_published(name), node.driver.replicas
-        others = process.members(name) - process.down - {node.slot}
+        others = process.members(name) - {node.slot}  # one that is down comes back: this node does not
         if (
             not others
             or replicas is None

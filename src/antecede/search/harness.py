@@ -347,11 +347,16 @@ class Run(ABC, Generic[T]):
 
     # -- the verdict --------------------------------------------------------------------------------------------
 
-    def judge(self) -> Verdict:
-        """Run until no event is left, or until `events_max`, and compare what happened with what is promised."""
+    def rest(self) -> None:
+        """Run until no event is left, or until `events_max`."""
         simulation = self.simulation
         while simulation.pending and simulation.steps < self.events_max:
             simulation.run(until=simulation.now + ticks(self.trial.window_of_time))
+
+    def judge(self) -> Verdict:
+        """Run until no event is left, or until `events_max`, and compare what happened with what is promised."""
+        simulation = self.simulation
+        self.rest()
         rows = list(self.recorder.rows())
         report = audit(rows, rules=self.rules(rows), across_topics=self.across_topics)
         offences = {rule.name: rule.example.words for rule in report.rules if rule.example is not None}

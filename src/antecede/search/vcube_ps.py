@@ -15,11 +15,13 @@ import msgspec
 from antecede.audit import Report
 from antecede.core import Message, Process
 from antecede.core.epochs import epoch_of, within_epoch
+from antecede.core.partitions import homes
 from antecede.protocols.options import MakeProcess
 from antecede.protocols.vcube_ps.options import VCubePsOptions
 from antecede.protocols.vcube_ps.records import Forgotten
 from antecede.search import harness
-from antecede.search.harness import NOTHING_LOST, AppTracer, Run
+from antecede.search.harness import NOTHING_LOST, AppTracer, Run, Verdict
+from antecede.search.homes import HomeLife
 from antecede.sim.units import ticks
 from antecede.trace import Event, Recorder, Row
 
@@ -58,14 +60,28 @@ class Trial(harness.Trial, frozen=True, kw_only=True):
     #: Nodes that are forgotten, each after it crashed, and the probability that another node gets its number.
     forgets: int = 0
     reuses: float = 0.7
+    #: Homes of each topic (`search.homes`); 0: none, and applications alone say which node takes a topic. With homes,
+    #: `forgets` nodes lose their directories.
+    replicas: int = 0
+    #: Homes that must keep a publication before it is acknowledged.
+    copies: int = 1
+    #: Nodes in the cluster from the beginning, nodes that join it, and nodes that leave.
+    members: int = 0
+    grows: int = 0
+    shrinks: int = 0
 
 
 def trial_of(seed: int) -> Trial:
-    """In an eighth of the pipelined trials nodes are forgotten. That is drawn apart: other seeds mean what they did."""
+    """In an eighth of the pipelined trials nodes are forgotten. In a third of the other partitions homes change.
+
+    Both are drawn apart: other seeds mean what they did.
+    """
     trial, rng = _trial_of(seed), random.Random(f"{seed}/forgetting")
-    if trial.mode != "pipelined" or rng.random() >= 1 / 8:
-        return trial
-    return msgspec.structs.replace(trial, forgets=rng.choice([1, 1, 2]), stay_down=0.0)
+    if trial.mode == "pipelined" and rng.random() < 1 / 8:
+        return msgspec.structs.replace(trial, forgets=rng.choice([1, 1, 2]), stay_down=0.0)
+    if trial.outside and random.Random(f"{seed}/changing homes").random() < 1 / 3:
+        return homes_of(seed)
+    return trial
 
 
 def _trial_of(seed: int) -> Trial:
@@ -165,6 +181,30 @@ def partitions_of(seed: int) -> Trial:
     )
 
 
+def homes_of(seed: int) -> Trial:
+    """Partitions with homes, in a cluster that grows and shrinks."""
+    rng = random.Random(f"{seed}/homes of partitions")
+    replicas = rng.choice([1, 2, 2, 3])
+    nodes, members = rng.choice([(4, 2), (6, 3), (8, 4), (8, 6)])
+    return msgspec.structs.replace(
+        partitions_of(seed),
+        nodes=nodes,
+        topics=rng.choice([1, 2, 4]),
+        domain="all",
+        log=True,
+        retain=rng.choice([16, 32]),
+        drop_stable=True,
+        outside=0.5,
+        leaves=rng.choice([0.05, 0.2]),
+        replicas=replicas,
+        copies=rng.randint(1, replicas),
+        members=max(members, replicas),
+        grows=rng.choice([1, 2, 4]),
+        shrinks=rng.choice([0, 1, 2]),
+        forgets=rng.choice([0, 1, replicas - 1]),
+    )
+
+
 def options_of(trial: Trial) -> VCubePsOptions:
     chosen = ["mode", "domain", "window", "aggregate", "log", "retain", "burst", "chunk", "held_bytes", "patience"]
     chosen.append("drop_stable")
@@ -173,6 +213,9 @@ def options_of(trial: Trial) -> VCubePsOptions:
 
 def founders_of(trial: Trial) -> dict[str, list[int]]:
     """The same for every seed of a trial: node numbers are interchangeable, schedules are not."""
+    if trial.replicas:
+        members = range(trial.members)
+        return {f"t{number}": sorted(homes(number, members, trial.replicas)) for number in range(trial.topics)}
     rng = random.Random("founders")
     count = round(trial.founders * trial.nodes)
     return {f"t{number}": sorted(rng.sample(range(trial.nodes), count)) for number in range(trial.topics)}
@@ -180,6 +223,9 @@ def founders_of(trial: Trial) -> dict[str, list[int]]:
 
 class _Watcher(AppTracer):
     """Counts the nodes that leave a topic without having been asked to, and looks at Lamport times."""
+
+    #: Is told the same, where nodes are homes.
+    homes: HomeLife | None = None
 
     def __init__(self, recorder: Recorder, *, timed: bool, nodes: int) -> None:
         """`timed`: the protocol stamps Lamport times."""
@@ -211,6 +257,8 @@ class _Watcher(AppTracer):
         return Message(topic, source, seq, (), message.payload, tuple(named), message.clock)
 
     def published(self, now: int, node: int, message: Message) -> None:
+        if self.homes is not None:
+            self.homes.published(node, message)
         node, message = self.owner(node), self._traced(message)
         super().published(now, node, message)
         if self.times[node] >= message.clock and self.timed:
@@ -218,12 +266,16 @@ class _Watcher(AppTracer):
         self.times[node] = message.clock
 
     def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
+        if self.homes is not None:
+            self.homes.delivered(node, message)
         node, message = self.owner(node), self._traced(message)
         super().delivered(now, node, message, out_of_order=out_of_order)
         self.times[node] = max(self.times[node], message.clock)
 
     def changed(self, now: int, node: int, what: str, topic: str) -> None:
         super().changed(now, self.owner(node), what, topic)
+        if what == "subscribe" and self.homes is not None:
+            self.homes.joined(node, topic)
         if what == "unsubscribe":
             if self.leaving[node, topic]:
                 self.leaving[node, topic] -= 1
@@ -261,7 +313,14 @@ class VCubePsRun(Run[Trial]):
         if (found := self.somewhere()) is None:
             return
         node, topic = found
-        if found not in self.wanted and not (self.trial.outside and self.rng.random() < self.trial.outside):
+        if self.homes is not None:
+            if not self.homes.is_member(node):
+                return
+            if self.rng.random() < self.trial.leaves:
+                self.homes.toggle(node, topic)
+            else:
+                self.publish(node, topic)
+        elif found not in self.wanted and not (self.trial.outside and self.rng.random() < self.trial.outside):
             self.toggle(node, topic)
         elif found in self.wanted and self.rng.random() < self.trial.leaves:
             self.watcher.leaving[found] += 1
@@ -279,6 +338,7 @@ class VCubePsRun(Run[Trial]):
 
     def _schedule(self) -> None:
         super()._schedule()
+        self.homes = self.watcher.homes = HomeLife(self) if self.trial.replicas else None
         #: Numbers without an owner.
         self.ownerless: set[int] = set()
         self.fate = random.Random(f"{self.seed}/fate")
@@ -294,6 +354,8 @@ class VCubePsRun(Run[Trial]):
         if node not in self.ownerless and len(self.ownerless) < self.trial.nodes - 2:
             self.crash(node)
             self.ownerless.add(node)
+            if self.homes is not None:
+                self.homes.lose(node)
             self._after(2 * self.noticed, partial(self._forget, node))
 
     def _forget(self, node: int) -> None:
@@ -301,7 +363,7 @@ class VCubePsRun(Run[Trial]):
         others = [other for other in self.nodes if other in self.simulation.processes]
         told = [other for other in others if self.fate.random() < 0.7] or others[:1]
         for other in told:
-            self._after(self.noticed, partial(self.simulation.forget, other, node, epoch))
+            self._after(self.noticed, partial(self._hear_forgotten, other, node, epoch))
         self._after(self.trial.window_of_time, partial(self._remind, node, epoch))
         if told and self.fate.random() < self.trial.reuses:
             self._after(self.trial.window_of_time / 4, partial(self._reuse, node, epoch))
@@ -310,22 +372,43 @@ class VCubePsRun(Run[Trial]):
         """Every node that is up hears of it in the end: a node that was told may have crashed."""
         for other in self.nodes:
             if other != node:
-                self.simulation.forget(other, node, epoch)
+                self._hear_forgotten(other, node, epoch)
+
+    def _hear_forgotten(self, node: int, gone: int, epoch: int) -> None:
+        self.simulation.forget(node, gone, epoch)
+        if self.homes is not None:
+            self.homes.hear_forgotten(node, gone, epoch)
 
     def _reuse(self, node: int, epoch: int) -> None:
         """Another node gets the number, with an empty directory."""
         self.watcher.epochs[node] = epoch
         self.ownerless.discard(node)
+        if self.homes is not None:
+            self.homes.reused(node, epoch)
         self.simulation.replace(node, [Forgotten(node, epoch)])
+        if self.homes is not None:
+            self.homes.recovered(node)
         for other in self.watchers(node):
             self._after(self.noticed, partial(self.notice, other, node))
             self._after(self.noticed, partial(self.notice, node, other))
 
+    def crash(self, node: int) -> None:
+        super().crash(node)
+        if self.homes is not None:
+            self.homes.crashed(node)
+
     def recover(self, node: int) -> None:
         if node not in self.ownerless:
             super().recover(node)
+            if self.homes is not None:
+                self.homes.recovered(node)
 
     # -- the verdict --------------------------------------------------------------------------------------------
+
+    def judge(self) -> Verdict:
+        if self.homes is not None:
+            self.homes.settle()
+        return super().judge()
 
     def rules(self, rows: Sequence[Row]) -> tuple[str, ...]:
         return NOTHING_LOST
@@ -354,6 +437,9 @@ class VCubePsRun(Run[Trial]):
         if self.trial.log and not gone and self.broken and not self.lost.from_logs:
             found["skipped"] = [f"{self.broken} sessions were broken off, though every message is in a log"]
         found["lamport"] = self.watcher.untimely
+        if self.homes is not None:
+            found["homes"] = self.homes.unsettled()
+            found["kept"] = self.homes.missing()
         return found
 
     @cached_property
@@ -368,7 +454,7 @@ class VCubePsRun(Run[Trial]):
 
     @property
     def may_wait(self) -> bool:
-        return self.trial.forgets > 0 or (self.trial.outside > 0 and bool(self.idle))
+        return self.trial.forgets > 0 or self.trial.shrinks > 0 or (self.trial.outside > 0 and bool(self.idle))
 
     def unfinished(self, process: Process) -> Sequence[str]:
         rightly = tuple([f"queued on {topic}, waits for nodes []" for topic in self.idle])

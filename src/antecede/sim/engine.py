@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from typing import Any, Protocol, TypeAlias
 
 from antecede.core import LimitError, Message, Outbox, Packet, Process
-from antecede.core.process import Change
+from antecede.core.process import Acknowledgement, Change
 from antecede.sim.log import DeliveryLog
 from antecede.sim.network import Network
 
@@ -93,6 +93,8 @@ class Simulation:
         self.on_wait: Callable[[int, int, str], None] | None = None
         #: Called with (now, node, topic, takes) when an application asks for a topic, or to leave it.
         self.on_ask: Callable[[int, int, str, bool], None] | None = None
+        #: Called with (node, acknowledgement) when a peer has said that it keeps what `node` published.
+        self.on_acknowledged: Callable[[int, Acknowledgement], None] | None = None
         #: The network without its faults, for workloads that adapt to how busy it is.
         self.wire = network
         self._make_process = make_process
@@ -185,6 +187,10 @@ class Simulation:
         """Tell `node` that `peer` is gone for good."""
         self._tell(node, lambda process: process.forget(peer, epoch))
 
+    def vacate(self, node: int, peer: int) -> None:
+        """Tell `node` that no node has the number `peer`: its owner has left."""
+        self._tell(node, lambda process: process.vacate(peer))
+
     def replace(self, node: int, kept: list[object]) -> None:
         """Give the number of a node that is down to a new one, which has kept nothing but these records."""
         self._kept[node] = kept
@@ -255,7 +261,13 @@ class Simulation:
                 self._arm(node, delay, timer)
             out.timers.clear()
         if out.acknowledgements:
-            out.acknowledgements.clear()
+            self._acknowledge(node, out)
+
+    def _acknowledge(self, node: int, out: Outbox) -> None:
+        if self.on_acknowledged is not None:
+            for told in out.acknowledgements:
+                self.on_acknowledged(node, told)
+        out.acknowledgements.clear()
 
     def _keep(self, node: int, process: Process) -> None:
         """Keep records. A log gets what was delivered, and answers what is looked up, a moment later."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from antecede.core.partitions import split_stream
 from antecede.node.history import Gap
 from antecede.node.past.reading import PastReader
+from antecede.protocols.homes.copies import kept_at
 from antecede.protocols.homes.reading import fetch
 from antecede.protocols.homes.records import AskHome, HomeState
 
@@ -26,9 +27,6 @@ log = logging.getLogger("antecede.node")
 
 #: Between two looks.
 _PAUSE_S: Final = 1.0
-
-#: How long a node that is said to leave counts as gone already when homes are computed.
-_LEAVING_S: Final = 60.0
 
 
 class Homes:
@@ -54,8 +52,7 @@ class Homes:
         """What this node answers a former home."""
         node, number = self._node, self._node.partitions.number(question.name)
         if question.leaving >= 0:
-            until = asyncio.get_running_loop().time() + _LEAVING_S
-            node.taking.duties.expect_leave(question.leaving, until)
+            node.taking.duties.expect_leave(question.leaving, asyncio.get_running_loop().time())
         return node.taking.duties.state(
             question.number,
             number,
@@ -73,6 +70,7 @@ class Homes:
                     self._filled.add((gap.position, gap.partition))
             for partition in self._node.taking.former():
                 await self._let_go(partition)
+            await self._count_copies()
 
     def _unfilled(self) -> list[Gap]:
         gaps = self._node.hub.history.gaps
@@ -102,17 +100,26 @@ class Homes:
     async def _let_go(self, partition: int) -> None:
         node = self._node
         name, members = node.partitions.names[partition], node.taking.members()
-        steps = node.taking.duties.let_go(partition, name, members, self._delivered(partition))
+        now = asyncio.get_running_loop().time()
+        steps = node.taking.duties.let_go(partition, name, members, self._delivered(partition), now)
         await self._reader.carry_out(steps)
 
+    async def _count_copies(self) -> None:
+        """Publications wait for copies at homes that joined behind them: ask whether these have fetched them."""
+        replicas = self._node.driver.replicas
+        for name, home, seqs in replicas.doubtful() if replicas is not None else ():
+            kept = await self._reader.carry_out(kept_at(home, name, self._node.slot, seqs))
+            if replicas is not None:
+                replicas.confirm(name, home, kept)
+
     async def hand_over(self) -> None:
-        """This node leaves: return when other nodes have everything of which it is a home."""
-        node = self._node
-        for partition in sorted(node.taking.homes):
-            name = node.partitions.names[partition]
-            while True:
-                members, delivered = node.taking.members(), self._delivered(partition)
-                steps = node.taking.duties.hand_over(partition, name, members, delivered)
-                if await self._reader.carry_out(steps):
-                    break
-                await asyncio.sleep(_PAUSE_S / 4)
+        """This node leaves: return when other nodes have everything that it must keep."""
+        node, duties = self._node, self._node.taking.duties
+        while not duties.may_go(taken := [one for one in range(node.partitions.count) if node.taking.takes(one)]):
+            for partition in taken:
+                if not duties.may_go([partition]):
+                    name, members = node.partitions.names[partition], node.taking.members()
+                    now = asyncio.get_running_loop().time()
+                    steps = duties.hand_over(partition, name, members, self._delivered(partition), now)
+                    await self._reader.carry_out(steps)
+            await asyncio.sleep(_PAUSE_S / 4)

@@ -7,6 +7,7 @@ without input and output. A live node (`node.past`) and the search (`search.home
 records.py   what nodes ask each other, and the steps that a procedure asks its driver to take
 reading.py   read what other nodes have of a stream; fetch what a home lacks
 duties.py    which partitions a node must keep, and when it may let go
+copies.py    how many homes keep what a node published
 
 A procedure is a generator (`Steps`). It yields a step, and is sent what came of it.
 """

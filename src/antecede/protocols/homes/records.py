@@ -61,6 +61,8 @@ class HomeState(Record, frozen=True, gc=False, tag="state"):
 
     whole: bool
     reached: Annotated[tuple[tuple[Source, _Number], ...], Meta(max_length=SLOTS_MAX)] = ()
+    #: It is about to leave the cluster.
+    leaves: bool = False
 
 
 Question: TypeAlias = ReadStream | AskHome

@@ -342,7 +342,7 @@ class Custody:
         group = state.group(packet.topic)
         stream = group.stream(packet.source)
         if packet.source == state.node:
-            state.out.acknowledged(sender, packet.topic, packet.done)
+            state.out.acknowledged(sender, packet.topic, packet.done, packet.floor)
             if packet.done > packet.floor:
                 group.order.secured(packet.topic, packet.done)
             if group.undelivered and packet.floor < group.undelivered[0]:

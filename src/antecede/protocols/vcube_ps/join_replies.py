@@ -57,7 +57,7 @@ class RollCall:
             return
         roll.armed = False
         roll.attempts += 1
-        if self._state.timing.goes_on(roll.attempts):
+        if self._state.timing.goes_on(roll.attempts - min(roll.attempts, roll.heard_at)):
             self.ask_again(group, roll)
             self._arm(group, roll, self._state.timing.pause_us(roll.attempts))
 
@@ -90,9 +90,10 @@ class RollCall:
             self._fetch(group, roll, packet.source, to=sender)
             return
         without = roll.without.setdefault((packet.source, packet.first), {})
-        ending = group.stream(packet.source).ending
-        if ending and sender not in without:
-            roll.attempts = 0
+        if sender not in without:
+            roll.heard_at = roll.attempts  # not in vain: go on until all have answered
+            if group.stream(packet.source).ending:
+                roll.attempts = roll.heard_at = 0
         without[sender] = packet.gone
         if self._state.up() <= without.keys() and (any(without.values()) or not self._only_absent(group, packet)):
             self.gone(group, packet.source, max(packet.first, min(filter(None, without.values()), default=0)))
@@ -159,8 +160,11 @@ class RollCall:
         return packet.first <= known and (source_may or self._takers_are_down(group))
 
     def _takers_are_down(self, group: Group) -> bool:
-        """Is a node down that takes the topic or took it once? What it delivered may be in no other node's answer."""
-        return not group.view.took().isdisjoint(self._state.down)
+        """Is a node down that takes the topic or took it once? What it delivered may be in no other node's answer.
+
+        A node that has left the cluster does not come back.
+        """
+        return not group.view.took().isdisjoint(self._state.down - self._state.vacant)
 
     def again(self, group: Group) -> None:
         """What a joiner waits for may have been forgotten: ask again, and look."""

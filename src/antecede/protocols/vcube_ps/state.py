@@ -70,6 +70,7 @@ class JoinReplies:
         "attempts",
         "counts",
         "gone",
+        "heard_at",
         "lacking",
         "register",
         "stable",
@@ -94,7 +95,9 @@ class JoinReplies:
         self.lacking: set[tuple[int, int]] = set()
         #: By (source, seq): nodes that do not have it, and up to where each had it once; 0: never.
         self.without: dict[tuple[int, int], dict[int, int]] = {}
+        #: Tries, and how many there were when a node answered that it lacks a message.
         self.attempts = 0
+        self.heard_at = 0
         self.armed = False
 
     def expects(self, register: int, asked: int) -> bool:

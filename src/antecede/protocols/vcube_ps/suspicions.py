@@ -63,6 +63,10 @@ class Suspicions(Questions, ABC):
 
     def vacate(self, node: int) -> None:
         self._state.vacant.add(node)
+        for group in list(self._state.groups.values()):
+            self._custody.review(group)  # a stream that is being closed, or a join, waits for the node no more
+            self._membership.roll_call.again(group)
+        self._finish()
 
     def forget(self, node: int, epoch: int) -> None:
         state = self._state
