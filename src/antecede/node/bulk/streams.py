@@ -19,7 +19,7 @@ from antecede.core.errors import StoppedError
 from antecede.core.partitions import message_name
 from antecede.journal.blocks import encode_deliveries
 from antecede.node.history import topic_of
-from antecede.node.past.records import PAGE_BYTES
+from antecede.protocols.homes.records import PAGE_BYTES
 from antecede.wire.bulk import PastPage, Piece, ReadPast
 from antecede.wire.envelope import unmarked
 
