@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from antecede.core import Message, UsageError
 from antecede.core.errors import GapError, JournalError, StoppedError
 from antecede.core.process import Change
-from antecede.journal import Journal, Retention
+from antecede.journal import Journal, Retention, writer
 from antecede.journal.batch import Batch
 from antecede.journal.migration import VERSION
 from antecede.journal.schema import APPLICATION
@@ -295,6 +295,30 @@ def test_a_journal_of_version_2_goes_on(tmp_path: Path) -> None:
         connection.close()
 
     play(test)
+
+
+def test_a_journal_closes_while_a_checkpoint_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`close` comes just before the thread takes note that something was committed. The thread ends all the same."""
+    monkeypatch.setattr(writer, "_CHECKPOINT_S", 0)
+
+    class ClosedMeanwhile(threading.Event):
+        def clear(self) -> None:
+            stop.set()
+            self.set()
+            super().clear()
+
+    path = tmp_path / "journal"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE t (x)")
+        checkpointer = writer._Checkpointer(str(path))
+        stop, waited_for = checkpointer._stop, checkpointer._committed
+        checkpointer._committed = ClosedMeanwhile()
+        waited_for.set()  # what the thread waits for; it goes on with the other one
+        checkpointer._thread.join(timeout=60)
+        assert not checkpointer._thread.is_alive()
+        checkpointer.close()
+    connection.close()
 
 
 def _not_sqlite(path: Path) -> None:

@@ -78,12 +78,12 @@ class _Checkpointer:
         os.close(self._log)
 
     def _run(self) -> None:
-        while True:
+        while not self._stop.is_set():
             self._committed.wait()
-            if self._stop.wait(_CHECKPOINT_S):
-                return
-            self._committed.clear()
-            self.log_is_long = copy_log(self._connection, self._log)
+            self._stop.wait(_CHECKPOINT_S)
+            self._committed.clear()  # `close` may have set it just before, so look again whether to stop
+            if not self._stop.is_set():
+                self.log_is_long = copy_log(self._connection, self._log)
 
 
 def copy_log(connection: sqlite3.Connection, log: int | None = None) -> bool:
