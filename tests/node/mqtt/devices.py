@@ -157,9 +157,10 @@ class Device:
         return packet
 
     async def silent(self) -> None:
-        """Nothing is on its way: the next packet answers a ping."""
-        self.write(Pingreq())
-        await self.expect(Pingresp)
+        """Nothing is on its way: the next packets answer pings. Two: what came with the first may be given after it."""
+        for _ in range(2):
+            self.write(Pingreq())
+            await self.expect(Pingresp)
 
 
 @asynccontextmanager

@@ -55,7 +55,7 @@ async def test_answers_have_the_identifier_of_what_they_answer(node: Node, versi
             (Publish(topic=topic, qos=1, packet_id=number), Puback),
             (Publish(topic=topic, qos=2, packet_id=number), Pubrec),
             (Pubrel(packet_id=number), Pubcomp),
-            (Subscribe(packet_id=number, wanted=(Wanted(pattern=topic, qos=0),)), Suback),
+            (Subscribe(packet_id=number, wanted=(Wanted(pattern=f"{topic}/x", qos=0),)), Suback),
             (Unsubscribe(packet_id=number, patterns=("never",)), Unsuback),
         ):
             device.write(packet)
