@@ -49,17 +49,6 @@ def trusts_nodes_that_leave() -> Iterator[None]:
 
 
 @contextmanager
-def believes_old_answers() -> Iterator[None]:
-    """What homes confirmed counts although the node was a home again since."""
-
-    def remember(self: Duties, partition: int) -> None:
-        """Forget nothing."""
-
-    with patch.object(Duties, "_begin_anew", remember):
-        yield
-
-
-@contextmanager
 def counts_floors_as_copies() -> Iterator[None]:
     """A message that predates the join of a home counts as kept there."""
     with patch.object(Copies, "keeps", lambda self, peer, seq: seq <= self.reached.get(peer, 0)):
