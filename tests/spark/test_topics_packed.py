@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from antecede.core import Message
-from antecede.journal.blocks import DamagedError, encode_deliveries
+from antecede.journal.blocks import DamagedError, decode_lean, encode_deliveries
 from antecede.spark.topics.chunks import Chunk
 from antecede.spark.topics.columns import SCHEMA, Builder
+from antecede.spark.topics.frontiers import Window
 from antecede.spark.topics.packed import packed_columns
 from antecede.spark.topics.plain import plain_columns
 from antecede.wire.bulk import Piece
@@ -80,8 +81,8 @@ TRAPS = {
 OWN = seal("a", b"body", time_us=1)
 
 
-def messages(payloads: st.SearchStrategy[bytes]) -> st.SearchStrategy[Message]:
-    sources, seqs = st.integers(0, 2**16 - 1), NUMBERS.map(lambda number: max(1, number))
+def messages(payloads: st.SearchStrategy[bytes], slots: int) -> st.SearchStrategy[Message]:
+    sources, seqs = st.integers(0, slots - 1), NUMBERS.map(lambda number: max(1, number))
     return st.builds(
         Message,
         topic=st.sampled_from(["main", "d" * 40, "p0", "p7", "p63"]),
@@ -94,13 +95,13 @@ def messages(payloads: st.SearchStrategy[bytes]) -> st.SearchStrategy[Message]:
 
 
 @st.composite
-def chunks(draw: st.DrawFn, payloads: st.SearchStrategy[bytes]) -> Chunk:
+def chunks(draw: st.DrawFn, payloads: st.SearchStrategy[bytes], slots: int = 2**16) -> Chunk:
     """Blocks one after the other, whole or picked from, of which some positions are asked for."""
     pieces: list[Piece] = []
     first = draw(st.integers(1, 2**40))
     begin = first
     for _ in range(draw(st.integers(0, 4))):
-        sent = draw(st.lists(messages(payloads), max_size=draw(st.sampled_from([3, 20]))))
+        sent = draw(st.lists(messages(payloads, slots), max_size=draw(st.sampled_from([3, 20]))))
         held = draw(st.dictionaries(st.integers(0, max(0, len(sent) - 1)), NUMBERS, max_size=3)) if sent else {}
         block = encode_deliveries(sent, held, draw(st.just(()) | st.just((0,))))
         places = None
@@ -114,6 +115,15 @@ def chunks(draw: st.DrawFn, payloads: st.SearchStrategy[bytes]) -> Chunk:
     after = draw(st.integers(begin - 1, first))
     last = draw(st.just(first) | st.integers(after, first))
     return Chunk(pieces, after, last, last)
+
+
+@st.composite
+def frontiers(draw: st.DrawFn, chunk: Chunk) -> dict[int, int]:
+    """By stream a number, of some streams of the chunk and of others."""
+    blocks = [decode_lean(piece.block).messages for piece in chunk.pieces]
+    streams = sorted({message.stream for block in blocks for message in block} | {1, 7168})
+    numbers = sorted({message.seq for block in blocks for message in block} | {1})
+    return draw(st.dictionaries(st.sampled_from(streams), st.sampled_from(numbers)))
 
 
 def takes(some: bool) -> Any:
@@ -133,6 +143,21 @@ def test_what_we_write(chunk: Chunk, some: bool, names: Sequence[str]) -> None:
     assert table(packed_columns(chunk, kinds, takes(some)), kinds).equals(
         table(plain_columns(chunk, kinds, takes(some)), kinds)
     )
+
+
+@given(st.data(), chunks(OURS, slots=1024))
+@settings(max_examples=100, deadline=None)
+def test_a_window_chooses_alike(data: st.DataObject, chunk: Chunk) -> None:
+    had, until = data.draw(frontiers(chunk)), data.draw(st.none() | frontiers(chunk))
+    one, other = Window(had, until), Window(had, until)
+    kinds = {name: KINDS[name] for name in ("source", "seq", "deps", "payload", "position")}
+    packed = table(packed_columns(chunk._replace(window=one), kinds, takes(False)), kinds)
+    plain = table(plain_columns(chunk._replace(window=other), kinds, takes(False)), kinds)
+    assert packed == plain
+    assert one.reached == other.reached
+    for row in packed.to_pylist():
+        assert row["seq"] > had.get(row["source"], 0)
+        assert until is None or row["seq"] <= until.get(row["source"], 0)
 
 
 def check(chunk: Chunk, some: bool) -> None:

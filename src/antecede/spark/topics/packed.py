@@ -21,6 +21,7 @@ from antecede.core import ProtocolError
 from antecede.core.limits import SLOTS_MAX
 from antecede.journal.blocks import skim
 from antecede.spark.topics.chunks import Chunk
+from antecede.spark.topics.frontiers import Window
 from antecede.wire.envelope import open_all
 
 Ints: TypeAlias = npt.NDArray[Any]
@@ -34,11 +35,8 @@ class Unusual(Exception):
 def packed_columns(chunk: Chunk, kinds: Mapping[str, pa.DataType], takes: Callable[[str], bool]) -> dict[str, pa.Array]:
     """Fill columns as `plain_columns` does. Raises `Unusual` and `DamagedError`."""
     rows = _open(chunk)
-    messages = _messages(rows.data, rows.span)
-    if chunk.window is not None:
-        some = chunk.window.choose(messages.source, messages.seq)
-        if some is not None:
-            rows, messages = rows.some(some), messages.some(some)
+    messages, some = _messages(rows.data, rows.span, chunk.window)
+    rows = rows if some is None else rows.some(some)
     envelopes = _envelopes(rows.data, messages.payload)
     topics = _slices(rows.data, envelopes.topic)
     wanted = _wanted(topics, takes)
@@ -241,8 +239,8 @@ def _open(chunk: Chunk) -> _Rows:
     return rows if inside.all() else rows.some(np.flatnonzero(inside))
 
 
-def _messages(data: _Bytes, span: _Spans) -> _Messages:
-    """Walk the fields of `core.Message`."""
+def _messages(data: _Bytes, span: _Spans, window: Window | None) -> tuple[_Messages, Ints | None]:
+    """Walk the fields of `core.Message`. Also returns which rows the window chooses; None: all."""
     walk = _Walk(data, span)
     fields = walk.read(_ARRAY)
     if fields.min(initial=5) < 5:
@@ -250,6 +248,10 @@ def _messages(data: _Bytes, span: _Spans) -> _Messages:
     # The partition; the topic of the application is in the envelope.
     base = _bases(data, walk.skip(_TEXT))
     source, seq = base + walk.read(_NUMBER), walk.read(_NUMBER)
+    chosen = None if window is None else window.choose(source, seq)
+    if chosen is not None:  # before the dependencies, which cost most
+        walk, fields = walk.only(chosen), fields[chosen]
+        base, source, seq = base[chosen], source[chosen], seq[chosen]
     deps = _pairs(walk)
     deps = deps._replace(source=deps.source + np.repeat(base, deps.counts))
     payload = walk.skip(_BYTES)
@@ -257,7 +259,7 @@ def _messages(data: _Bytes, span: _Spans) -> _Messages:
     some = some[data.single.take(walk.at[some]) != _NOTHING]
     if len(some):
         deps = _joined(deps, _pairs(walk.only(some), data), some)
-    return _Messages(source, seq, deps, payload)
+    return _Messages(source, seq, deps, payload), chosen
 
 
 def _bases(data: _Bytes, name: _Spans) -> Ints:
