@@ -7,7 +7,10 @@ import pytest
 
 import antecede
 from antecede import GapError
+from antecede.core import Message
+from antecede.core.process import Acknowledgement
 from antecede.journal import Retention
+from antecede.node.driving import Replicas
 from tests.client.running import awaited, bodies, take, until
 from tests.node.clusters import cluster, make, restart
 from tests.node.test_interest import ALONE, judged, taken, topic_at, until_settled
@@ -236,6 +239,37 @@ async def test_a_node_that_leaves_hands_its_partitions_over(tmp_path: Path) -> N
             await until_settled(nodes[:2])
             async with bus.subscribe("t/#", since="0") as feed:
                 assert sorted(bodies(await take(feed, 100))) == sorted([b"%d" % number for number in range(100)])
+
+
+@awaited
+async def test_nodes_that_leave_at_a_time_do_not_rely_on_each_other(tmp_path: Path) -> None:
+    async with cluster(4, tmp_path, **ALONE) as nodes:
+        await until_settled(nodes)
+        topics = [f"t/{number}" for number in range(20)]
+        async with nodes[0].connect() as bus:
+            for number in range(100):
+                await bus.publish(topics[number % 20], b"%d" % number)
+            await until(lambda: sum([node.hub.position for node in nodes]) == 100)
+            await asyncio.gather(nodes[2].leave(), nodes[3].leave())
+            await until_settled(nodes[:2])
+            async with bus.subscribe("t/#", since="0") as feed:
+                assert sorted(bodies(await take(feed, 100))) == sorted([b"%d" % number for number in range(100)])
+
+
+@awaited
+async def test_a_home_that_joined_behind_a_publication_counts_once_it_has_it() -> None:
+    counted = Replicas(lambda name, peer: peer in (1, 2))
+    promise: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    promise.set_result(Message("p1", 0, 5, (), b""))
+    safe = counted.wait(promise, 2)
+    await asyncio.sleep(0)
+    counted.note([Acknowledgement(1, "p1", 5), Acknowledgement(2, "p1", 7, 6), Acknowledgement(3, "p1", 7)])
+    assert not safe.done()
+    assert len(counted) == 1
+    assert counted.doubtful() == [("p1", 2, [5])]
+    counted.confirm("p1", 2, [5])
+    assert safe.done()
+    assert len(counted) == 0
 
 
 @awaited

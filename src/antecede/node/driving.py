@@ -143,10 +143,11 @@ class _Copies:
             return
         keeps, seq = self.copies.keeps, message.seq
         if sum([keeps(peer, seq) and self._counts(peer) for peer in self.copies.reached]) >= copies:
+            self.hidden.pop(future, None)
             future.set_result(message)
         elif future not in self.hidden:
             self.hidden[future] = message, copies
-            future.add_done_callback(self.hidden.pop)
+            future.add_done_callback(lambda _: self.hidden.pop(future, None))
 
 
 class NodeDriver(Driver):
