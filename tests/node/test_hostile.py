@@ -23,6 +23,7 @@ from antecede.core.limits import (
     WAITING_MAX,
     WINDOW_BYTES_MAX,
 )
+from antecede.core.process import Acknowledgement
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
 from antecede.node import publishing
@@ -492,10 +493,10 @@ async def test_copies_that_are_waited_for_cost_the_others_nothing(monkeypatch: p
         waiting.append(replicas.wait(promise, 5))
     await asyncio.sleep(0)
     looked = 0
-    replicas.note([(1, "main", 1)])
+    replicas.note([Acknowledgement(1, "main", 1)])
     assert looked <= 4
     for peer in range(1, 6):
-        replicas.note([(peer, "main", 2)])
+        replicas.note([Acknowledgement(peer, "main", 2)])
     assert [one.done() for one in waiting[:3]] == [True, True, False]
     for one in waiting:
         one.cancel()
