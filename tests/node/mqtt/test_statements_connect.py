@@ -5,6 +5,7 @@ Statements are numbered as in version 5, those of 3.1.1 say so.
 
 import asyncio
 import string
+import time
 from typing import Any
 
 import pytest
@@ -209,6 +210,16 @@ async def test_keep_alive() -> None:
 
         work = [silent(V311, 1), silent(V5, 1), silent(V5, 100), busy(V311), busy(V5)]
         await asyncio.gather(*work, patient(V311, 0), patient(V5, 0), patient(V311, 100))
+
+
+@on_shared_node
+async def test_a_busy_node_reads_before_it_judges_silence(node: Node) -> None:
+    """[MQTT-3.1.2-22]: a packet that came in time counts, though the node did not run until the time was over."""
+    async with Device.open(node, fresh(), keep_alive_s=1) as device:
+        await device.silent()
+        asyncio.get_running_loop().call_later(0.5, device.write, Pingreq())
+        time.sleep(1.6)  # the node does not run meanwhile, as on a machine without time for it
+        await device.expect(Pingresp)
 
 
 # -- wills -------------------------------------------------------------------------------------------------------------

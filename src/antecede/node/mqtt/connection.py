@@ -7,6 +7,7 @@ CONNECT together. Then its client owns it.
 import asyncio
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from antecede.node.accepted import AcceptedSocket
@@ -222,11 +223,15 @@ class DeviceConnection(AcceptedSocket):
         if self._rules.patience_s and not self._done:
             self._at(self._rules.patience_s, self._check_alive)
 
-    def _check_alive(self) -> None:
+    def _check_alive(self, *, again: bool = False) -> None:
         """[MQTT-3.1.2-22]: one and a half keep alives without a packet end the connection."""
         silent_s = asyncio.get_running_loop().time() - self._heard
         left_s = self._rules.patience_s - silent_s
-        if left_s > 0 or self.paused:  # a client that we do not read is not silent
-            self._at(max(left_s, 1.0), self._check_alive)
+        if left_s > 0:
+            self._at(left_s, self._check_alive)
+        elif self.paused:  # a client that we do not read is not silent
+            self._at(1.0, self._check_alive)
+        elif not again:  # a node that was busy reads first what has come meanwhile
+            self._at(0.0, partial(self._check_alive, again=True))
         elif self._client is not None:
             self._client.leave(Reason.KEEP_ALIVE_TIMEOUT)
