@@ -363,3 +363,24 @@ async def test_a_home_that_fetched_the_past_gives_it_by_number(tmp_path: Path, m
         first.abort()
         _, rest = await read_all(stream(second), middle, 80 - len(found))
         check(found + rest, 80)
+
+
+@awaited
+async def test_a_batch_ends_before_what_only_its_node_has_while_another_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(2, tmp_path) as nodes:
+        await publish(nodes[0], 0, 10)
+        await delivered(nodes, 10)
+        monkeypatch.setattr("antecede.node.driving.Replicas.acknowledged", lambda *_: 4)
+        source = stream(nodes[0])
+        start = await asyncio.to_thread(source.initialOffset)
+        start, found = await asyncio.to_thread(batch, source, start)
+        assert [row.seq for row in found] == [1, 2, 3, 4]
+        assert (await asyncio.to_thread(batch, source, start))[1] == []
+        reader = TopicReader(source_options(options(nodes[0])), SCHEMA)  # a table has all there is
+        check(await asyncio.to_thread(lambda: rows(reader, reader.partitions())), 10)
+        nodes[1].abort()
+        await until(lambda: 1 in nodes[0].process.down)
+        _, rest = await asyncio.to_thread(batch, source, start)
+        check(found + rest, 10)
