@@ -46,6 +46,7 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "pbcast": (*PLAIN, *PARTIAL),
     "lpbcast": (*PLAIN, *PARTIAL),
     "pabcast": (*PLAIN, *PARTIAL),
+    "safe-links": (*PLAIN, *PARTIAL),
     "sequencer": (*PLAIN, *PARTIAL),
 }
 

@@ -11,6 +11,7 @@ from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
 from antecede.protocols.gossip.rival_options import LpbcastOptions, PabcastOptions, PbcastOptions
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import ProtocolOptions
+from antecede.protocols.safe_links.options import SafeLinksOptions
 from antecede.protocols.scribe.options import ScribeOptions
 from antecede.protocols.sequencer.options import SequencerOptions
 from antecede.protocols.srpt.options import BrokerOptions, SrptOptions
@@ -111,6 +112,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "probabilistic atomic broadcast: members vote on what is next, by gossip; most likely one order for all",
         "Felber & Pedone 2002; Kim & Ahn [6]",
         PabcastOptions,
+    ),
+    "safe-links": Protocol(
+        "causal broadcast by flooding FIFO links; a new link is used once it is safe; messages name no others",
+        "Friedman & Manor 2004; Nédelec et al. 2018a; thesis 3.4",
+        SafeLinksOptions,
     ),
     "sequencer": Protocol(
         "total order by one node that numbers every message of every topic and sends it to all",

@@ -1,0 +1,9 @@
+"""Causal broadcast without vectors: flooding over FIFO links, of which new ones must become safe first.
+
+process    a node, its links, and the ping phase of a new link
+options    the overlay, and how often its links change
+"""
+
+from antecede.protocols.safe_links.process import SafeLinks
+
+__all__ = ["SafeLinks"]
