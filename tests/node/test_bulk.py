@@ -241,7 +241,7 @@ async def test_a_batch_is_published_once(tmp_path: Path) -> None:
 @awaited
 async def test_rows_follow_what_they_name(tmp_path: Path) -> None:
     async with cluster(1, tmp_path) as [node]:
-        release = Release("job", 1, (("p", 1),), patience_ms=50)
+        release = Release("job", 1, (("p", 1),), patience_ms=1000)
         waiting = encode_rows([Row("out", b"a"), Row("out", b"b", {"k": "v"}, ((node.slot, 3),))])
         with pytest.raises(StoppedError, match=r"row 1 follows 0\.3, not delivered here"):
             await ask(node, Stage("p", 0, waiting), release)
