@@ -37,6 +37,9 @@ class _Pipe(asyncio.Transport):
     def can_write_eof(self) -> bool:
         return False
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """It takes everything."""
+
 
 class _Credentials:
     """Knows one token."""
