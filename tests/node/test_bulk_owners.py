@@ -13,7 +13,7 @@ from antecede.journal.blocks import decode_deliveries
 from antecede.node.bulk import releasing
 from antecede.node.bulk.staging import Producer, Staging
 from antecede.wire import bulk as records
-from antecede.wire.bulk import Cancel, Discard, Done, ExtentQuery, Read, Release, Row, Stage, encode_rows
+from antecede.wire.bulk import Cancel, Claim, Discard, Done, ExtentQuery, Read, Release, Row, Stage, encode_rows
 from antecede.wire.envelope import mark_of, seal, unseal
 from antecede.wire.requests import TO_CLIENT, TO_NODE, Items, Publish, Subscribe
 from antecede.wire.security.tokens import new_token
@@ -236,6 +236,29 @@ def test_rows_without_owners_are_brought_up(tmp_path: Path) -> None:
         assert staging.begin(Producer("alice", "job"), 8, (), 0, 1).batch == 8
         assert staging.find(Producer("", "job")) == last
         assert staging._bytes == 1
+    finally:
+        staging.close()
+
+
+def test_a_file_from_before_votes_is_brought_up(tmp_path: Path) -> None:
+    """Version 2 had no table of votes. What it held is there afterwards, and producers can be voted on."""
+    path = tmp_path / "staged.db"
+    job = Producer("alice", "job")
+    staging = Staging(path)
+    staging.begin(job, 4, (), 0, 1)
+    staging.close()
+    with sqlite3.connect(path) as connection:
+        connection.executescript("DROP TABLE claims; PRAGMA user_version=2;")
+    connection.close()
+    staging = Staging(path)
+    try:
+        last = staging.find(job)
+        assert last is not None
+        assert last.batch == 4
+        assert staging.claimed(job) is None
+        vote = staging.vote(job, Claim("job", 5, 1, ("a:1", "b:1"), "a:1"), voter=0)
+        assert (vote.batch, vote.accepted, vote.node) == (5, 1, "a:1")
+        assert staging.claimed(job) is not None
     finally:
         staging.close()
 
