@@ -2,10 +2,15 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 import antecede
 from antecede.audit import audit
+from antecede.core import Message
+from antecede.core.partitions import stream_base
 from antecede.journal import export_rows
 from antecede.node.local_cluster import LocalCluster
 from antecede.wire.cursors import MessageId
@@ -47,6 +52,36 @@ async def test_an_answer_follows_its_question_in_another_partition(tmp_path: Pat
                 if asked.partition != answered.partition:
                     assert asked in seen[1].after
         assert judged([tmp_path / f"n{number}" for number in range(3)]) == ()
+
+
+@awaited
+async def test_a_node_has_what_a_followed_message_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client comes from another node, where it read a message of a partition that this node does not take. That
+    message depends on one that this node takes and has not delivered yet: what the client publishes waits for it."""
+    async with cluster(2, tmp_path, replicas=1, **EIGHT) as nodes:
+        partitions = nodes[0].partitions
+        taken = next(
+            t for t in (f"t/{n}" for n in range(99)) if nodes[1].process.takes(partitions.names[partitions.of(t)])
+        )
+        other = next(
+            t for t in (f"t/{n}" for n in range(99)) if not nodes[1].process.wants(partitions.names[partitions.of(t)])
+        )
+        here, there = partitions.names[partitions.of(taken)], partitions.names[partitions.of(other)]
+        read = Message(there, 0, 1, (), b"", ((here, 0, 1),), 7)
+
+        async def found(*what: object, **how: object) -> SimpleNamespace:
+            return SimpleNamespace(messages=[read])
+
+        monkeypatch.setattr(nodes[1].past, "read", found)
+        known = asyncio.Event()
+        nodes[1].following.learn(((stream_base(there), 1),), known.set)
+        await asyncio.sleep(0.2)
+        assert not known.is_set()
+        assert nodes[1].following.unknown(((stream_base(there), 1),))
+        async with nodes[0].connect() as bus:
+            await bus.publish(taken, b"")
+        await known.wait()
+        assert nodes[1].following.unknown(((stream_base(there), 1),)) == ()
 
 
 @awaited

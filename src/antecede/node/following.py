@@ -3,7 +3,8 @@
 A client has read such a message at another node, or this node gave it a past that it fetched (`past.replay`). Its
 partition is not taken here, or was taken later. The node names the message as a dependency of what it publishes next
 (`Process.follow`). What it publishes must also have a higher Lamport time, since a dependency that is stable is not
-named. So the node reads the message from a home first, to learn its time.
+named. And it follows what the message depends on: the node first delivers what it takes of that, and names the rest.
+So the node reads the message from a home first. It does not read earlier messages of that stream, which may name more.
 
 A message that no node shows within `_PATIENCE_S` is named without its time. It is not stable, so it stays named until
 it is.
@@ -13,12 +14,17 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from antecede.core import Message
+from antecede.core.partitions import stream_base
 from antecede.node.predecessors import After
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
 
 _PATIENCE_S: Final = 2.0
+
+#: How long the node waits for what a followed message depends on, before it looks again whether it must.
+_BEHIND_S: Final = 30.0
 
 #: Messages read at a time.
 _AT_ONCE: Final = 16
@@ -62,6 +68,31 @@ class Following:
     async def _follow(self, stream: int, seq: int) -> None:
         node = self._node
         found = await node.past.read(stream, seq, seq, bytes_max=1, patience_s=_PATIENCE_S)
+        message = found.messages[0] if found.messages else None
+        if message is not None and not await self._has_predecessors(message):
+            return
         name, source = node.partitions.stream_name(stream)
-        node.process.follow(name, source, seq, found.messages[0].clock if found.messages else 0)
+        node.process.follow(name, source, seq, 0 if message is None else message.clock)
         self._told[stream] = max(seq, self._told.get(stream, 0))
+
+    async def _has_predecessors(self, message: Message) -> bool:
+        """Wait until this node has delivered what `message` depends on, of what it takes; name the rest."""
+        node = self._node
+        named = [*[(message.topic, source, seq) for source, seq in message.deps], *message.across]
+        entries = tuple([(stream_base(name) + source, seq) for name, source, seq in named])
+        lacks, mine = node.hub.history.lacks, frozenset(node.taking.here(entries))
+        awaited = tuple([one for one in entries if one in mine and one[1] > lacks.get(one[0], 0)])
+        if not node.hub.has(awaited):
+            delivered = asyncio.Event()
+            withdraw = node.hub.when_delivered(awaited, delivered.set)
+            try:
+                async with asyncio.timeout(_BEHIND_S):
+                    await delivered.wait()
+            except TimeoutError:
+                return False
+            finally:
+                withdraw()
+        for (name, source, seq), entry in zip(named, entries, strict=True):
+            if entry not in awaited:
+                node.process.follow(name, source, seq, 0)
+        return True

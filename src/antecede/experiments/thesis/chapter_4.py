@@ -241,7 +241,9 @@ CHAPTER_4: tuple[Experiment, ...] = (
     Broadcast(
         "figure-4.6",
         "Messages buffered at a node, at most",
-        "Printed for 1024 nodes (`--full`). The direction holds; the printed spread between nodes does not reproduce.",
+        "Printed for 1024 nodes (`--full`). The direction holds; the printed spread between nodes does not reproduce. "
+        "Printed: 569 nodes buffer at most 50 messages with aggregation, 24 more than 250, and 212 without. Ours "
+        "(calibrated, one seed): 957 at most 50 with it, 32 without; none more than 250, and 73 and 109 at most.",
         buffered,
         plan=_BOTH,
         sizes=(256,),
