@@ -20,7 +20,7 @@ from antecede.core import Message, Process
 from antecede.core.partitions import homes
 from antecede.core.process import Acknowledgement
 from antecede.protocols.homes.copies import kept_at
-from antecede.protocols.homes.reading import Candidates, fetch
+from antecede.protocols.homes.reading import Candidates, candidates, fetch
 from antecede.protocols.homes.records import (
     Answer,
     Ask,
@@ -279,12 +279,10 @@ class HomeLife:
 
     def _candidates(self, node: int, topic: str) -> Candidates:
         members = self._members(node)
-        present = [one for one in members if one != node]
         kept_at = self._memories[node].duties.homes_of(self._run.topics.index(topic), members)
         takers = self._simulation.processes[node].members(topic)
-        bound = [one for one in kept_at if one in present]
-        bound += [one for one in sorted(takers) if one in present and one not in kept_at]
-        return Candidates(bound, [one for one in present if one not in bound])
+        left = [one for one, entry in self._directories[node].roster.items() if entry[1] != PRESENT]
+        return candidates(node, kept_at, takers, [one for one in members if one != node], left)
 
     # -- procedures ----------------------------------------------------------------------------------------------
 
@@ -323,9 +321,10 @@ class HomeLife:
     def _ask(self, node: int, step: Ask, then: Callable[[Answer | None], None]) -> None:
         """The question arrives, is answered, and the answer arrives; or the node waits in vain."""
         lost = not self._calm and self._rng.random() < self._trial.loss
+        known = step.slot in self._members(node)  # else the node has no address of it
 
         def arrive() -> None:
-            if lost or step.slot not in self._simulation.processes:
+            if lost or not known or step.slot not in self._simulation.processes:
                 self._later(_PATIENCE, partial(then, None))
             else:
                 self._later(_WAY, partial(then, self._answer(step.slot, step.question)))

@@ -9,6 +9,7 @@ import pytest
 from antecede.core import Message
 from antecede.protocols.homes.copies import Copies, kept_at
 from antecede.protocols.homes.duties import Duties
+from antecede.protocols.homes.reading import Candidates, Found, candidates, read_elsewhere
 from antecede.protocols.homes.records import Ask, AskHome, HomeState, ReadStream, StreamPage
 from antecede.search.vcube_ps import Trial, VCubePsRun, homes_of, partitions_of, search, trial_of
 from tests.protocols.vcube_ps import mutations_homes as mutations
@@ -25,6 +26,11 @@ LEFT_TOO_SOON = (786,)
 def test_drawn_homes(seed: int) -> None:
     verdict = search(seed, homes_of(seed))
     assert verdict.ok, (homes_of(seed), verdict.words)
+
+
+def test_a_home_does_not_take_messages_for_gone_that_a_member_unknown_to_it_has() -> None:
+    verdict = search(7833)
+    assert verdict.ok, verdict
 
 
 @pytest.mark.slow
@@ -129,3 +135,16 @@ def test_a_node_that_a_former_home_relies_on_does_not_take_the_partition_in_pass
     assert duties.may_leave(5)
     assert duties.state(7, 5, member=True, lacks=False, reached={1: 3}) == HomeState(7, True, ((1, 3),))
     assert not duties.may_leave(5)
+
+
+def test_a_member_that_a_node_has_not_heard_of_may_have_what_it_lacks() -> None:
+    """Node 2 knows members 0, which has left, and 5, of which its roster says nothing yet: no message is gone."""
+    asked = candidates(2, homes=(2,), members={0, 2, 5}, present=[1, 6], left=[0])
+    assert asked == Candidates([5], [1, 6])
+    steps = read_elsewhere(ReadStream(0, "t", 3, 1, 4, 1000), asked, lambda slot, messages: True)
+    assert next(steps).slot == 5
+    assert steps.send(None).slot == 1
+    assert steps.send(StreamPage(0, (), 0, 0)).slot == 6
+    with pytest.raises(StopIteration) as ended:
+        steps.send(StreamPage(0, (), 0, 0))
+    assert ended.value.value == Found((), 4, certain=False)

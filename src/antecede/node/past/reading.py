@@ -14,7 +14,7 @@ from antecede.core.errors import RefusedError, UnreachableError
 from antecede.node.past.calling import PastCaller
 from antecede.node.past.records import ROLE
 from antecede.node.past.service import PastService
-from antecede.protocols.homes.reading import Candidates, Found, read_elsewhere, without_holes
+from antecede.protocols.homes.reading import Candidates, Found, candidates, read_elsewhere, without_holes
 from antecede.protocols.homes.records import PAGE_BYTES, Ask, ReadHere, ReadStream, Step, Steps
 
 if TYPE_CHECKING:
@@ -91,12 +91,10 @@ class PastReader:
     def candidates(self, name: str) -> Candidates:
         """The nodes to ask for messages of the partition called `name`."""
         node = self._node
-        present = [one.slot for one in node.roster.others()]
         homes = node.taking.homes_of(node.partitions.number(name))
-        members = node.process.members(name)
-        bound = [slot for slot in homes if slot in present]
-        bound += [slot for slot in sorted(members) if slot in present and slot not in homes]
-        return Candidates(bound, [slot for slot in present if slot not in bound])
+        present = [one.slot for one in node.roster.others()]
+        left = [one.slot for one in node.roster.members.values() if one.left]
+        return candidates(node.slot, homes, node.process.members(name), present, left)
 
     def trusts(self, slot: int, messages: Sequence[Message]) -> bool:
         """Did their sources sign these messages, which node `slot` sent? Or do nodes not sign in this cluster?"""

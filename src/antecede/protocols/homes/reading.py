@@ -4,7 +4,7 @@ Other nodes are asked in this order: the homes of the partition, its other membe
 none of them has it. That is certain once every home and member has answered and has delivered the stream that far.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from antecede.core import Message
@@ -17,6 +17,19 @@ class Candidates(NamedTuple):
     #: The homes and members of the partition.
     bound: Sequence[int]
     others: Sequence[int]
+
+
+def candidates(
+    node: int, homes: Collection[int], members: Collection[int], present: Sequence[int], left: Collection[int]
+) -> Candidates:
+    """The nodes that `node` asks for messages of a partition with these homes and members.
+
+    `present`: the others that it knows to be in the cluster; `left`: those that it knows to have left. A member that it
+    has not heard of yet cannot be asked, and may have the messages: it is one that does not answer.
+    """
+    bound = [one for one in homes if one in present]
+    bound += [one for one in sorted(members) if one not in homes and one not in left and one != node]
+    return Candidates(bound, [one for one in present if one not in bound])
 
 
 class Found(NamedTuple):
