@@ -107,7 +107,7 @@ class HomeLife:
         self._directories[node].stored[message.topic, message.source][message.seq] = message
 
     def joined(self, node: int, topic: str) -> None:
-        """The node takes the topic from here on. What came before is missing here."""
+        """The node takes the topic from now on. It lacks the messages before its join."""
         directory = self._directories[node]
         for source, reached in self._simulation.processes[node].delivered(topic).items():
             directory.gaps.append(Gap(topic, source, 1, reached))

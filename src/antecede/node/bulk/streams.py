@@ -56,7 +56,7 @@ async def read_past(node: "Node", question: ReadPast, takes: Callable[[str], boo
     heap = [(messages[0].clock, stream) for stream, messages in read.items() if messages]
     heapify(heap)
     chosen: list[Message] = []
-    while heap and not lacking:  # what is lacking is told first: the rest may depend on it
+    while heap and not lacking:  # messages behind a lacking one may depend on it
         _, stream = heappop(heap)
         message = read[stream].popleft()
         reached[stream] = message.seq

@@ -98,7 +98,7 @@ class SafeLinks(Process):
         self._sent: dict[int, int] = {}
         self._got: dict[int, int] = {}
         self._early: dict[int, dict[int, Linked]] = {}
-        #: By question that is open: what was delivered here since it was asked.
+        #: For each question without an answer yet: the messages delivered here since this node asked it.
         self._buffers: dict[int, list[Message]] = {}
         self._questions = 0
 

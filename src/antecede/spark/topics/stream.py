@@ -77,7 +77,7 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """What a query's progress shows as `latestOffset`: the end of what there is, and how far it is behind.
 
-        Spark describes a Python source by the name of a Java class, so what is read is said here, too.
+        Spark describes a Python source by the name of a Java class. So the offset also has a description of the source.
         """
         with self._open() as planning:
             return {"description": repr(self), **planning.behind(self._reached)}
