@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import inspect as mi
 
 from antecede.core.message import Message
-from antecede.journal import blocks, fetched, migration, schema
+from antecede.journal import blocks, fetched, migration, schema, topics
 from antecede.node import identity, joining, roster
 from antecede.node.bulk import staging
 from antecede.node.mqtt import store
@@ -91,7 +91,8 @@ def _records() -> list[str]:
 
 def _journal() -> list[str]:
     lines = ["## The journal", "", *_prose(schema), *_prose(migration), "```sql", schema.TABLES.strip(), "```", ""]
-    lines += [*_prose(fetched), "```sql", fetched.TABLE.strip(), "```", ""]
+    for module in (fetched, topics):
+        lines += [*_prose(module), "```sql", module.TABLE.strip(), "```", ""]
     lines += ["### Blocks", "", *_prose(blocks), *_all((blocks.DeliveryBlock, blocks.StoredChange))]
     shown: set[type] = set()
     for name, protocol in LIVE.items():

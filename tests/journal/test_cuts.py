@@ -59,7 +59,7 @@ def test_what_the_index_finds_is_there(tmp_path: Path, seed: int) -> None:
             assert {name: seq for name, seq in file.frontier_at(position, present).items() if seq} == found
             behind = {name: found.get(name, 0) + 1 for name, seq in present.items() if seq > found.get(name, 0)}
             assert file.first_of(behind, len(messages)) == position
-            (chunks, reached) = file.sealed_of(position, len(messages), ["p1"])
+            (chunks, reached) = file.sealed(position, len(messages), partitions=["p1"])
             assert reached == len(messages)
             wanted = [at for at, one in enumerate(messages, 1) if at > position and one.topic == "p1"]
             assert [at for at in wanted if not any(one.first <= at <= one.last for one in chunks)] == []

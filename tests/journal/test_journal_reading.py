@@ -136,7 +136,7 @@ def test_readers_get_packed_batches_plain(tmp_path: Path) -> None:
         journal = await opened(tmp_path / "j")
         await append(journal, *sent)
         with JournalFile(tmp_path / "j") as file:
-            ((one,),) = file.sealed(0, 16)
+            (one,), _ = file.sealed(0, 16)
             assert one.block == encode_deliveries(sent, {})
             ((stored,),) = file.blocks(0, 16)
             assert [message.payload for message in stored.block.messages] == [message.payload for message in sent]

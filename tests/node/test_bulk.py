@@ -130,6 +130,24 @@ async def test_pages(tmp_path: Path) -> None:
 
 
 @awaited
+async def test_a_rare_topic_is_found_without_reading_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antecede.journal.topics.SPAN", 4)
+    async with cluster(1, tmp_path) as [node]:
+        for number in range(10):
+            await publish(node, *"abcd", topic=f"often/{number % 3}")
+            if number == 4:
+                await publish(node, "here", topic="rare")
+        (page,) = await ask(node, Read(0, 41, ("rare",)))
+        assert page.reached == 41
+        assert (21, "here") in read(page)
+        assert len(read(page)) < 20  # its span, and perhaps some in vain
+        (page,) = await ask(node, Read(0, 41, ("often/#",)))
+        assert len(read(page)) >= 40
+
+
+@awaited
 async def test_grants_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antecede.node.bulk.service.PAGE_BYTES", 40)
     tokens = tmp_path / "tokens.json"

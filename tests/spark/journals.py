@@ -53,6 +53,7 @@ def write_journal(directory: Path, count: int, *, batch: int = 10, topics: int =
             last = min(begin + count, first + batch - 1)
             messages = [message(position, topics) for position in range(first, last + 1)]
             await append(journal, messages, BEGIN_US + last * STEP_US + 500, {len(messages) - 1: 5})
+            journal.note_topics(first, [topic(position, topics) for position in range(first, last + 1)])
         if retain is not None:
             await journal.retain(Retention(bytes_max=retain))
         await journal.close()

@@ -9,6 +9,8 @@ cuts.py       from positions to frontiers, which hold at every node, and back
 fetched.py    messages that a home fetched from other nodes
 joins.py      where the node began to take topics, and what it lacks of them
 retention.py  removes deliveries by age and size
+replay.py     reads deliveries back in order, for feeds that begin in the past
+topics.py     the topic index: which deliveries a reader may skip
 reading.py    reads a journal in bulk from outside, beside the node
 export.py     exports journals as one trace, for the audit
 schema.py     tables, and checks on opening
@@ -28,9 +30,10 @@ from antecede.loading import lazy_names
 if TYPE_CHECKING:
     from antecede.journal.blocks import Delivered
     from antecede.journal.export import export_rows, export_trace
-    from antecede.journal.journal import Journal, Page
+    from antecede.journal.journal import Journal
     from antecede.journal.lives import Identity
     from antecede.journal.reading import Extent, JournalFile, Sealed, Stored
+    from antecede.journal.replay import Page
     from antecede.journal.retention import Retained, Retention
 
 __all__ = [
@@ -53,9 +56,10 @@ __getattr__, __dir__ = lazy_names(
     {
         "blocks": ("Delivered",),
         "export": ("export_rows", "export_trace"),
-        "journal": ("Journal", "Page"),
+        "journal": ("Journal",),
         "lives": ("Identity",),
         "reading": ("Extent", "JournalFile", "Sealed", "Stored"),
+        "replay": ("Page",),
         "retention": ("Retained", "Retention"),
     },
 )

@@ -16,17 +16,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from antecede.core import Message, UsageError
 from antecede.core.errors import GapError, JournalError, StoppedError
 from antecede.journal.batch import Batch
 from antecede.journal.blocks import (
     DamagedError,
-    Delivered,
     KeptCodec,
     UnknownRecordError,
-    decode_deliveries,
     encode_deliveries,
     store_changes,
 )
@@ -36,8 +34,10 @@ from antecede.journal.joins import Join, find_joins, note_join
 from antecede.journal.lives import Identity, begin_life, end_life, insert_changes
 from antecede.journal.lock import FileLock
 from antecede.journal.lookup import StreamName, Stretch, first_after, last_seqs, locate, stretch
+from antecede.journal.replay import Page, replay
 from antecede.journal.retention import Retained, Retention, retain
 from antecede.journal.schema import REPLACE_NODE, Check, connect, open_for_writing
+from antecede.journal.topics import Gathering, store_span
 from antecede.journal.writer import Writer
 
 T = TypeVar("T")
@@ -46,13 +46,6 @@ T = TypeVar("T")
 _SMALL_BATCH: Final = 1024
 
 _ALL_KEPT: Final = "SELECT number, block FROM kept ORDER BY number"
-
-
-class Page(NamedTuple):
-    """A part of a replay. Read on after `position`; it lies beyond the last item where some did not match."""
-
-    items: list[Delivered]
-    position: int
 
 
 class Journal:
@@ -92,6 +85,7 @@ class Journal:
         #: Called in the thread that reads, between two blocks: it may have to rest.
         self.rest: Callable[[], None] = _nothing
         self._has_fetched = has_fetched(connection)
+        self._topics = Gathering()
         self._closed = False
         self._clock = clock
         # How long the node had run before this life, less the clock's reading at the beginning of this life.
@@ -133,6 +127,13 @@ class Journal:
         small = len(batch.deliveries) <= _SMALL_BATCH
         self._writer.put(lambda connection: self._write(connection, batch), finished, sync=sync, here=small)
 
+    def note_topics(self, first: int, topics: Sequence[str | None]) -> None:
+        """Index the topics of a batch that is committed; its first delivery has position `first` (`topics`)."""
+        span = self._topics.add(first, topics)
+        if span is not None and not self._closed:
+            # Without its row a span is read, so a failure harms nothing; the commit of the next batch tells of it.
+            self._writer.put(lambda connection: store_span(connection, span), lambda answer, error: None)
+
     async def kept(self) -> list[object]:
         return await self._read(self._all_kept)
 
@@ -170,14 +171,26 @@ class Journal:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    async def read(self, after: int, *, limit: int = 1000, matches: Callable[[Message], bool] | None = None) -> Page:
+    async def read(
+        self,
+        after: int,
+        *,
+        limit: int = 1000,
+        matches: Callable[[Message], bool] | None = None,
+        filters: Collection[str] = (),
+    ) -> Page:
         """Up to about `limit` deliveries after position `after`, in order; with `matches` those that match.
 
-        Raises `GapError` when retention has removed what comes next. `matches` is called in another thread.
+        `filters`: only topics that one of these takes match, so the others may be skipped. Raises `GapError` when
+        retention has removed what comes next. `matches` is called in another thread.
         """
         if after < self.removed:
             raise GapError(after, self.removed + 1)
-        return await self._read(lambda connection: self._page(connection, after, limit, matches))
+        return await self._read(
+            lambda connection: replay(
+                connection, after, self.position, limit=limit, matches=matches, filters=filters, rest=self.rest
+            )
+        )
 
     async def messages(
         self, topic: str, source: int, first: int, last: int, *, bytes_max: int = 1 << 20
@@ -286,7 +299,7 @@ class Journal:
         """
         if not self._closed:
             with suppress(JournalError):
-                await self._do(lambda connection: end_life(connection, self._clock.wall_us(), self.running_us()))
+                await self._do(self._end_life)
             await self._loop.run_in_executor(None, self.abort)
 
     def abort(self) -> None:
@@ -330,28 +343,11 @@ class Journal:
         )
         return size
 
-    def _page(
-        self, connection: sqlite3.Connection, after: int, limit: int, matches: Callable[[Message], bool] | None
-    ) -> Page:
-        items: list[Delivered] = []
-        reached = after
-        for first, last, time_us, block in connection.execute(
-            "SELECT first, last, time_us, block FROM deliveries WHERE first >= coalesce("
-            "(SELECT max(first) FROM deliveries WHERE first <= ?), 0) ORDER BY first",
-            (after + 1,),
-        ):
-            if last <= after:
-                continue
-            if first > reached + 1:  # retention was here since the caller looked
-                raise GapError(after, first)
-            for item in decode_deliveries(block).read(first, time_us):
-                if item.position > after and (matches is None or matches(item.message)):
-                    items.append(item)
-            reached = last
-            if len(items) >= limit or last - after >= limit * 100:  # scanning must not keep the thread for ever
-                break
-            self.rest()
-        return Page(items, reached)
+    def _end_life(self, connection: sqlite3.Connection) -> None:
+        span = self._topics.take()
+        if span is not None:
+            store_span(connection, span)
+        end_life(connection, self._clock.wall_us(), self.running_us())
 
     async def _read(self, read: Callable[[sqlite3.Connection], T]) -> T:
         if self._closed:

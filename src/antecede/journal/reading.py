@@ -1,12 +1,13 @@
 """Reads a journal from outside, beside the node that writes it: for tables, exports and other bulk readers.
 
-Nothing is written and no lock is taken: SQLite's WAL gives every statement the state of the last commit. A reader takes
-*chunks* of some megabytes, each by a statement of its own; an open statement would keep the node from checkpointing.
-Retention may remove what comes next between two chunks. Positions have no holes, so the reader notices (`GapError`).
+Nothing is written and no lock is taken: SQLite's WAL gives a reader the state of the last commit. A reader takes
+*chunks* of some megabytes, each in a transaction of its own; an open one would keep the node from checkpointing.
+Retention may remove what comes next between two chunks, which the reader notices (`GapError`).
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -15,6 +16,7 @@ from antecede.journal.blocks import DamagedError, LeanBlock, decode_lean, plain_
 from antecede.journal.cuts import end_of, first_of, frontier_at, holes
 from antecede.journal.lookup import StreamName, locate
 from antecede.journal.schema import open_for_reading
+from antecede.journal.topics import candidates
 
 T = TypeVar("T")
 
@@ -121,39 +123,38 @@ class JournalFile:
         The first batch may begin before, the last end behind. Raises `GapError` when retention has removed some, and
         `JournalError` when the journal ends before `last`.
         """
-        for chunk in self.sealed(after, last):
+        while after < last:
+            chunk, after = self.sealed(after, last)
             try:
                 yield [Stored(one.first, one.time_us, decode_lean(one.block)) for one in chunk]
             except DamagedError as error:
                 raise self._unreadable(error) from None
 
-    def sealed(self, after: int, last: int) -> Iterator[list[Sealed]]:
-        """`blocks`, as they are stored, but not packed: their readers know a message by its place in the bytes."""
-        reached = after
-        while reached < last:
+    def sealed(
+        self, after: int, last: int, *, partitions: Collection[str] = (), filters: Collection[str] = ()
+    ) -> tuple[list[Sealed], int]:
+        """One chunk of `blocks` as they are stored, but not packed: their readers know a message by its place in the
+        bytes. Returns also how far the chunk reaches.
+
+        Blocks that hold no message of these partitions, by name, are left out; and those of which the topic index knows
+        that they hold no topic that one of the filters takes. Without partitions or filters, all are wanted.
+        """
+
+        def read(connection: sqlite3.Connection) -> tuple[list[Sealed], int]:
+            self._check_range(after, last)
             chunk: list[Sealed] = []
             size = 0
-            try:
-                rows = self._connection.execute(
-                    f"SELECT first, last, time_us, block {_FROM} AND first <= ? ORDER BY first", (reached + 1, last)
-                )
-                for row in map(_plain, rows):
-                    if row.last <= reached:
-                        continue
-                    if row.first > reached + 1:
-                        break
-                    chunk.append(row)
-                    reached = row.last
-                    size += len(row.block)
-                    if size >= CHUNK_BYTES:
-                        break
-                rows.close()
-            except (DamagedError, sqlite3.Error) as error:
-                raise self._unreadable(error) from None
-            if not chunk:
-                self._check_range(reached, last)
-                raise self._unreadable(ValueError(f"nothing follows position {reached}"))
-            yield chunk
+            ranges, end = candidates(connection, after, last, filters)
+            for begin, wanted in ranges:
+                with closing(_blocks(connection, begin, wanted, partitions)) as rows:
+                    for row in map(_plain, rows):
+                        chunk.append(row)
+                        size += len(row.block)
+                        if size >= CHUNK_BYTES:
+                            return chunk, min(last, row.last)
+            return chunk, end
+
+        return self._reading(read) if after < last else ([], after)
 
     def _check_range(self, after: int, last: int) -> None:
         removed, position = self.extent()
@@ -162,35 +163,6 @@ class JournalFile:
         if position < last:
             problem = f"ends at position {position}, before {last}"
             raise JournalError(str(self.path), problem, "name the journal that was read")
-
-    def sealed_of(self, after: int, last: int, topics: Collection[str]) -> tuple[list[Sealed], int]:
-        """One chunk of `sealed`, without the blocks that hold no message on these topics of the protocol; and how far
-        it reaches."""
-
-        def read(connection: sqlite3.Connection) -> tuple[list[Sealed], int]:
-            begin = connection.execute("SELECT max(first) FROM deliveries WHERE first <= ?", (after + 1,)).fetchone()[0]
-            marks = ", ".join("?" * len(topics))
-            places = connection.execute(
-                f"SELECT DISTINCT at FROM ranges WHERE at >= ? AND at <= ? AND topic IN ({marks}) ORDER BY at",
-                (begin or 0, last, *topics),
-            )
-            chunk: list[Sealed] = []
-            size = 0
-            for (place,) in places:
-                row = connection.execute(
-                    "SELECT first, last, time_us, block FROM deliveries WHERE first = ? AND last > ?", (place, after)
-                ).fetchone()
-                if row is not None:
-                    chunk.append(_plain(row))
-                    size += len(chunk[-1].block)
-                    if size >= CHUNK_BYTES:
-                        places.close()
-                        return chunk, min(last, chunk[-1].last)
-            return chunk, last
-
-        found = self._reading(read)
-        self._check_range(after, last)  # behind the reading: retention may have been here meanwhile
-        return found
 
     def locate(self, wanted: Mapping[StreamName, int]) -> dict[StreamName, tuple[int, int]]:
         """`lookup.locate`."""
@@ -213,8 +185,13 @@ class JournalFile:
         return self._reading(lambda connection: holes(connection, *stream, after, last))
 
     def _reading(self, read: Callable[[sqlite3.Connection], T]) -> T:
+        """Call `read` with one state of the file: the node goes on writing and removing meanwhile."""
         try:
-            return read(self._connection)
+            self._connection.execute("BEGIN")
+            try:
+                return read(self._connection)
+            finally:
+                self._connection.execute("COMMIT")
         except (sqlite3.Error, DamagedError) as error:
             raise self._unreadable(error) from None
 
@@ -226,6 +203,33 @@ class JournalFile:
 
     def _unreadable(self, error: Exception) -> JournalError:
         return JournalError(str(self.path), f"cannot be read ({error})", "read the journal of another node")
+
+
+def _blocks(
+    connection: sqlite3.Connection, after: int, last: int, partitions: Collection[str]
+) -> Generator[tuple[int, int, int, bytes], None, None]:
+    """The rows of deliveries behind position `after` up to `last`, of these partitions if any are named."""
+    if not partitions:
+        rows = connection.execute(
+            f"SELECT first, last, time_us, block {_FROM} AND first <= ? AND last > ? ORDER BY first",
+            (after + 1, last, after),
+        )
+        with closing(rows):
+            yield from rows
+        return
+    begin = connection.execute("SELECT max(first) FROM deliveries WHERE first <= ?", (after + 1,)).fetchone()[0]
+    marks = ", ".join("?" * len(partitions))
+    places = connection.execute(
+        f"SELECT DISTINCT at FROM ranges WHERE at >= ? AND at <= ? AND topic IN ({marks}) ORDER BY at",
+        (begin or 0, last, *partitions),
+    )
+    with closing(places):
+        for (place,) in places:
+            row = connection.execute(
+                "SELECT first, last, time_us, block FROM deliveries WHERE first = ? AND last > ?", (place, after)
+            ).fetchone()
+            if row is not None:
+                yield row
 
 
 def _plain(row: tuple[int, int, int, bytes]) -> Sealed:

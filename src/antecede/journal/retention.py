@@ -16,6 +16,7 @@ import msgspec
 
 from antecede.journal.fetched import retain_fetched
 from antecede.journal.joins import forget_joins
+from antecede.journal.topics import forget_spans
 
 #: Notes of age that are kept: deliveries stay longer than asked by up to this part of the age.
 _NOTES: Final = 256
@@ -68,6 +69,7 @@ def retain(
         connection.execute("DELETE FROM changes WHERE position < ? AND NOT membership", (last,))
         connection.execute("UPDATE facts SET value = ? WHERE name = 'removed'", (last,))
         forget_joins(connection, last)
+        forget_spans(connection, last)
         connection.execute("PRAGMA incremental_vacuum(4000)").fetchall()  # in steps: the file shrinks over time
     before_us = None if wanted.age_us is None else ran_us - wanted.age_us
     room = None if wanted.bytes_max is None else max(0, wanted.bytes_max - stored_bytes + freed)

@@ -324,7 +324,7 @@ class Feed:
         history = self.hub.history
         while not self.closed and self.credit > 0 and self.session.can_write and self.position < history.first - 1:
             try:
-                entries, reached = await history.older(self.position, self.takes)
+                entries, reached = await history.older(self.position, self.takes, self.patterns)
             except GapError as gap:
                 if not self.from_oldest:
                     raise

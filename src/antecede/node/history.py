@@ -7,7 +7,7 @@ than forget messages that a reader with policy "block" has not read (`Hub.jammed
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple, TypeVar
 
@@ -182,6 +182,8 @@ class History:
         del self._ends[-len(messages) - 1]
         self._messages += messages
         self._topics += topics
+        if self.journal is not None:
+            self.journal.note_topics(batch.first, topics)
         for index, held_us in batch.held_us.items():
             self._held_us[batch.first + index] = held_us
         self._tagged.update([batch.first + index for index in batch.out_of_order])
@@ -291,8 +293,13 @@ class History:
         payloads = unmarked([message.payload for message in messages])
         return b"".join(map(_encode, (payloads, positions, ids, deps, held_us, out_of_order)))
 
-    async def older(self, after: int, matches: Callable[[str], bool]) -> tuple[list[Entry], int]:
-        """A page of the journal: entries that match, and how far it reached. Raises `GapError`."""
+    async def older(
+        self, after: int, matches: Callable[[str], bool], filters: Collection[str]
+    ) -> tuple[list[Entry], int]:
+        """A page of the journal: entries that match, and how far it reached. Raises `GapError`.
+
+        `filters`: those of which `matches` is true if one takes the topic.
+        """
         if self.journal is None:
             raise GapError(after, self.first)
 
@@ -300,7 +307,7 @@ class History:
             topic = topic_of(message)
             return topic is not None and matches(topic)
 
-        page = await self.journal.read(after, limit=_PAGE, matches=wanted)
+        page = await self.journal.read(after, limit=_PAGE, matches=wanted, filters=filters)
         streams = self.partitions.streams([item.message for item in page.items])
         return [
             Entry(item.position, item.message, stream, item.held_us, topic_of(item.message), item.out_of_order)

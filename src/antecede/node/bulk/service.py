@@ -289,11 +289,7 @@ class BulkSession:
     def _read(self, question: Read, takes: Callable[[str], bool] | None, file: JournalFile) -> list[bytes]:
         page = _Page(question.after, question.last)
         names = [self._node.partitions.names[one] for one in question.partitions if one < self._node.partitions.count]
-        reached = question.after
-        if names and question.after < question.last:
-            blocks, reached = file.sealed_of(question.after, question.last, names)
-        else:
-            blocks = next(file.sealed(question.after, question.last), [])
+        blocks, reached = file.sealed(question.after, question.last, partitions=names, filters=question.filters)
         for one in blocks:
             if takes is None and len(one.block) <= PAGE_BYTES:
                 page.add(one)

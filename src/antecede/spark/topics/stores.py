@@ -75,7 +75,7 @@ class Store(Protocol):
 
 def open_store(where: Where, topics: tuple[str, ...], *, patient: bool = True) -> Store:
     """Open the store. It may return more than `topics`. Without `patient` a node must answer at once."""
-    return JournalStore(where) if where.journal else NodeStore(where, topics, patient=patient)
+    return JournalStore(where, topics) if where.journal else NodeStore(where, topics, patient=patient)
 
 
 def call(where: Where, *, patient: bool = True) -> "Caller":
@@ -108,7 +108,8 @@ def open_tls(text: str) -> "ssl.SSLContext":
 class JournalStore:
     """A journal on a disk that this process can read. The node may run or not."""
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: Where, topics: tuple[str, ...]) -> None:
+        self._topics = topics
         self._file = JournalFile(
             Path(where.journal).absolute()
         )  # absolute: a worker may have another working directory
@@ -128,9 +129,10 @@ class JournalStore:
         self.extent()
 
     def read(self, after: int, last: int) -> Iterator[Chunk]:
-        for blocks in self._file.sealed(after, last):
-            pieces = [Piece(one.first, one.time_us, one.block) for one in blocks]
-            yield Chunk(pieces, after, last, min(last, blocks[-1].last))
+        while after < last:
+            blocks, reached = self._file.sealed(after, last, filters=self._topics)
+            yield Chunk([Piece(one.first, one.time_us, one.block) for one in blocks], after, last, reached)
+            after = reached
 
 
 class NodeStore:
