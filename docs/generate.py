@@ -4,6 +4,7 @@ from pathlib import Path
 
 import generate_api
 import generate_limits
+import generate_papers
 import generate_wire
 import msgspec
 
@@ -53,6 +54,7 @@ PAGES = {
     "wire-and-journal.md": generate_wire.render,
     "limits.md": generate_limits.render,
     "api.md": generate_api.render,
+    "papers.md": generate_papers.render,
 }
 
 if __name__ == "__main__":

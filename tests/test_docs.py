@@ -19,7 +19,7 @@ PAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", ["reference.md", "wire-and-journal.md", "limits.md", "api.md"])
+@pytest.mark.parametrize("page", ["reference.md", "wire-and-journal.md", "limits.md", "api.md", "papers.md"])
 def test_generated_pages_are_what_the_code_says(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     written = importlib.import_module("generate").PAGES[page]()

@@ -8,12 +8,13 @@ import pytest
 
 from antecede.core.message import TopicMessageId
 from antecede.experiments.base import Experiment
+from antecede.experiments.midlab11.changes import ChangingSubscriptions, ManagerFailure
 from antecede.experiments.midlab11.figure_21 import Patterns, consistent, kind_of, patterns
 from antecede.experiments.midlab11.figures_9_15 import PUBLICATIONS, TOPICS, Buffer, Latency, Overhead, mean_rank
 from antecede.experiments.midlab11.figures_16_20 import Adaptation, Swaps
 from antecede.experiments.midlab11.figures_22_24 import Prototype
 from antecede.experiments.midlab11.measure import Notified
-from antecede.experiments.midlab11.swaps import READINGS, Reading, course, publications
+from antecede.experiments.midlab11.swaps import READINGS, Reading, course, publications, takers
 
 #: By protocol and metric.
 Found: TypeAlias = dict[tuple[str, str], float]
@@ -145,6 +146,33 @@ def test_a_topic_changes_places_with_the_highest_or_the_nearest_it_has_outgrown(
     assert nearest == (2, [3, 2, 1])
     assert course([0, 1, 2], [2, 2, 2], alpha=1, beta=0.2, reading=Reading(begin=4)).swaps == 0
     assert course([0, 1, 2], [2, 2, 2], alpha=1, beta=0, reading=Reading()) == (0, [3, 3, 3])
+
+
+def test_numbers_that_joins_have_raised_leave_few_topics_to_outgrow() -> None:
+    """10,000 nodes with 100 topics each: α 0.5 and β 0.3 allow no swap, as the text says of their benefit."""
+    joined = takers(10_000, 1000, 0.901)
+    assert sum(joined) == pytest.approx(10_000 * 100, rel=0.001)
+    assert joined == sorted(joined, reverse=True)
+    rng = random.Random(1)
+    events, order = publications(rng, 600, 1000, 0.901), rng.sample(range(1000), 1000)
+    swaps = {
+        (alpha, beta): course(order, events, alpha=alpha, beta=beta, reading=READINGS["raised-by-joins"]).swaps
+        for alpha, beta in Swaps.choices
+    }
+    assert swaps[0.1, 0.1] > swaps[0.1, 0.2] > 5
+    assert swaps[0.5, 0.2] == swaps[0.1, 0.3] == 0
+
+
+def test_a_topic_with_several_managers_goes_on_without_one_of_them() -> None:
+    one, three = (read(ManagerFailure(), setting, 32) for setting in ("1-manager", "3-managers"))
+    assert one["tno", "longest_down"] > 8, "until the manager is back"
+    assert three["tno", "end_to_end_down"] < one["tno", "end_to_end_down"] / 2
+
+
+def test_changes_of_subscriptions_cost_packets_and_no_order() -> None:
+    found = read(ChangingSubscriptions(), "plus", 20, only=("never", "every-second"))
+    assert found["every-second", "keeping"] > found["never", "keeping"]
+    assert found["every-second", "tagged"] == 0
 
 
 def test_the_papers_swaps_by_calculation() -> None:

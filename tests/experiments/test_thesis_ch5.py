@@ -168,6 +168,21 @@ def test_figure_5_11_churn_is_tolerated_and_relays_are_temporary() -> None:
     assert table[250, "srpt-s latency_increase_max"].ours < 1.4
 
 
+def test_figure_5_12_the_parts_of_a_brokers_latency_add_up() -> None:
+    run = find("thesis-figure-5.12").execute(
+        RunSpec(
+            protocol="srpt-b",
+            nodes=64,
+            network="peersim",
+            workload="rate:interval=50,messages=20,aside=8",
+            options={"brokers": 8, "root": 0},
+        )
+    )
+    assert run["tree"] + run["attached"] == pytest.approx(run["reception_latency"]["mean"])
+    assert run["tree"] > 100
+    assert run["attached"] > 99
+
+
 @pytest.mark.slow
 def test_figure_5_12_the_fewer_brokers_the_more_they_have_to_send() -> None:
     table = lines("thesis-figure-5.12", sizes=(1024,), setting="all-at-once")

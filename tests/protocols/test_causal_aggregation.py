@@ -1,4 +1,4 @@
-"""Causal aggregation broadcast: thesis chapter 4, corrected (docs/papers.md)."""
+"""Causal aggregation broadcast: thesis chapter 4, corrected (docs/errors_in_papers.md)."""
 
 import statistics
 from itertools import pairwise

@@ -116,6 +116,38 @@ def test_overlapping_subscriptions_have_the_papers_shares() -> None:
         assert law == pytest.approx(0.80, abs=0.01)
 
 
+def subscriptions(workload: str, nodes: int = 6) -> list[Row]:
+    """Subscriptions and publications of a run, in their order."""
+    trace = simulate(RunSpec(protocol="srpt-s", nodes=nodes, workload=workload), trace=True).trace
+    assert trace is not None
+    return [row for row in trace.rows() if row.event in (Event.SUBSCRIBE, Event.UNSUBSCRIBE, Event.PUBLISH)]
+
+
+def test_subscriptions_follow_the_ranks_of_topics() -> None:
+    load = "overlapping:count=12,taken=4,subscription=power,publication=power,messages=60,shuffle=2000"
+    rows = subscriptions(f"{load},follow=true")
+    joins = Counter(row.topic for row in rows if row.event is Event.SUBSCRIBE)
+    leaves = Counter(row.topic for row in rows if row.event is Event.UNSUBSCRIBE)
+    first = Counter(row.topic for row in rows if row.event is Event.SUBSCRIBE and row.time_us == 0)
+    last = joins - leaves
+    assert first != last
+    assert sorted(first.values()) == sorted(last.values()), "other topics have the same numbers of takers"
+    assert all(row.time_us >= 2000 * TICKS for row in rows if row.event is Event.UNSUBSCRIBE)
+    assert not any(row.event is Event.UNSUBSCRIBE for row in subscriptions(load))
+
+
+def test_subscribers_that_do_not_publish_change_their_topics() -> None:
+    rows = subscriptions("overlapping:count=12,taken=4,publishers=1,messages=60,interval=100,change=200")
+    left = [(row.node, row.topic) for row in rows if row.event is Event.UNSUBSCRIBE]
+    published = {(row.node, row.topic) for row in rows if row.event is Event.PUBLISH}
+    assert len(left) > 10
+    assert not published & set(left)
+    taken = sum((row.event is Event.SUBSCRIBE) - (row.event is Event.UNSUBSCRIBE) for row in rows)
+    assert taken == 6 * 4
+    with pytest.raises(UsageError, match="set publishers to 1 or more"):
+        subscriptions("overlapping:count=12,taken=4,change=200")
+
+
 def test_overlapping_publishes_where_somebody_subscribes() -> None:
     spec = RunSpec(protocol="srpt-s", nodes=6, workload="overlapping:count=12,taken=2,messages=80")
     trace = simulate(spec, trace=True).trace

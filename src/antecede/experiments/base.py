@@ -39,6 +39,14 @@ class Value(NamedTuple):
     value: float
 
 
+class Axis(NamedTuple):
+    """A horizontal axis whose values stand in the names of metrics: one metric is one point of a line."""
+
+    #: A pattern that finds the value at the end of a metric's name, as its one group.
+    pattern: str
+    label: str
+
+
 class Experiment(ABC):
     """A table or figure of a paper."""
 
@@ -54,6 +62,8 @@ class Experiment(ABC):
     #: Sizes that run in minutes, and those that are left to `--full`.
     sizes: tuple[int, ...]
     full_sizes: tuple[int, ...] = ()
+    #: The paper's horizontal axis, if it is not the number of nodes.
+    axis: "Axis | None" = None
 
     def cases(self, seeds: Sequence[int], *, full: bool = False) -> list[Case]:
         return [
@@ -94,6 +104,7 @@ class Scope(TypedDict, total=False):
     sizes: Required[tuple[int, ...]]
     full_sizes: tuple[int, ...]
     settings: tuple[str, ...]
+    axis: Axis
 
 
 P = TypeVar("P")
@@ -113,6 +124,7 @@ class PartsExperiment(Experiment, Generic[P]):
         self.sizes = scope["sizes"]
         self.full_sizes = scope.get("full_sizes", ())
         self.settings = scope.get("settings", self.settings)
+        self.axis = scope.get("axis")
         self._reading = reading
         self.plan = plan
 

@@ -116,7 +116,7 @@ class _Lines:
         parts = [*self._axes(x_label)]
         for one in self.series:
             parts.append(self._line(one))
-        parts += self._crossings()
+        parts += self._crossings("N" if x_label == "nodes" else x_label)
         parts += self._names()
         return panel(title, self._description(title), self.foot + _BOTTOM, *parts)
 
@@ -160,11 +160,11 @@ class _Lines:
         low = max(point.ours - spread, self.y.low)
         return self.y(low), self.y(min(point.ours + spread, self.y.high))
 
-    def _crossings(self) -> list[Markup]:
+    def _crossings(self, axis: str) -> list[Markup]:
         parts = []
         for cross in crossings(self.series)[:4]:
             x, y = self.x(cross.x), self.y(cross.y)
-            said = f"{cross.one} and {cross.other} cross near N = {cross.x:,.0f}"
+            said = f"{cross.one} and {cross.other} cross near {axis} = {cross.x:,.0f}"
             label = tag("text", text(f"≈ {cross.x:,.0f}"), x=x, y=_TOP - 4, class_="ch-cross-name ch-middle")
             line = tag("line", x1=x, x2=x, y1=_TOP, y2=self.foot, class_="ch-cross-line")
             ring = tag("circle", cx=x, cy=y, r=8, class_="ch-cross")

@@ -2,11 +2,13 @@
 
 A figure has a panel for each setting, so that each reading of the paper is one picture. Panels of one figure share
 their axes. A metric measured at several sizes becomes lines; metrics at one size become bars, those of one unit
-together.
+together. Where the paper's horizontal axis is not the number of nodes (`Experiment.axis`), the metrics that are its
+points become lines over it, a figure for each size.
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import or_
@@ -14,6 +16,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from antecede.experiments import EXPERIMENTS
+from antecede.experiments.base import Axis
 from antecede.experiments.summary import Line
 from antecede.report.agreement import Agreement, difference, unit_in_words
 from antecede.report.chart import Bar, Category, bar_chart, bar_extent, extent, legend, line_chart
@@ -34,6 +38,14 @@ class Figure(NamedTuple):
 def figures(lines: Sequence[Line]) -> list[Figure]:
     """The figures of one experiment, in the order of its lines."""
     lines = [line for line in lines if math.isfinite(line.ours)]
+    experiment = EXPERIMENTS.get(lines[0].experiment) if lines else None
+    if experiment is not None and experiment.axis is not None:
+        over, lines = _over(experiment.axis, lines)
+        return over + figures_over_nodes(lines)
+    return figures_over_nodes(lines)
+
+
+def figures_over_nodes(lines: Sequence[Line]) -> list[Figure]:
     metrics = list(dict.fromkeys(line.metric for line in lines))
     sizes = {metric: {line.nodes for line in lines if line.metric == metric} for metric in metrics}
     protocols = {label: position for position, label in enumerate(dict.fromkeys(line.protocol for line in lines))}
@@ -52,23 +64,56 @@ def figures(lines: Sequence[Line]) -> list[Figure]:
     return found
 
 
-def _lines(lines: Sequence[Line], protocols: dict[str, int]) -> Figure:
-    metric, unit = lines[0].metric, unit_in_words(lines[0].unit)
-    by_setting = {setting: _series(chosen, protocols) for setting, chosen in _settings(lines)}
+def _over(axis: Axis, lines: Sequence[Line]) -> tuple[list[Figure], list[Line]]:
+    """A figure for each metric with several points on the axis and each size, and the lines for other figures.
+
+    A metric that is measured at several sizes is drawn over these, too.
+    """
+    families: dict[tuple[str, int], list[Line]] = {}
+    for line in lines:
+        found = re.search(axis.pattern, line.metric)
+        name = line.metric[: found.start()] if found else ""
+        families.setdefault((name, line.nodes), []).append(line)
+    drawn, rest = [], []
+    protocols = {label: position for position, label in enumerate(dict.fromkeys(line.protocol for line in lines))}
+    for (name, nodes), chosen in families.items():
+        if not name or len({line.metric for line in chosen}) < 2:
+            rest += chosen
+            continue
+        drawn.append(_lines(chosen, protocols, name=name, where=f", {nodes:,} nodes", axis=axis))
+    sizes = {
+        metric: {line.nodes for line in lines if line.metric == metric} for metric in {line.metric for line in lines}
+    }
+    return drawn, [line for line in lines if line in rest or len(sizes[line.metric]) > 1]
+
+
+def _lines(
+    lines: Sequence[Line], protocols: dict[str, int], *, name: str = "", where: str = "", axis: Axis | None = None
+) -> Figure:
+    """Lines over the number of nodes, or over `axis`: then `name` is what all metrics begin with."""
+    metric, unit = name or lines[0].metric, unit_in_words(lines[0].unit)
+    label = axis.label if axis else "nodes"
+
+    def x(line: Line) -> float:
+        found = re.search(axis.pattern, line.metric) if axis else None
+        return float(found[1]) if found else line.nodes
+
+    by_setting = {setting: _series(chosen, protocols, x) for setting, chosen in _settings(lines)}
     shared = reduce(or_, (extent(series) for series in by_setting.values()))
     panels = [
-        line_chart(setting, series, unit=unit, extent=shared, x_label="nodes") for setting, series in by_setting.items()
+        line_chart(setting, series, unit=unit, extent=shared, x_label=label) for setting, series in by_setting.items()
     ]
-    sentences = [(setting, words) for setting, series in by_setting.items() if (words := in_words(series))]
+    symbol = label if axis else "N"
+    sentences = [(setting, words) for setting, series in by_setting.items() if (words := in_words(series, symbol))]
     caption = capital(metric_in_words(metric)) + (f" ({unit})" if unit and unit not in metric else "")
-    return Figure(f"{caption}.", panels, _legend(lines, protocols), sentences)
+    return Figure(f"{caption}{where}.", panels, _legend(lines, protocols), sentences)
 
 
-def _series(lines: Sequence[Line], protocols: dict[str, int]) -> list[Series]:
+def _series(lines: Sequence[Line], protocols: dict[str, int], x: Callable[[Line], float]) -> list[Series]:
     series = []
     for protocol, position in protocols.items():
-        chosen = sorted((line for line in lines if line.protocol == protocol), key=lambda line: line.nodes)
-        points = [Point(line.nodes, line.ours, line.spread, line.published) for line in chosen]
+        chosen = sorted((line for line in lines if line.protocol == protocol), key=x)
+        points = [Point(x(line), line.ours, line.spread, line.published) for line in chosen]
         if points:
             series.append(Series(protocol, position, points))
     return series

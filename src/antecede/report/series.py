@@ -63,8 +63,11 @@ def crossings(series: Sequence[Series]) -> list[Crossing]:
     return found
 
 
-def in_words(series: Sequence[Series]) -> str:
-    """Say which series is lowest, by how much, and whether that changes. The reader knows whether low is good."""
+def in_words(series: Sequence[Series], axis: str = "N") -> str:
+    """Say which series is lowest, by how much, and whether that changes. The reader knows whether low is good.
+
+    `axis`: what the horizontal axis is called.
+    """
     sizes = sorted(set.intersection(*({point.x for point in one.points} for one in series))) if series else []
     if len(series) < 2 or not sizes:
         return ""
@@ -77,14 +80,18 @@ def in_words(series: Sequence[Series]) -> str:
     ahead = f"{leader[last]} is lowest"
     gap = _gap(at[last])
     if crossed:
-        where = listed([f"{cross.one} and {cross.other} near N = {cross.x:,.0f}" for cross in crossed[:4]])
+        where = listed([f"{cross.one} and {cross.other} near {axis} = {cross.x:,.0f}" for cross in crossed[:4]])
         more = f" (and {len(crossed) - 4} more)" if len(crossed) > 4 else ""
-        return f"Lines cross: {where}{more}. At N = {last:,.0f}, {ahead}{gap}."
+        return f"Lines cross: {where}{more}. At {axis} = {last:,.0f}, {ahead}{gap}."
     if len({leader[size] for size in led}) > 1:
-        return f"At N = {last:,.0f}, {ahead}{gap}."
+        return f"At {axis} = {last:,.0f}, {ahead}{gap}."
     if led == sizes:
-        return f"{ahead} at every size{gap} at N = {last:,.0f}." if len(sizes) > 1 else f"{ahead}{gap}."
-    return f"{ahead} at N = {listed([f'{size:,.0f}' for size in led])}{gap}; elsewhere within the spread."
+        return (
+            f"{ahead} at every {'size' if axis == 'N' else 'point'}{gap} at {axis} = {last:,.0f}."
+            if len(sizes) > 1
+            else f"{ahead}{gap}."
+        )
+    return f"{ahead} at {axis} = {listed([f'{size:,.0f}' for size in led])}{gap}; elsewhere within the spread."
 
 
 def _apart(one: Point, other: Point) -> bool:

@@ -9,12 +9,14 @@ beyond the last, 16 % and 0.2 % of the law. They are drawn again here, which mak
 """
 
 import random
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from antecede.core import UsageError
 from antecede.sim.engine import Simulation
+from antecede.sim.units import ticks
 from antecede.sim.workload import Count, Members, NotNegative, Positive, WorkloadChoice
 
 
@@ -38,6 +40,10 @@ class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
     publishers: Annotated[int, Meta(ge=0)] = 0
     #: When the topics change their ranks among publications, at random; 0: never.
     shuffle: NotNegative = 0.0
+    #: Do subscriptions change with the ranks? Each node then gives up its topics for those that have taken their ranks.
+    follow: bool = False
+    #: Mean time between two changes of subscriptions: a node gives up a topic and takes another; 0: never.
+    change: NotNegative = 0.0
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -61,11 +67,48 @@ class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
             time += rng.expovariate(1 / self.interval)
             if time >= self.shuffle and not shuffled:
                 topics, shuffled = tuple(rng.sample(topics, self.count)), True
+                if self.follow:
+                    members = self._follow(simulation, members, topics)
             while not members[topics[rank]]:  # without subscribers: take the next topic that has some
                 rank = (rank + 1) % self.count
             takers = members[topics[rank]]
             publisher = rng.choice(takers[: self.publishers] if self.publishers else takers)
             self._publish_at(simulation, time, publisher, topics[rank])
+        if self.change:
+            self._change(simulation, members, time, random.Random(rng.random()))
+
+    def _follow(self, simulation: Simulation, members: Members, topics: Sequence[str]) -> Members:
+        """At `shuffle` the takers of each topic take the topic that has got its rank instead."""
+        after = {new: members[old] for old, new in zip(self.topics, topics, strict=True)}
+
+        def move() -> None:
+            for topic in self.topics:
+                for node in sorted(set(members[topic]) - set(after[topic])):
+                    simulation.unsubscribe(node, topic)
+                for node in sorted(set(after[topic]) - set(members[topic])):
+                    simulation.subscribe(node, topic)
+
+        simulation.at(ticks(self.shuffle), move)
+        return after
+
+    def _change(self, simulation: Simulation, members: Members, end: float, rng: random.Random) -> None:
+        """Until `end`, nodes give up a topic on which they do not publish and take another, one node at a time."""
+        if not self.publishers:
+            raise UsageError("change", self.change, "every subscriber publishes", "set publishers to 1 or more")
+        taken: dict[int, set[str]] = {}
+        for topic, nodes in members.items():
+            for node in nodes:
+                taken.setdefault(node, set()).add(topic)
+        free = {(node, topic) for topic, nodes in members.items() for node in nodes[self.publishers :]}
+        time = 0.0
+        while (time := time + rng.expovariate(1 / self.change)) < end:
+            node, old = rng.choice(sorted(free))
+            others = sorted(set(self.topics) - taken[node])
+            if others:
+                new = rng.choice(others)
+                taken[node] = taken[node] - {old} | {new}
+                free = free - {(node, old)} | {(node, new)}
+                simulation.at(ticks(time), _move(simulation, node, old, new))
 
     def _some(self, rng: random.Random) -> list[int]:
         if self.taken >= self.count:
@@ -84,3 +127,11 @@ class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
         while rank > self.count:
             rank = int(rng.paretovariate(self.shape))
         return rank - 1
+
+
+def _move(simulation: Simulation, node: int, old: str, new: str) -> Callable[[], None]:
+    def move() -> None:
+        simulation.unsubscribe(node, old)
+        simulation.subscribe(node, new)
+
+    return move

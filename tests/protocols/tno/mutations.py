@@ -1,4 +1,4 @@
-"""The errors of the printed algorithm put back, one at a time (docs/papers.md).
+"""The errors of the printed algorithm put back, one at a time (docs/errors_in_papers.md).
 
 Each undoes one repair of the clock, of the managers or of the publishers. The search that finds nothing in ours must
 find every one of these; otherwise it proves nothing.

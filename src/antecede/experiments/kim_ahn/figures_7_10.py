@@ -13,7 +13,7 @@ from math import ceil
 from typing import Final
 
 from antecede.core import Message, Packet
-from antecede.experiments.base import Experiment, Metrics, Value
+from antecede.experiments.base import Axis, Experiment, Metrics, Value
 from antecede.experiments.kim_ahn.epidemic_model import Distribution, all_reached, mean_reached, rounds_to_all, spread
 from antecede.sim import RunSpec, simulate
 from antecede.sim.engine import SilentObserver
@@ -175,6 +175,7 @@ class Reached(_Spreading):
     name = "kim-ahn-figure-8"
     item = "figure-8"
     title = "Subscribers reached after so many gossip steps"
+    axis = Axis(r"-(\d+)$", "gossip steps")
     sizes = (125,)
     full_sizes = (500,)
 

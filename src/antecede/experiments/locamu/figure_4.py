@@ -18,12 +18,14 @@ LoCaMu runs as in the paper, without the records of names that let delivery go o
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Value
+from antecede.experiments.base import Axis, Experiment, Metrics, PartsExperiment, Value
 from antecede.sim import RunSpec, simulate
 from antecede.sim.throughput import Throughput
 
 #: Bytes of header and group number, which all packets have here and the paper does not count.
 COMMON = 22
+
+PUBLISHERS = Axis(r"_(\d+)_publishers$", "publishers")
 
 
 class Load(NamedTuple):
@@ -195,6 +197,7 @@ BESIDE_DELTA: tuple[Experiment, ...] = (
         _figure_4b,
         _figure_4b_loads,
         sizes=(511,),
+        axis=PUBLISHERS,
     ),
     OnTree(
         "figure-4c",
@@ -205,6 +208,7 @@ BESIDE_DELTA: tuple[Experiment, ...] = (
         _figure_4c_loads,
         sizes=(63,),
         full_sizes=(511,),
+        axis=Axis(r"_(\d+)_mbps$", "Mb/s"),
     ),
     OnTree(
         "figure-4d",
@@ -217,5 +221,6 @@ BESIDE_DELTA: tuple[Experiment, ...] = (
         _figure_4d_loads,
         sizes=(63,),
         full_sizes=(511,),
+        axis=Axis(r"_f_(\d+)$", "f"),
     ),
 )

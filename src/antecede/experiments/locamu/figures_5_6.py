@@ -7,7 +7,7 @@ it is in, each as often as the other (Figure 6). `figure_4` says how throughput 
 from collections.abc import Callable, Mapping, Sequence
 
 from antecede.experiments.base import Experiment, Metrics, Value
-from antecede.experiments.locamu.figure_4 import Load, OnTree, crossing, metadata
+from antecede.experiments.locamu.figure_4 import PUBLISHERS, Load, OnTree, crossing, metadata
 
 #: Milliseconds between two messages of a publisher that may send a hundred a second.
 HUNDRED_A_SECOND = 10
@@ -74,7 +74,8 @@ def _falls_behind(numbers: Sequence[float], locamu: Sequence[float], cbcast: Seq
 
 def _figure(item: str, title: str, about: str, mbps: int, groups: str, nodes: int = 127) -> OnTree:
     full = tuple(size for size in (255, 511) if size > nodes)
-    return OnTree(item, title, about, _causal_figures, _causal_loads(mbps, groups), sizes=(nodes,), full_sizes=full)
+    loads = _causal_loads(mbps, groups)
+    return OnTree(item, title, about, _causal_figures, loads, sizes=(nodes,), full_sizes=full, axis=PUBLISHERS)
 
 
 BESIDE_CAUSAL: tuple[Experiment, ...] = (

@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from statistics import fmean
 
-from antecede.experiments.base import Experiment, Metrics, Value
+from antecede.experiments.base import Axis, Experiment, Metrics, Value
 from antecede.experiments.midlab11.figures_9_15 import SHAPE, tno, topics_by_rank
 from antecede.experiments.midlab11.measure import follow
 from antecede.experiments.midlab11.swaps import READINGS, Reading, course, publications
@@ -43,8 +43,21 @@ class _Adapting(Experiment):
             "calculated": {name: self.calculated(spec, reading) for name, reading in READINGS.items()},
         }
 
-    def run(self, nodes: int, seed: int, *, shuffled: bool, alpha: float, beta: float, shuffle: int = 0) -> RunSpec:
-        """`shuffled`: the order at the beginning is random, else that of popularity. `shuffle`: when that changes."""
+    def run(
+        self,
+        nodes: int,
+        seed: int,
+        *,
+        shuffled: bool,
+        alpha: float,
+        beta: float,
+        shuffle: int = 0,
+        follow: bool = False,
+    ) -> RunSpec:
+        """`shuffled`: the order at the beginning is random, else that of popularity. `shuffle`: when that changes.
+
+        `follow`: subscriptions change with it.
+        """
         order = topics_by_rank(self.topics)
         if shuffled:
             random.Random(f"{seed}/order").shuffle(order)
@@ -54,7 +67,7 @@ class _Adapting(Experiment):
             nodes=nodes,
             seed=seed,
             network="fast-and-slow",
-            workload=f"overlapping:{load},interval=1000,shape={SHAPE},shuffle={shuffle}",
+            workload=f"overlapping:{load},interval=1000,shape={SHAPE},shuffle={shuffle},follow={str(follow).lower()}",
             options=tno(order=" ".join(order), alpha=alpha, beta=beta),
         )
 
@@ -66,7 +79,7 @@ class _Adapting(Experiment):
         if str(spec.options["order"]).split() != topics_by_rank(self.topics):
             rng.shuffle(order)
         alpha, beta = float(str(spec.options["alpha"])), float(str(spec.options["beta"]))
-        went = course(order, events, alpha=alpha, beta=beta, reading=reading)
+        went = course(order, events, alpha=alpha, beta=beta, reading=reading, shape=SHAPE)
         return {"swaps": went.swaps, "bytes-end": ENTRY_BYTES * fmean(went.entries[-100:])}
 
 
@@ -117,6 +130,7 @@ class Adaptation(_Adapting):
 
     name = "tno-figures-18-20"
     item = "figures-18-20"
+    axis = Axis(r"-(\d+)$", "events published")
     title = "An order that adapts beside fixed ones, and after an abrupt change of what is popular"
     about = (
         "Seconds end to end and bytes of a timestamp, of each hundred events in turn (-100 to -600): under a random "
@@ -149,9 +163,15 @@ class Adaptation(_Adapting):
         }
         found = {}
         for name, how in orders.items():
-            for suffix, shuffle in (("", 0), ("-changed", self.events * 500)):
+            for suffix, shuffle in (("", 0), ("-changed", self.events * 500), ("-all-changed", self.events * 500)):
                 found[f"{setting}/{name}{suffix}"] = self.run(
-                    nodes, seed, shuffled=bool(how["shuffled"]), alpha=ALPHA, beta=how["beta"], shuffle=shuffle
+                    nodes,
+                    seed,
+                    shuffled=bool(how["shuffled"]),
+                    alpha=ALPHA,
+                    beta=how["beta"],
+                    shuffle=shuffle,
+                    follow=suffix == "-all-changed",
                 )
         return found
 

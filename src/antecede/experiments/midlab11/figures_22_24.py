@@ -10,7 +10,7 @@ payloads, and both decide where the system saturates: settings take 1 Mb/s and 5
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from antecede.experiments.base import Experiment, Metrics, Value
+from antecede.experiments.base import Axis, Experiment, Metrics, Value
 from antecede.experiments.midlab11.figures_9_15 import PUBLICATIONS, tno
 from antecede.experiments.midlab11.measure import measured
 from antecede.sim import RunSpec
@@ -56,6 +56,7 @@ class Prototype(Experiment):
         "nodes: each knows all others, and Scribe's trees are stars."
     )
     settings = tuple(_LINES)
+    axis = Axis(r"-(\d+)$", "events a second")
     sizes = (1, 2, 5, LARGEST)
 
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:

@@ -11,7 +11,7 @@ communication substrate") travel over one link (`links`), or over the links of P
 import math
 from collections.abc import Mapping
 
-from antecede.experiments.base import Experiment, Metrics, Value
+from antecede.experiments.base import Axis, Experiment, Metrics, Value
 from antecede.experiments.midlab11.measure import measured
 from antecede.protocols.tno.event import ENTRY_BYTES
 from antecede.sim import RunSpec
@@ -19,6 +19,8 @@ from antecede.sim import RunSpec
 #: Figure 9: topics; every node takes all of them.
 TOPICS = 50
 SHAPE = 0.901
+#: The other shape of the text (6.1): 40 % of the topics have 80 % of the publications.
+FLAT = 0.269
 PUBLICATIONS = ("worst", "uniform", "power")
 
 
@@ -38,8 +40,9 @@ def mean_rank(publication: str, count: int) -> float:
         return count
     if publication == "uniform":
         return (count + 1) / 2
+    shape = FLAT if publication == "power-flat" else SHAPE
     # The whole part of a Pareto draw.
-    drawn = [math.pow(rank, -SHAPE) - math.pow(rank + 1, -SHAPE) for rank in range(1, count + 1)]
+    drawn = [math.pow(rank, -shape) - math.pow(rank + 1, -shape) for rank in range(1, count + 1)]
     return sum(rank * share for rank, share in enumerate(drawn, 1)) / sum(drawn)
 
 
@@ -81,8 +84,9 @@ class Latency(_OverScribe):
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:
         events = 100 if nodes <= 1000 else 20  # a simulated node keeps on its disk what it was notified of
         found = {}
-        for publication in PUBLICATIONS:
-            load = f"overlapping:count={TOPICS},taken={TOPICS},publication={publication},interval=1000"
+        for publication in (*PUBLICATIONS, "power-flat"):
+            law = f"power,shape={FLAT}" if publication == "power-flat" else publication
+            load = f"overlapping:count={TOPICS},taken={TOPICS},publication={law},interval=1000"
             for protocol, options in (("tno", tno()), ("scribe", {})):
                 found[f"{protocol}-{publication}"] = RunSpec(
                     protocol=protocol,
@@ -96,7 +100,7 @@ class Latency(_OverScribe):
 
     def values(self, nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
         found = []
-        for publication in PUBLICATIONS:
+        for publication in (*PUBLICATIONS, "power-flat"):
             ours, bare = metrics[f"tno-{publication}"], metrics[f"scribe-{publication}"]
             shown = {
                 **{name: ours[name] for name in ("end_to_end", "ordering", "service", "held", "within_second")},
@@ -133,6 +137,7 @@ class Overhead(_OverScribe):
         "TNO+'s entries add 37 to 46 % of bytes in the best case, 4 % in the worst."
     )
     settings = ("topics-50", "topics-200")
+    axis = Axis(r"-(\d+)$", "topics that a node takes")
     sizes = (60,)
     full_sizes = (1000,)
     taken = (5, 10, 20, 40)

@@ -16,6 +16,9 @@ from typing import Literal, NamedTuple
 
 from antecede.protocols.tno.order import popularity
 
+#: Topics that a node takes of 1,000.
+TAKEN = 100
+
 
 class Reading(NamedTuple):
     """One reading of what the text leaves open."""
@@ -26,6 +29,8 @@ class Reading(NamedTuple):
     begin: int = 0
     #: The paper says 1,000 for α and β; elsewhere it has 50.
     topics: int = 1000
+    #: Nodes whose subscriptions, 100 topics each, have raised the topics' numbers before, as printed in Figure 7.
+    joins: int = 0
     #: How many events in a row a topic has, on the mean, when one is published on it; 1: each is drawn by itself.
     burst: int = 1
 
@@ -34,6 +39,7 @@ READINGS = {
     "highest-from-0": Reading(),
     "highest-from-4": Reading(begin=4),
     "nearest-from-0": Reading(place="nearest"),
+    "raised-by-joins": Reading(joins=10_000),
     "fifty-topics": Reading(topics=50),
     "bursts-of-50": Reading(topics=50, burst=50),
 }
@@ -47,10 +53,14 @@ class Course(NamedTuple):
     entries: list[int]
 
 
-def course(order: Sequence[int], events: Sequence[int], *, alpha: float, beta: float, reading: Reading) -> Course:
+def course(
+    order: Sequence[int], events: Sequence[int], *, alpha: float, beta: float, reading: Reading, shape: float = 0.901
+) -> Course:
     """Publish `events`, given by their topics, under an order that adapts; with `beta` 0 it stays."""
     now = list(order)
     count = dict.fromkeys(order, reading.begin)
+    if reading.joins:
+        count = dict(enumerate(takers(reading.joins, reading.topics, shape)))
     swaps, entries = 0, []
     for topic in events:
         count[topic] += 1
@@ -65,6 +75,26 @@ def course(order: Sequence[int], events: Sequence[int], *, alpha: float, beta: f
             now[outgrown], now[place] = now[place], now[outgrown]
             swaps += 1
     return Course(swaps, entries)
+
+
+def takers(nodes: int, topics: int, shape: float, taken: int = TAKEN) -> list[int]:
+    """How many of the nodes take each topic, by rank, if each draws from the power law until it has `taken` topics.
+
+    These are expectations: after d draws a topic of weight p is among those drawn with probability 1 − (1 − p)^d.
+    """
+    weights = [rank**-shape - (rank + 1) ** -shape for rank in range(1, topics + 1)]
+    total = sum(weights)
+
+    def has(draws: float) -> list[float]:
+        return [1 - (1 - weight / total) ** draws for weight in weights]
+
+    low, high = 0.0, 1.0
+    while sum(has(high)) < taken:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sum(has(middle)) < taken else (low, middle)
+    return [round(nodes * share) for share in has(high)]
 
 
 def publications(rng: random.Random, count: int, topics: int, shape: float, burst: int = 1) -> list[int]:

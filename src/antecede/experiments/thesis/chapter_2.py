@@ -95,7 +95,7 @@ class DiagnosisRounds(Experiment):
         bounds = {"rounds_mean": 1, "rounds_max": 2, "tests_a_node_and_round": 1}
         return {
             (setting, nodes, metric): PublishedValue(
-                self.paper, self.item, setting, setting, nodes, metric, log2(nodes) ** power, "rounds"
+                self.paper, self.item, setting, setting, nodes, metric, log2(nodes) ** power, "rounds_upper_bound"
             )
             for setting in self.settings
             for nodes in (*self.sizes, *self.full_sizes)

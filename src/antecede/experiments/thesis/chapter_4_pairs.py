@@ -29,7 +29,7 @@ class PairedBundles(Experiment):
         "as printed, and lie above it."
     )
     sizes = (16, 32, 64, 128)
-    full_sizes = (256, 512)
+    full_sizes = (256, 512, 1024)
 
     def runs(self, setting: str, nodes: int, seed: int) -> dict[str, RunSpec]:
         workload = {"literal": "exponential:mean=1000", "calibrated": "uniform:window=440"}[setting]

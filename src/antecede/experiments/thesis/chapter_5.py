@@ -12,7 +12,7 @@ and with unpruned barriers, as in the authors' code.
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from antecede.experiments.base import Experiment, Metrics, PartsExperiment, Value
+from antecede.experiments.base import Axis, Experiment, Metrics, PartsExperiment, Value
 from antecede.experiments.readings import change
 from antecede.sim import RunSpec
 
@@ -120,29 +120,39 @@ def _figure_5_7(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
 # -- 5.6.3: several publishers ----------------------------------------------------------------------------------------
 
 
+#: From this size on VCube-PS runs alone and with t_pp = 100 only: millions of packets, by arrays (`sim.arrays`).
+_ALONE = 4096
+
+
 def _several_publishers(setting: str, nodes: int) -> dict[str, Variant]:
     variants = {}
-    for delay in (100, 1000):
+    for delay in (100, 1000) if nodes < _ALONE else (100,):
         for percent in (25, 100):
             workload = f"uniform:window=1000,publishers={percent / 100}"
             variants[f"vcube-ps-{percent}-{delay}"] = Variant("vcube-ps", workload, FAITHFUL, delay)
-            variants[f"srpt-s-{percent}-{delay}"] = Variant("srpt-s", workload, ROOT_0, delay)
+            if nodes < _ALONE:
+                variants[f"srpt-s-{percent}-{delay}"] = Variant("srpt-s", workload, ROOT_0, delay)
     return variants
 
 
 def _figure_5_8(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     values = []
     for delay, suffix in ((100, ""), (1000, "_1000")):
+        if f"vcube-ps-25-{delay}" not in metrics:
+            continue
         few, all_ = (latency(metrics[f"vcube-ps-{percent}-{delay}"]) for percent in (25, 100))
-        few_root, all_root = (latency(metrics[f"srpt-s-{percent}-{delay}"]) for percent in (25, 100))
         values += [
             Value("vcube-ps", nodes, f"latency_25_percent{suffix}", few),
             Value("vcube-ps", nodes, f"latency_100_percent{suffix}", all_),
-            Value("srpt-s", nodes, f"latency_25_percent{suffix}", few_root),
-            Value("srpt-s", nodes, f"latency_100_percent{suffix}", all_root),
             Value("vcube-ps", nodes, f"latency_vs_25_percent_publishers{suffix}", change(all_, few)),
-            Value("srpt-s", nodes, f"latency_vs_vcube_ps{suffix}", all_root / all_),
         ]
+        if f"srpt-s-25-{delay}" in metrics:
+            few_root, all_root = (latency(metrics[f"srpt-s-{percent}-{delay}"]) for percent in (25, 100))
+            values += [
+                Value("srpt-s", nodes, f"latency_25_percent{suffix}", few_root),
+                Value("srpt-s", nodes, f"latency_100_percent{suffix}", all_root),
+                Value("srpt-s", nodes, f"latency_vs_vcube_ps{suffix}", all_root / all_),
+            ]
     return values
 
 
@@ -197,6 +207,7 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
         _figure_5_7,
         lambda setting, nodes: _one_publisher(_SHARES),
         sizes=(1024, 4096),
+        axis=Axis(r"_at_(\d+)_percent$", "percent of nodes that subscribe"),
     ),
     PubSub(
         "figure-5.8",
@@ -209,7 +220,7 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
         _figure_5_8,
         _several_publishers,
         sizes=(8, 16, 32, 64, 128, 256),
-        full_sizes=(512, 1024),
+        full_sizes=(512, 1024, 4096),
     ),
     PubSub(
         "table-5.1",

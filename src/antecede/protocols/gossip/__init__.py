@@ -11,7 +11,7 @@
     rounds        gossip-rounds: group vectors, one colour for each broker, epochs (`plan`, `round_reader`)
     options       which nodes are brokers, which subscribe where; `config` in rounds
 
-docs/papers.md lists what is wrong with the printed rules. Each file says what it does instead, and
+docs/errors_in_papers.md lists what is wrong with the printed rules. Each file says what it does instead, and
 tests/protocols/gossip puts each error back.
 """
 

@@ -1,4 +1,4 @@
-"""LoCaMu: one node (Algorithm 1 of the paper, completed and corrected: docs/papers.md).
+"""LoCaMu: one node (Algorithm 1 of the paper, completed and corrected: docs/errors_in_papers.md).
 
 A copy of a message carries the identifiers it was given on its path (I), others it is known to have (A), and the past
 of the node that forwarded it first (D). A node that receives a copy

@@ -1,6 +1,6 @@
 """VCube-PS: causal publish/subscribe on a tree for each publisher (thesis chapter 5), repaired and completed.
 
-`faithful` is the thesis's algorithm with its errors corrected (docs/papers.md), for systems without failures.
+`faithful` is the thesis's algorithm with its errors corrected (docs/errors_in_papers.md), for systems without failures.
 `pipelined` keeps its trees, views and barriers, and drops stop-and-wait: a publisher has many messages in flight, links
 lose and repeat packets, nodes crash and recover.
 """

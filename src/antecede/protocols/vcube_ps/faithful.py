@@ -5,7 +5,7 @@ leaves up; views gathered on the acknowledgements of SUB (Figure 5.5); one queue
 taken when all nodes have acknowledged the last (5.4.2); causal barriers. The model is the thesis's, too (5.2): no node
 crashes, and links are reliable but may reorder.
 
-Corrections (thesis Algorithms 3 and 4; docs/papers.md has the counts): *printed rule → what goes wrong → our rule*.
+Corrections (thesis Algorithms 3 and 4; docs/errors_in_papers.md): *printed rule → what goes wrong → our rule*.
 
 * Line 6: SUBSCRIBE resets the view → the joiner relays with a partial view, and members lose messages → views are never
   reset, only merged.
