@@ -15,7 +15,16 @@ NODES = 8
 MEMBERS = [0, 1, 2, 5]
 #: Diagnosis carries no messages.
 #: Their groups do not change.
-FIXED = {"cbcast", "causal-barriers", "delta-neighbourhood", "pbcast", "lpbcast", "pabcast", "safe-links"}
+FIXED = {
+    "cbcast",
+    "causal-barriers",
+    "delta-neighbourhood",
+    "pbcast",
+    "lpbcast",
+    "pabcast",
+    "safe-links",
+    "probabilistic-clocks",
+}
 NAMES = sorted(PROTOCOLS.keys() - {"vcube-diagnosis"})
 
 

@@ -47,6 +47,8 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "lpbcast": (*PLAIN, *PARTIAL),
     "pabcast": (*PLAIN, *PARTIAL),
     "safe-links": (*PLAIN, *PARTIAL),
+    "plumtree": (*PLAIN, *PARTIAL, CHURN[0]),
+    "probabilistic-clocks": (*PLAIN, *PARTIAL),
     "sequencer": (*PLAIN, *PARTIAL),
 }
 

@@ -11,6 +11,8 @@ from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
 from antecede.protocols.gossip.rival_options import LpbcastOptions, PabcastOptions, PbcastOptions
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.options import ProtocolOptions
+from antecede.protocols.plumtree.options import PlumtreeOptions
+from antecede.protocols.probabilistic_clocks.options import ProbabilisticOptions
 from antecede.protocols.safe_links.options import SafeLinksOptions
 from antecede.protocols.scribe.options import ScribeOptions
 from antecede.protocols.sequencer.options import SequencerOptions
@@ -117,6 +119,17 @@ PROTOCOLS: dict[str, Protocol] = {
         "causal broadcast by flooding FIFO links; a new link is used once it is safe; messages name no others",
         "Friedman & Manor 2004; Nédelec et al. 2018a; thesis 3.4",
         SafeLinksOptions,
+    ),
+    "plumtree": Protocol(
+        "broadcast on a tree of a random overlay that mends itself, and announcements on its other links; a gate gives "
+        "causal order",
+        "Leitão et al. 2007, Plumtree and HyParView; LoCaMu Table I",
+        PlumtreeOptions,
+    ),
+    "probabilistic-clocks": Protocol(
+        "broadcast with a vector of fewer entries than processes: most deliveries are in causal order, not all",
+        "Mostéfaoui & Weiss 2017",
+        ProbabilisticOptions,
     ),
     "sequencer": Protocol(
         "total order by one node that numbers every message of every topic and sends it to all",

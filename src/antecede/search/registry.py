@@ -1,7 +1,7 @@
 """Every random search by name."""
 
 from antecede.core import UsageError
-from antecede.search import gossip, locamu, logs, tno, vcube_ps
+from antecede.search import gossip, locamu, logs, plumtree, tno, vcube_ps
 from antecede.search.harness import Search
 
 SEARCHES: dict[str, Search] = {
@@ -17,6 +17,10 @@ SEARCHES: dict[str, Search] = {
     "logs": Search(
         "causal order over logs: lost appends and acknowledgements, copies, slow logs, filters, retention, crashes",
         logs.search,
+    ),
+    "plumtree": Search(
+        "Plumtree over HyParView: small views, joins, leaves, crashes, suspicions, lossy links, with and without order",
+        plumtree.search,
     ),
     "vcube-ps": Search(
         "VCube-PS: subscriptions, rejoins, crashes, suspicions, lossy and reordering links, both modes",

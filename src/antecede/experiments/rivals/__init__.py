@@ -1,0 +1,13 @@
+"""Rivals: systems that the papers survey or compare with, measured on our networks. The papers print no such figures.
+
+probabilistic_clocks   violations of causal order against the size of the vector, its keys, and the load
+plumtree               Plumtree over HyParView beside gossip: copies, latency, repair
+comparison             every causal protocol under the same loads
+costs                  what is measured in the last two (no experiment)
+"""
+
+from antecede.experiments.rivals.comparison import COMPARISON
+from antecede.experiments.rivals.plumtree import PLUMTREE
+from antecede.experiments.rivals.probabilistic_clocks import CLOCKS
+
+RIVALS = (*COMPARISON, *PLUMTREE, *CLOCKS)

@@ -1,0 +1,92 @@
+"""What a run costs and what the audit counts in it, in the same terms for every protocol (no experiment).
+
+  header_bytes         bytes of a message beside its payload, on each link; shared by the messages of a bundle
+  packets_a_delivery   packets of every kind for each delivery at another node than the publisher
+  bytes_a_delivery     their bytes
+  copies               how often a node receives a message that it receives at all
+  latency              u.t. from publication to delivery, at other nodes; mean and maximum
+  hold                 u.t. from the first arrival to delivery: what order costs; mean
+  to_all               u.t. from publication until every node that never crashed has delivered it; mean over messages
+  violations_percent   deliveries that the audit finds out of causal order
+  lost_percent         deliveries that were owed and never happened
+
+Sizes of packets follow each protocol's own byte model: papers count numbers and names with 2, 4 or 8 bytes.
+"""
+
+from collections.abc import Mapping
+from statistics import fmean
+
+from antecede.audit import audit
+from antecede.core import Message, Packet
+from antecede.experiments.kim_ahn.reliability import Spreading
+from antecede.search.harness import AppTracer
+from antecede.sim import RunSpec, simulate
+from antecede.sim.run import promises_across_topics
+from antecede.sim.units import TICKS
+from antecede.trace import Recorder
+
+
+class Costs(Spreading):
+    """An observer that adds up packets, bytes and times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._packets = self._bytes = self._headers = self._carried = self._copies = 0
+        self._first: dict[tuple[int, tuple[str, int, int]], int] = {}
+        self._latencies: list[int] = []
+        self._holds: list[int] = []
+
+    def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
+        self._packets += 1
+        self._bytes += size
+        if messages := packet.messages:
+            self._headers += size - sum([len(message.payload) for message in messages])
+            self._carried += len(messages)
+
+    def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
+        for message in packet.messages:
+            self._copies += 1
+            self._first.setdefault((node, (message.topic, message.source, message.seq)), now)
+
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
+        super().delivered(now, node, message, out_of_order=out_of_order)
+        if node != message.source:
+            key = (message.topic, message.source, message.seq)
+            self._latencies.append(now - self.published_at[key])
+            self._holds.append(now - self._first.get((node, key), now))
+
+    def figures(self) -> dict[str, float]:
+        deliveries = max(1, len(self._latencies))
+        return {
+            "header_bytes": self._headers / max(1, self._carried),
+            "packets_a_delivery": self._packets / deliveries,
+            "bytes_a_delivery": self._bytes / deliveries,
+            "copies": self._copies / max(1, len(self._first)),
+            "latency": sum(self._latencies) / deliveries / TICKS,
+            "latency_max": max(self._latencies, default=0) / TICKS,
+            "hold": sum(self._holds) / deliveries / TICKS,
+            "to_all": self.to_all(),
+        }
+
+    def to_all(self, begin: float = 0.0, end: float = float("inf")) -> float:
+        """The mean over messages published in that time that reached all nodes that never crashed."""
+        times = []
+        for key, delays in self.delays.items():
+            correct = [node for node, taken in self.takes.items() if key[0] in taken and node not in self.crashed]
+            if begin <= self.published_at[key] / TICKS < end and delays.keys() >= set(correct):
+                times.append(max([delays[node] for node in correct], default=0))
+        return fmean(times) / TICKS if times else 0.0
+
+
+def measured(spec: RunSpec, windows: Mapping[str, tuple[float, float]] | None = None) -> dict[str, float]:
+    """Run `spec` and have the audit count. `windows`: further values of `to_all`, for messages of these times."""
+    costs, recorder = Costs(), Recorder()
+    simulate(spec, measure=False, watch=[costs, AppTracer(recorder)])
+    report = audit(recorder.rows(), rules=("causal", "complete"), across_topics=promises_across_topics(spec))
+    figures = costs.figures()
+    for name, window in (windows or {}).items():
+        figures[name] = costs.to_all(*window)
+    for rule, name in (("causal", "violations_percent"), ("complete", "lost_percent")):
+        judged = report.rule(rule)
+        figures[name] = 100 * judged.violations / max(1, judged.checked)
+    return figures
