@@ -6,6 +6,7 @@ Subclasses are told of bytes (`received`) and of a TLS handshake that failed (`t
 import asyncio
 import ssl
 from collections.abc import Callable
+from typing import cast
 
 from antecede.wire.frames import WRITE_BYTES_HIGH
 
@@ -43,8 +44,7 @@ class AcceptedSocket(asyncio.Protocol):
     # -- what asyncio calls --------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._use(transport)
+        self._use(cast(asyncio.Transport, transport))  # not checked: a transport of uvloop is no subclass
         self.host = str((transport.get_extra_info("peername") or ("?",))[0])
 
     def data_received(self, data: bytes) -> None:

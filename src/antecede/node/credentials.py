@@ -36,6 +36,15 @@ _LOOK_S: Final = 1.0
 _SOON_S: Final = 30 * 86_400
 
 
+def _check_loop() -> None:
+    """Refuse uvloop: it reads on behind `connection_made` whatever that asked for, and the bytes that it reads are then
+    missing to the TLS handshake."""
+    loop = asyncio.get_running_loop()
+    if type(loop).__module__.partition(".")[0] == "uvloop":
+        remedy = "start the node as a process of its own (`antecede node`), or on asyncio's own event loop"
+        raise UsageError("event loop", type(loop).__qualname__, "is uvloop's, which a node with TLS cannot use", remedy)
+
+
 class _Stamp(NamedTuple):
     """What changes when a file is written or replaced."""
 
@@ -78,6 +87,8 @@ class Credentials:
 
         `linked`: other nodes can reach this one.
         """
+        if self._config.tls is not None:
+            _check_loop()
         self._stamps = self._look()
         self._load_certificates()
         if linked and self.tls is None:

@@ -14,6 +14,8 @@ class Timers:
         self._heap: list[tuple[float, int, Hashable]] = []
         self._order = 0
         self._alarm: asyncio.TimerHandle | None = None
+        # When it rings; not asked of the handle, since those of uvloop do not all know.
+        self._alarm_at = 0.0
         self._stopped = False
 
     def arm(self, timers: list[tuple[int, Hashable]]) -> None:
@@ -34,10 +36,10 @@ class Timers:
             return
         when = self._heap[0][0]
         if self._alarm is not None:
-            if self._alarm.when() <= when:
+            if self._alarm_at <= when:
                 return
             self._alarm.cancel()
-        self._alarm = self._loop.call_at(when, self._wake)
+        self._alarm, self._alarm_at = self._loop.call_at(when, self._wake), when
 
     def _wake(self) -> None:
         self._alarm = None

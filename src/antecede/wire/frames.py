@@ -13,7 +13,7 @@ and one frame, until it resumes.
 
 import asyncio
 import ssl
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from antecede.core import ProtocolError
 from antecede.wire.address import join_address
@@ -142,7 +142,6 @@ class FrameConnection(asyncio.Protocol):
     # -- what asyncio calls ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         self._loop = asyncio.get_running_loop()
         self.heard = self._loop.time()
         name = transport.get_extra_info("peername")
@@ -152,7 +151,7 @@ class FrameConnection(asyncio.Protocol):
         name = transport.get_extra_info("sockname")
         if isinstance(name, tuple):
             self.here = join_address(*name[:2])
-        self._set(transport)
+        self._set(cast(asyncio.Transport, transport))  # not checked: a transport of uvloop is no subclass
 
     def data_received(self, data: bytes | bytearray) -> None:
         assert self._loop is not None
