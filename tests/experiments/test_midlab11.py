@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
+from antecede.core import Message
 from antecede.core.message import TopicMessageId
 from antecede.experiments.base import Experiment
 from antecede.experiments.midlab11.changes import ChangingSubscriptions, ManagerFailure
@@ -13,7 +14,7 @@ from antecede.experiments.midlab11.figure_21 import Patterns, consistent, kind_o
 from antecede.experiments.midlab11.figures_9_15 import PUBLICATIONS, TOPICS, Buffer, Latency, Overhead, mean_rank
 from antecede.experiments.midlab11.figures_16_20 import Adaptation, Swaps
 from antecede.experiments.midlab11.figures_22_24 import Prototype
-from antecede.experiments.midlab11.measure import Notified
+from antecede.experiments.midlab11.measure import Notified, Ways
 from antecede.experiments.midlab11.swaps import READINGS, Reading, course, publications, takers
 
 #: By protocol and metric.
@@ -161,6 +162,14 @@ def test_numbers_that_joins_have_raised_leave_few_topics_to_outgrow() -> None:
     }
     assert swaps[0.1, 0.1] > swaps[0.1, 0.2] > 5
     assert swaps[0.5, 0.2] == swaps[0.1, 0.3] == 0
+
+
+def test_an_event_between_two_subscriptions_is_counted_without_a_latency() -> None:
+    ways = Ways(ordered=False)
+    ways.published(0, 3, Message("t", 3, 1, (), b""))
+    assert ways.series(1) == [(0.0, 0.0)]
+    metrics = ways.metrics()
+    assert (metrics["events"], metrics["end_to_end"], metrics["within_second"]) == (1, 0.0, 0.0)
 
 
 def test_a_topic_with_several_managers_goes_on_without_one_of_them() -> None:

@@ -92,7 +92,9 @@ class ListBytes(Experiment):
         "with the history, which a context graph does, and with the number of brokers only as more messages are under "
         "way at a time, where vectors grow with their number. It grows with overlap, as topics do. "
         "One colour a broker, with the number of its notice, is the shortest up to 64 brokers (8, 14 and 46 bytes; "
-        "predecessors take 25, 42 and 56 at an overlap of 0.2) and grows with their number."
+        "predecessors take 25, 42 and 56 at an overlap of 0.2) and grows with their number. Over ten seeds with 16 "
+        "brokers, predecessors take 41 ± 6, 63 ± 6 and 74 ± 2 bytes at overlaps of 0.2, 0.5 and 0.8; a context graph "
+        "536 to 540, without stale messages 148 to 155; vectors 256; colours 14."
     )
     settings = ("context",)
     sizes = (4, 16, 64)

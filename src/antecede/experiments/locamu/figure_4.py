@@ -96,7 +96,8 @@ LOCALIZED = ("locamu", "delta-neighbourhood")
 
 def _alone(protocol: str, mbps: int = 100, f: int = 1) -> Load:
     """One publisher, the root. A few messages suffice where each waits for the last."""
-    return Load(protocol, mbps=mbps, f=f, messages=24 if protocol == "delta-neighbourhood" else 100)
+    few = protocol == "delta-neighbourhood" or f > 2  # whose headers are many kilobytes long
+    return Load(protocol, mbps=mbps, f=f, messages=24 if few else 100)
 
 
 def _figure_4a_loads(nodes: int) -> dict[str, Load]:
@@ -156,17 +157,22 @@ def _figure_4c(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     ]
 
 
-FAULTS = (0, 1, 2)
+#: Trees below this size are smaller than a neighbourhood of f = 3.
+_DEEP = 511
+
+
+def _faults(nodes: int) -> tuple[int, ...]:
+    return (0, 1, 2) if nodes < _DEEP else (0, 1, 2, 3, 4)
 
 
 def _figure_4d_loads(nodes: int) -> dict[str, Load]:
-    loads = {f"locamu-{f}": _alone("locamu", f=f) for f in FAULTS}
+    loads = {f"locamu-{f}": _alone("locamu", f=f) for f in _faults(nodes)}
     return {**loads, "delta-neighbourhood": _alone("delta-neighbourhood")}
 
 
 def _figure_4d(nodes: int, metrics: Mapping[str, Metrics]) -> list[Value]:
     values = []
-    for f in FAULTS:
+    for f in _faults(nodes):
         run = metrics[f"locamu-{f}"]
         values.append(Value("locamu", nodes, f"individual_throughput_f_{f}", run["messages_a_second"]))
         values.append(Value("locamu", nodes, f"metadata_f_{f}", metadata(run)))

@@ -31,7 +31,10 @@ class ManagerFailure(Experiment):
         "Not in the paper, which has replicated managers and no figure of a failure. Five nodes manage eight topics; "
         "the others take four each and publish ten events a second. One manager stops at 10 s, is suspected 1 s later "
         "and is back at 20 s. Seconds from publication to the last notification, by the time of publication: mean and "
-        "longest. The service is VCube-PS, since Scribe here survives no crash."
+        "longest. The service is VCube-PS, since Scribe here survives no crash. With one manager a topic, events wait "
+        "for it: 5.3 ± 0.2 s on the mean and 12.1 ± 0.2 at most while it is down (0.9 ± 0.3 before). With three, 1.7 ± "
+        "0.4 and 5.1 ± 0.8 (1.3 ± 0.4 before): agreeing on each number costs 0.4 s, and what is published before the "
+        "suspicion waits for it (4.1 ± 0.7 s). Three seeds."
     )
     settings = ("1-manager", "3-managers")
     sizes = (32,)
@@ -79,7 +82,10 @@ class ChangingSubscriptions(Experiment):
         "Not in the paper, which lets subscriptions change and has no figure of it. 50 topics of which a node takes "
         "10, by the power law, and an event a second, as in Figure 15; a subscriber gives up a topic and takes another "
         "once in ten seconds, once a second or five times a second, over all nodes. `keeping` are packets for each "
-        "event besides those that make its timestamp: they pay for the changes."
+        "event besides those that make its timestamp: they pay for the changes: 2.7 without one, 5.6, 31 ± 3 and 144 ± "
+        "12. Latency and the length of timestamps do not depend on it (0.88 s and 3.6 entries without changes, 0.81 s "
+        "and 4.0 with five a second, the former within the spread of the two seeds), and TNO+ tags nothing. With the "
+        "printed rule (`faithful`) 2.8 ± 0.5 % are tagged without changes and 0.8 ± 0.1 with five a second."
     )
     settings = ("plus", "faithful")
     sizes = (40,)

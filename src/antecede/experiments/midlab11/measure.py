@@ -110,21 +110,22 @@ class Ways(SilentObserver):
 
     def metrics(self) -> dict[str, Any]:
         """Times in seconds, shares in percent, sizes in entries of 24 bytes."""
-        ways = list(self.ways.values())
+        # An event may have no subscriber: the old ones have left, and the new ones have not joined yet.
+        ways = [way for way in self.ways.values() if way.notified]
         stamps = [way.stamp for way in ways if way.stamp is not None]
         held = [time for way in ways for time in way.held]
         return {
-            "events": len(ways),
+            "events": len(self.ways),
             "end_to_end": _seconds([way.end_to_end for way in ways]),
             "ordering": _seconds([way.ordering for way in ways]),
             "service": _seconds([way.service for way in ways]),
             "held": _seconds(held),
-            "within_second": 100 * fmean([way.end_to_end <= SECOND for way in ways]),
+            "within_second": 100 * fmean([way.end_to_end <= SECOND for way in ways] or [0]),
             "tagged": 100 * self._tagged / max(1, self._notified),
             "entries": fmean([1 + len(stamp.above) for stamp in stamps]) if stamps else 0.0,
             "entries_below": fmean([len(stamp.below) for stamp in stamps]) if stamps else 0.0,
-            "making": self._packets["making"] / len(ways),
-            "keeping": self._packets["keeping"] / len(ways),
+            "making": self._packets["making"] / len(self.ways),
+            "keeping": self._packets["keeping"] / len(self.ways),
             "for_others": _for_others(stamps),
             "swaps": self._swaps,
         }
@@ -136,7 +137,8 @@ class Ways(SilentObserver):
         for start in range(0, len(ways) - each + 1, each):
             some = ways[start : start + each]
             entries = [1 + len(way.stamp.above) for way in some if way.stamp is not None]
-            found.append((_seconds([way.end_to_end for way in some]), ENTRY_BYTES * fmean(entries or [0])))
+            times = [way.end_to_end for way in some if way.notified]
+            found.append((_seconds(times), ENTRY_BYTES * fmean(entries or [0])))
         return found
 
 
