@@ -55,6 +55,8 @@ def test_slow_with_a_limit_it_states(request):
 def run(directory: Path, code: str, *options: str) -> subprocess.CompletedProcess[str]:
     (directory / "test_it.py").write_text(code)
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(directory)]
+    # Of its own: else it would remove the temporary directories of earlier runs, which takes half a minute.
+    command += ["--basetemp", str(directory.with_suffix(".temporary"))]
     return subprocess.run(
         [*command, *options, str(directory)],
         cwd=ROOT,

@@ -15,6 +15,8 @@ QUICK: dict[str, Any] = {"round_s": 0.4, "timeout_s": 0.35}
 
 def make(number: int, seeds: tuple[str, ...], base: Path | None, *, slots: int = 8, port: int = 0, **more: Any) -> Node:
     directory = None if base is None else base / f"n{number}"
+    if "tls" in more:
+        more = {"certificate": f"n{number}"} | more
     if not port:  # one that no outgoing connection takes while the node restarts
         (port,) = free_ports([0])
     return Node(port=port, slots=slots, seeds=seeds, name=f"n{number}", directory=directory, **(QUICK | more))

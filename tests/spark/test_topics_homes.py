@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from antecede import Node
 from antecede.client.bulk import BrokenError
 from antecede.core import UsageError
-from antecede.core.errors import UnreachableError
+from antecede.core.errors import DeniedError, UnreachableError
 from antecede.core.partitions import split_stream
 from antecede.journal import Retention
 from antecede.node.bulk import service
@@ -24,6 +24,7 @@ from antecede.spark.topics.slices import Slice
 from antecede.spark.topics.source import TopicReader
 from antecede.spark.topics.stores import NodeStore
 from antecede.spark.topics.stream import TopicStream
+from antecede.wire.security import init_certificates, new_token
 
 from ..client.running import awaited, until
 from ..node.clusters import cluster, make, restart
@@ -78,8 +79,8 @@ async def read_all(
     return start, found
 
 
-async def publish(node: Node, first: int, count: int) -> None:
-    async with node.connect() as bus:
+async def publish(node: Node, first: int, count: int, token: str = "") -> None:
+    async with node.connect(token=token) as bus:
         for number in range(first, first + count):
             await bus.publish(f"rooms/{number % 12}/chat", b"%d" % number)
 
@@ -384,3 +385,28 @@ async def test_a_batch_ends_before_what_only_its_node_has_while_another_is_up(
         await until(lambda: 1 in nodes[0].process.down)
         _, rest = await asyncio.to_thread(batch, source, start)
         check(found + rest, 10)
+
+
+@awaited
+async def test_homes_with_certificates_and_tokens(tmp_path: Path) -> None:
+    """Every home is reached by its certificate, asked by the token, and gives only what the token may read."""
+    certificates, tokens = tmp_path / "certificates", tmp_path / "tokens.json"
+    init_certificates(certificates, cluster="antecede", nodes=("n0", "n1", "n2"))
+    settings = PARTITIONS | {"tls": certificates, "tokens": tokens}
+    some = new_token(tokens, "some", subscribe=("rooms/3/#",))
+    every = new_token(tokens, "every", publish=("#",), subscribe=("#",))
+    async with running(3, tmp_path, **settings) as nodes:
+        await publish(nodes[0], 0, 60, every)
+        await delivered(nodes, 60)
+        access = {"tls": certificates, "token": every}
+        source = stream(nodes[1], **access)
+        start = await asyncio.to_thread(source.initialOffset)
+        end, found = await read_all(source, start, 60)
+        check(found, 60)
+        read_at = {part.node for part in await asyncio.to_thread(source.partitions, start, end)}
+        assert len(read_at) > 1
+        few = stream(nodes[1], **access | {"token": some, "topics": "rooms/3/#"})
+        _, found = await read_all(few, await asyncio.to_thread(few.initialOffset), 5)
+        assert [int(row.payload) for row in found] == [3, 15, 27, 39, 51]
+        with pytest.raises(DeniedError, match="may not subscribe to '#'"):
+            await read_all(stream(nodes[1], **access | {"token": some}), start, 1)
