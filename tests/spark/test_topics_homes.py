@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from antecede import Node
 from antecede.client.bulk import BrokenError
 from antecede.core import UsageError
+from antecede.core.epochs import epoch_of
 from antecede.core.errors import DeniedError, UnreachableError
 from antecede.core.partitions import split_stream
 from antecede.journal import Retention
@@ -410,3 +411,27 @@ async def test_homes_with_certificates_and_tokens(tmp_path: Path) -> None:
         assert [int(row.payload) for row in found] == [3, 15, 27, 39, 51]
         with pytest.raises(DeniedError, match="may not subscribe to '#'"):
             await read_all(stream(nodes[1], **access | {"token": some}), start, 1)
+
+
+@pytest.mark.parametrize("settings", [{}, PARTITIONS], ids=["one partition", "several"])
+@awaited
+async def test_a_query_reads_on_behind_a_slot_that_got_another_owner(tmp_path: Path, settings: dict[str, Any]) -> None:
+    async with running(3, tmp_path, slots=3, **settings) as nodes:
+        for number, node in enumerate(nodes):
+            await publish(node, number * 20, 20)
+        await delivered(nodes, 60)
+        source = stream(nodes[0])
+        start = await asyncio.to_thread(source.initialOffset)
+        middle, found = await read_all(source, start, 40, ReadMaxRows(40))
+        assert len(found) < 60
+        await nodes[2].leave()
+        async with make(3, (nodes[0].address,), tmp_path, slots=3, **settings) as fresh:
+            assert fresh.slot == 2
+            await publish(fresh, 60, 20)
+            _, rest = await read_all(source, middle, 80 - len(found))
+        rows = found + rest
+        assert sorted(int(row.payload) for row in rows) == list(range(80))
+        for at in {row.source for row in rows}:
+            seqs = [row.seq for row in rows if row.source == at]
+            assert seqs == sorted(seqs)
+        assert {epoch_of(row.seq) for row in rows if int(row.payload) >= 60} == {1}
