@@ -31,6 +31,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
+@pytest.fixture
+def partitioned(tmp_path: Path) -> Iterator[Cluster]:
+    """Every node is a home of each partition."""
+    with Cluster(tmp_path / "partitioned", nodes=NODES, partitions=8, replicas=NODES) as running:
+        yield running
+
+
 @pytest.fixture(autouse=True)
 def whole(cluster: Cluster) -> None:
     for node in range(NODES):
@@ -107,7 +114,9 @@ class Job:
             assert [body for _, body in delivered(self.cluster, node, self.topic)] == self.rows
 
 
-def test_a_node_killed_between_batches_and_amid_staging(cluster: Cluster) -> None:
+@pytest.mark.parametrize("which", ["cluster", "partitioned"])
+def test_a_node_killed_between_batches_and_amid_staging(request: pytest.FixtureRequest, which: str) -> None:
+    cluster: Cluster = request.getfixturevalue(which)
     job = Job(cluster, "between")
     job.publish(0, job.stage(0, 40))
     kill(cluster, 0)
