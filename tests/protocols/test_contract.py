@@ -24,6 +24,7 @@ FIXED = {
     "pabcast",
     "safe-links",
     "probabilistic-clocks",
+    "message-history",
 }
 NAMES = sorted(PROTOCOLS.keys() - {"vcube-diagnosis"})
 

@@ -47,6 +47,7 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "lpbcast": (*PLAIN, *PARTIAL),
     "pabcast": (*PLAIN, *PARTIAL),
     "safe-links": (*PLAIN, *PARTIAL),
+    "message-history": (*PLAIN, *PARTIAL),
     "plumtree": (*PLAIN, *PARTIAL, CHURN[0]),
     "probabilistic-clocks": (*PLAIN, *PARTIAL),
     "sequencer": (*PLAIN, *PARTIAL),
@@ -60,8 +61,12 @@ AND_BACK = ("crash:node=3,at=100,back=500,noticed=50",)
 PARTITION = ("partition:nodes=4,begin=100,end=400",)
 FAULTS = (*LOSS, *TWICE, *FOR_GOOD, *AND_BACK, *PARTITION)
 #: Delta-Neighbourhood refuses confirmations that it does not wait for. The sequencer retransmits for ever to a node
-#: that stays down.
-NOT_FOR = {"delta-neighbourhood": (*TWICE, *FOR_GOOD, *AND_BACK), "sequencer": FOR_GOOD}
+#: that stays down. A member of message history that forgets what it has acknowledged is sent messages with gaps.
+NOT_FOR = {
+    "delta-neighbourhood": (*TWICE, *FOR_GOOD, *AND_BACK),
+    "sequencer": FOR_GOOD,
+    "message-history": (*FOR_GOOD, *AND_BACK),
+}
 
 OPTIONS: dict[str, tuple[dict[str, object], ...]] = {
     "vcube-ps": ({}, {"mode": "faithful"}, {"aggregate": True, "domain": "all"}, {"diagnosis": 4}),

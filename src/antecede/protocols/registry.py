@@ -10,6 +10,7 @@ from antecede.protocols.flooding.options import BarriersOptions, CbcastOptions, 
 from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
 from antecede.protocols.gossip.rival_options import LpbcastOptions, PabcastOptions, PbcastOptions
 from antecede.protocols.locamu.options import LoCaMuOptions
+from antecede.protocols.message_history.options import HistoryOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.plumtree.options import PlumtreeOptions
 from antecede.protocols.probabilistic_clocks.options import ProbabilisticOptions
@@ -119,6 +120,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "causal broadcast by flooding FIFO links; a new link is used once it is safe; messages name no others",
         "Friedman & Manor 2004; Nédelec et al. 2018a; thesis 3.4",
         SafeLinksOptions,
+    ),
+    "message-history": Protocol(
+        "causal broadcast whose packets carry the unstable past of a message: no receiver waits; no crashes",
+        "Birman & Joseph 1987; thesis 3.3",
+        HistoryOptions,
     ),
     "plumtree": Protocol(
         "broadcast on a tree of a random overlay that mends itself, and announcements on its other links; a gate gives "

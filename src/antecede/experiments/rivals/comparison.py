@@ -43,6 +43,7 @@ COMPARED: dict[str, _Compared] = {
     "causal-barriers": _Compared("causal-barriers", _CALM),
     "safe-links": _Compared("safe-links", _CALM),
     "vector-clocks": _Compared("probabilistic-clocks", _CALM, {"entries": 0}),
+    "message-history": _Compared("message-history", _LOSS),
     "gossip-context": _Compared("gossip-context", _LOSS),
     "gossip-rounds": _Compared("gossip-rounds", _LOSS),
     "plumtree": _Compared("plumtree", _ALL),
@@ -76,9 +77,11 @@ class CausalComparison(Experiment):
         "timers at their defaults. Protocols stand in the settings they are made for: of those left out of `loss`, a "
         "lost packet would block readers for ever, and those left out of `churn` have fixed groups. Bytes follow each "
         "protocol's own byte model. `promises_causal_order` and `promises_every_message` are 1 or 0: what the audit "
-        "holds a run to. Violations and losses are counted for all, also where they are allowed. vector-clocks and "
-        "probabilistic-clocks (16 entries, 2 keys) send each message directly to every node: one hop, and a wire that "
-        "is busy for as many packets as there are nodes; trees take several hops. docs/rivals.md has the table."
+        "holds a run to. Violations and losses are counted for all, also where they are allowed. vector-clocks, "
+        "probabilistic-clocks (16 entries, 2 keys) and message-history send directly to every node: one hop, and a "
+        "wire that is busy for as many packets as there are nodes; trees take several hops. The causal information of "
+        "message-history is other messages: it shows in bytes and copies, not in the header. docs/rivals.md has the "
+        "table for 64 nodes."
     )
     settings = _ALL
     sizes = (16, 64)
