@@ -54,6 +54,7 @@ COMMANDS: Final = {
     "search": Command(
         _COMPARE, "Search random schedules for one that breaks a protocol.", "search", "search_command", "lab"
     ),
+    "explore": Command(_COMPARE, "Explore every schedule of a small system.", "explore", "explore_command", "lab"),
     "explain": Command(_COMPARE, "Draw the tree that a node's messages take.", "explain", "app"),
     "audit": Command(_JUDGE, "Check traces for order, loss and duplicates.", "pipeline", "audit_command", "spark"),
     "metrics": Command(_JUDGE, "Compute figures from traces.", "pipeline", "metrics_command", "spark"),

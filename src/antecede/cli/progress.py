@@ -1,7 +1,7 @@
 """Shows progress on a terminal: runs done and failed, rate, time left. Prints nothing where there is no terminal."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
@@ -104,3 +104,13 @@ class SearchProgress(_Bar):
 
     def part(self, part: "SearchResult") -> None:
         self._advance(part.runs, done=part.runs, failed=part.failed)
+
+
+@contextlib.contextmanager
+def exploring(*, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Show how many states an exploration knows and how many of them are done. The block calls what it is given."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as progress:
+        task = progress.add_task("0 states", total=None)
+        yield lambda known, done: progress.update(task, description=f"{known:,} states, {done:,} done")
