@@ -435,3 +435,22 @@ async def test_a_query_reads_on_behind_a_slot_that_got_another_owner(tmp_path: P
             seqs = [row.seq for row in rows if row.source == at]
             assert seqs == sorted(seqs)
         assert {epoch_of(row.seq) for row in rows if int(row.payload) >= 60} == {1}
+
+
+@awaited
+async def test_a_table_is_in_causal_order_across_partitions_by_its_clock(tmp_path: Path) -> None:
+    """Each message is published after the one before was read, at another node and on another topic. By then every home
+    has that one, so none is named: only the clocks tell."""
+    async with running(3, tmp_path, **PARTITIONS) as nodes:
+        for number in range(40):
+            at = nodes[number % 3]
+            async with at.connect() as bus, bus.subscribe(f"rooms/{(number - 1) % 12}/chat", since="0") as feed:
+                while number and (await anext(feed)).payload != b"%d" % (number - 1):
+                    pass
+                await bus.publish(f"rooms/{number % 12}/chat", b"%d" % number)
+            await delivered(nodes, number + 1)
+        reader = TopicReader(source_options(options(nodes[0])), SCHEMA)
+        parts = await asyncio.to_thread(reader.partitions)
+        batches = await asyncio.to_thread(lambda: [batch for part in parts for batch in reader.read(part)])
+        table = sorted([row for batch in batches for row in batch.to_pylist()], key=lambda row: row["clock"])
+        assert [int(row["payload"]) for row in table] == list(range(40))

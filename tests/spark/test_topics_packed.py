@@ -91,6 +91,7 @@ def messages(payloads: st.SearchStrategy[bytes], slots: int) -> st.SearchStrateg
         deps=st.lists(st.tuples(sources, seqs), max_size=20).map(tuple),
         payload=payloads,
         across=st.lists(st.tuples(st.sampled_from(["other", "p0", "p9", "p42"]), sources, seqs), max_size=2).map(tuple),
+        clock=NUMBERS,
     )
 
 

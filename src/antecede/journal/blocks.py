@@ -64,6 +64,7 @@ class LeanMessage(msgspec.Struct, frozen=True, gc=False, array_like=True):
     deps: msgspec.Raw
     payload: bytes
     across: msgspec.Raw = msgspec.Raw(b"\x90")
+    clock: int = 0
 
     @property
     def stream(self) -> int:

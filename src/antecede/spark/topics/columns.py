@@ -48,6 +48,8 @@ SCHEMA: Final = StructType(
         StructField("held_us", LongType()),
         #: Its position among all deliveries of that node: from 1 on, without holes.
         StructField("position", LongType()),
+        #: Lamport time: higher than that of all messages it depends on, of whatever partition. Null with one partition.
+        StructField("clock", LongType()),
     ]
 )
 

@@ -55,6 +55,7 @@ def packed_columns(chunk: Chunk, kinds: Mapping[str, pa.DataType], takes: Callab
         "delivered": lambda kind: pa.array(rows.time_us).view(kind),
         "held_us": lambda kind: pa.array(rows.held_us, kind),
         "position": lambda kind: pa.array(rows.position, kind),
+        "clock": lambda kind: pa.array(messages.clock, kind, mask=messages.clock == 0),
     }
     return {name: fill[name](kind) for name, kind in kinds.items()}
 
@@ -105,9 +106,12 @@ class _Messages(NamedTuple):
     seq: Ints
     deps: _Deps
     payload: _Spans
+    #: 0: unknown.
+    clock: Ints
 
     def some(self, which: Ints) -> "_Messages":
-        return _Messages(self.source[which], self.seq[which], self.deps.some(which), self.payload.some(which))
+        deps, payload = self.deps.some(which), self.payload.some(which)
+        return _Messages(self.source[which], self.seq[which], deps, payload, self.clock[which])
 
 
 class _Envelopes(NamedTuple):
@@ -255,11 +259,20 @@ def _messages(data: _Bytes, span: _Spans, window: Window | None) -> tuple[_Messa
     deps = _pairs(walk)
     deps = deps._replace(source=deps.source + np.repeat(base, deps.counts))
     payload = walk.skip(_BYTES)
+    walk = walk.only(np.arange(len(seq)))  # a copy: `payload` has its cursors as ends
     some = np.flatnonzero(fields > 5)
-    some = some[data.single.take(walk.at[some]) != _NOTHING]
+    empty = data.single.take(walk.at[some]) == _NOTHING
+    walk.at[some[empty]] += 1
+    some = some[~empty]
     if len(some):
-        deps = _joined(deps, _pairs(walk.only(some), data), some)
-    return _Messages(source, seq, deps, payload), chosen
+        across = walk.only(some)
+        deps = _joined(deps, _pairs(across, data), some)
+        walk.at[some] = across.at
+    clock = np.zeros(len(seq), np.int64)
+    timed = np.flatnonzero(fields > 6)
+    if len(timed):
+        clock[timed] = walk.only(timed).read(_NUMBER)
+    return _Messages(source, seq, deps, payload, clock), chosen
 
 
 def _bases(data: _Bytes, name: _Spans) -> Ints:

@@ -85,4 +85,5 @@ _FILL: Final[dict[str, _Fill]] = {
     "delivered": lambda kind, rows: _times(kind, [one.time_us for one in rows]),
     "held_us": lambda kind, rows: pa.array([one.held_us for one in rows], kind),
     "position": lambda kind, rows: pa.array([one.position for one in rows], kind),
+    "clock": lambda kind, rows: pa.array([one.message.clock or None for one in rows], kind),
 }
