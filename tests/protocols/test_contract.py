@@ -25,6 +25,7 @@ FIXED = {
     "safe-links",
     "probabilistic-clocks",
     "message-history",
+    "delta-causal",
 }
 NAMES = sorted(PROTOCOLS.keys() - {"vcube-diagnosis"})
 

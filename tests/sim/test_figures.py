@@ -48,6 +48,7 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "pabcast": (*PLAIN, *PARTIAL),
     "safe-links": (*PLAIN, *PARTIAL),
     "message-history": (*PLAIN, *PARTIAL),
+    "delta-causal": (*PLAIN, *PARTIAL),
     "plumtree": (*PLAIN, *PARTIAL, CHURN[0]),
     "probabilistic-clocks": (*PLAIN, *PARTIAL),
     "sequencer": (*PLAIN, *PARTIAL),
@@ -75,6 +76,7 @@ OPTIONS: dict[str, tuple[dict[str, object], ...]] = {
     "tno": ({}, {"ens": "scribe", "ttl": 2000.0}, {"replicas": 3}),
     "srpt-b": ({"brokers": 4},),
     "timer-bundling": ({"wait": 20},),
+    "delta-causal": ({"horizon": 1000.0}, {"delta": 150.0, "horizon": 0.0}),
 }
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from antecede.core import UsageError
 from antecede.core.choices import convert
 from antecede.protocols.aggregation.options import AggregationOptions, TimerOptions
+from antecede.protocols.delta_causal.options import DeltaCausalOptions
 from antecede.protocols.diagnosis.options import DiagnosisOptions
 from antecede.protocols.flooding.options import BarriersOptions, CbcastOptions, DeltaOptions
 from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
@@ -125,6 +126,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "causal broadcast whose packets carry the unstable past of a message: no receiver waits; no crashes",
         "Birman & Joseph 1987; thesis 3.3",
         HistoryOptions,
+    ),
+    "delta-causal": Protocol(
+        "causal broadcast in which a message later than a deadline is lost, and none waits beyond it; no crashes",
+        "Baldoni et al. 1996; thesis 3.3",
+        DeltaCausalOptions,
     ),
     "plumtree": Protocol(
         "broadcast on a tree of a random overlay that mends itself, and announcements on its other links; a gate gives "

@@ -3,11 +3,12 @@
 probabilistic_clocks   violations of causal order against the size of the vector, its keys, and the load
 plumtree               Plumtree over HyParView beside gossip: copies, latency, repair
 comparison             every causal protocol under the same loads
-costs                  what is measured in the last two (no experiment)
+costs                  what is measured in the last three (no experiment)
 """
 
 from antecede.experiments.rivals.comparison import COMPARISON
+from antecede.experiments.rivals.delta_causal import DEADLINES
 from antecede.experiments.rivals.plumtree import PLUMTREE
 from antecede.experiments.rivals.probabilistic_clocks import CLOCKS
 
-RIVALS = (*COMPARISON, *PLUMTREE, *CLOCKS)
+RIVALS = (*COMPARISON, *PLUMTREE, *CLOCKS, *DEADLINES)

@@ -44,6 +44,7 @@ COMPARED: dict[str, _Compared] = {
     "safe-links": _Compared("safe-links", _CALM),
     "vector-clocks": _Compared("probabilistic-clocks", _CALM, {"entries": 0}),
     "message-history": _Compared("message-history", _LOSS),
+    "delta-causal": _Compared("delta-causal", _LOSS, {"horizon": 5000.0}),
     "gossip-context": _Compared("gossip-context", _LOSS),
     "gossip-rounds": _Compared("gossip-rounds", _LOSS),
     "plumtree": _Compared("plumtree", _ALL),
