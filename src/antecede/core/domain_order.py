@@ -24,11 +24,11 @@ class DomainOrder(ABC, Generic[T]):
     """Takes items in any order, and returns them in causal order."""
 
     def __init__(
-        self, takes: Callable[[str], bool], frontier: DomainClock | None, *, held_max: int = HELD_MESSAGES_MAX
+        self, takes: Callable[[str], bool], clock: DomainClock | None, *, held_max: int = HELD_MESSAGES_MAX
     ) -> None:
         self._takes = takes
         self._gate: Gate[T] = Gate(held_max=held_max)
-        self._frontier = frontier
+        self._clock = clock
         # The items the gate holds, to offer them again when a topic comes or goes.
         self._waiting: dict[TopicMessageId, T] = {}
         # By stream: the sequence number after which this node's present session on the topic begins.
@@ -66,8 +66,8 @@ class DomainOrder(ABC, Generic[T]):
                 self._waiting.pop(message.id, None)
             if self._gaps:
                 self._gaps.discard(((message.topic, message.source), message.seq))
-            if self._frontier is not None:
-                self._frontier.observe(message, self._delivered)
+            if self._clock is not None:
+                self._clock.observe(message, self._delivered)
         return ready
 
     def _start_after(self, levels: Iterable[tuple[str, int, int]]) -> list[T]:
@@ -87,11 +87,11 @@ class DomainOrder(ABC, Generic[T]):
     def _replay(self, message: Message, *, own: bool) -> None:
         """Count a message that this node published or delivered before a crash."""
         self._gate.floor((message.topic, message.source), message.seq)
-        if self._frontier is not None:
+        if self._clock is not None:
             if own:
-                self._frontier.stamp(message.topic, message.seq)
+                self._clock.stamp(message.topic, message.seq)
             else:
-                self._frontier.observe(message, self._delivered)
+                self._clock.observe(message, self._delivered)
 
     def _empty(self) -> list[T]:
         """Start a gate that holds nothing where this one has come. Returns the items that were held.

@@ -21,6 +21,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 from antecede.core.errors import UsageError
 from antecede.core.message import Message, TopicMessageId
+from antecede.core.native import mypyc_attr
 from antecede.core.packet import Packet
 
 
@@ -70,6 +71,7 @@ class Missing(NamedTuple):
     attempts: int
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Outbox:
     """What a process wants done, in the order it asked. Plain lists: the driver drains and clears them."""
 
@@ -133,6 +135,7 @@ class Outbox:
         self.look_ups.clear()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Process(ABC):
     """One protocol instance at one node. Only `publish`, `receive` and `size` must be written; the rest has defaults.
 

@@ -58,7 +58,8 @@ class VCube:
     def cluster_members(i: int, s: int) -> Iterator[int]:
         """c(i, s) in order, absent nodes included, as Figure 2.6 tabulates it."""
         first = i ^ (1 << (s - 1))
-        return (first ^ k for k in range(1 << (s - 1)))
+        for k in range(1 << (s - 1)):
+            yield first ^ k
 
     def first_child(self, i: int, s: int) -> int | None:
         """FIRSTCHILD(i, s): the first participant of c(i, s), None when there is none."""

@@ -16,6 +16,7 @@ from heapq import heappop, heappush
 from typing import Any, Protocol, TypeAlias
 
 from antecede.core import LimitError, Message, Outbox, Packet, Process
+from antecede.core.native import mypyc_attr
 from antecede.core.process import Acknowledgement, Change
 from antecede.sim.log import DeliveryLog
 from antecede.sim.network import Network
@@ -50,6 +51,7 @@ class Observer(Protocol):
         ...
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SilentObserver:
     """An observer that ignores everything. A subclass overrides what it watches."""
 
@@ -65,6 +67,7 @@ class SilentObserver:
 SendHearer: TypeAlias = Callable[[int, int, int, int, Packet, int], None]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Simulation:
     """Processes, the network between them, and a clock that jumps from event to event."""
 

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from antecede.core import Message, Packet
+from antecede.core.native import mypyc_attr
 from antecede.sim.figures import BroadcastFigures, GroupFigures, QueueFigures
 from antecede.sim.peersim import StepQueues
 
@@ -46,6 +47,7 @@ class _Known(NamedTuple):
     own: bool
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Meter:
     """An observer of the engine that adds up."""
 

@@ -15,6 +15,7 @@ from typing import ClassVar, Final, NamedTuple
 from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
 from antecede.core.clocks import DomainClock
 from antecede.core.domain_order import StreamName
+from antecede.core.native import mypyc_attr
 from antecede.core.process import Missing
 from antecede.core.rng import Rng
 from antecede.protocols.bundling import in_packets
@@ -68,6 +69,7 @@ class Founding(NamedTuple):
 NEW: Final = Founding()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Broker(Process):
     """A broker of gossip-context. `rounds` has the differences of gossip-rounds."""
 

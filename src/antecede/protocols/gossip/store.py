@@ -58,7 +58,8 @@ class Store:
     def stream(self, topic: str, source: int) -> Iterator[Rumour]:
         """The stored messages of one stream, by sequence number."""
         found = self._streams.get((topic, source), {})
-        return (found[seq] for seq in sorted(found))
+        for seq in sorted(found):
+            yield found[seq]
 
     def run(self, topic: str, source: int, first: int, last: int, bytes_max: int | None = None) -> list[Rumour]:
         """The stored messages of one stream from `first` to `last`, as far as none is missing.

@@ -16,6 +16,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 from antecede.core import LimitError, Message, Packet, ProtocolError, TopicMessageId
+from antecede.core.native import mypyc_attr
 from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.conversations import Conversations, Timing
 from antecede.protocols.locamu.identifiers import Ids, link, receiver_of, sender_of
@@ -30,6 +31,7 @@ from antecede.protocols.locamu.sizes import Sizes, links_around
 LOG_MAX: Final = 100_000
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class LoCaMu(Relay):
     """A node of LoCaMu."""
 

@@ -12,6 +12,7 @@ all messages that this node has numbered and a neighbour has not acknowledged (*
 from collections.abc import Collection, Iterable
 
 from antecede.core import Process
+from antecede.core.native import mypyc_attr
 from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.conversations import Conversations, Timing
 from antecede.protocols.locamu.identifiers import Ids, receiver_of, sender_of
@@ -22,6 +23,7 @@ from antecede.protocols.locamu.routing import Founding
 from antecede.protocols.locamu.state import State
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Relay(Process):
     """The half of a node that its neighbours see; `node` has the inputs."""
 

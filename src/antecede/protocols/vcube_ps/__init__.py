@@ -11,7 +11,7 @@ from antecede.protocols.vcube_ps.packets import PACKETS
 from antecede.protocols.vcube_ps.pipelined import VCubePs
 from antecede.protocols.vcube_ps.records import Kept
 from antecede.protocols.vcube_ps.sizes import Sizes
-from antecede.protocols.vcube_ps.state import Timing
+from antecede.protocols.vcube_ps.timing import Timing
 from antecede.protocols.vcube_ps.view import View
 
 __all__ = [

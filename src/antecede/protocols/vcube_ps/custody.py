@@ -253,9 +253,14 @@ class Custody:
         return sorted(found - state.down)
 
     def _lacked_by(self, stream: Stream, position: Position, until: int) -> list[Message]:
-        beyond = set(position.beyond)
-        wanted = (seq for seq in range(position.got + 1, until + 1) if seq not in beyond)
-        return stream.held(wanted)[: self._state.timing.burst]
+        beyond, log, burst = set(position.beyond), stream.log, self._state.timing.burst
+        found: list[Message] = []
+        for seq in range(position.got + 1, until + 1):
+            if len(found) == burst:
+                break
+            if seq in log and seq not in beyond:
+                found.append(log[seq])
+        return found
 
     def _bring(self, group: Group, stream: Stream, node: int, position: Position, until: int) -> bool:
         """Send `node` what it lacks, or tell it to fetch that, or that it is gone. False: there is nothing to send."""

@@ -9,7 +9,7 @@ from antecede.protocols.vcube_ps.order import Domain, Order, TopicOrder
 from antecede.protocols.vcube_ps.packets import PACKETS
 from antecede.protocols.vcube_ps.pipelined import VCubePs
 from antecede.protocols.vcube_ps.records import Kept
-from antecede.protocols.vcube_ps.state import Timing
+from antecede.protocols.vcube_ps.timing import Timing
 
 #: Without a journal: messages of one source that a node holds in memory for members that are down.
 _RETAIN_WITHOUT_LOG: Final = 100_000

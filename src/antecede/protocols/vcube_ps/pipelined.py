@@ -24,6 +24,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from antecede.core import Message, Packet, ProtocolError
+from antecede.core.native import mypyc_attr
 from antecede.core.process import Missing
 from antecede.protocols.vcube_ps import outside
 from antecede.protocols.vcube_ps.carrying import Carrying
@@ -62,15 +63,17 @@ from antecede.protocols.vcube_ps.requests import Requests
 from antecede.protocols.vcube_ps.restoring import begin_after, checkpoint, restore
 from antecede.protocols.vcube_ps.runs import Runs, keep_logged
 from antecede.protocols.vcube_ps.sizes import Sizes
-from antecede.protocols.vcube_ps.state import Group, JoinReplies, State, Timing
+from antecede.protocols.vcube_ps.state import Group, JoinReplies, State
 from antecede.protocols.vcube_ps.streams import Stream
 from antecede.protocols.vcube_ps.suspicions import Suspicions
+from antecede.protocols.vcube_ps.timing import Timing
 from antecede.protocols.vcube_ps.window import Window
 
 _SUB: Final = "sub"
 _UNS: Final = "uns"
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class VCubePs(Suspicions):
     """A node of VCube-PS."""
 

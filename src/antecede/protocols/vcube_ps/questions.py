@@ -4,11 +4,13 @@ from abc import ABC
 
 from antecede.core import Process, TopicMessageId
 from antecede.core.epochs import behind_seam, epoch_base
+from antecede.core.native import mypyc_attr
 from antecede.overlay.members import nodes_of
 from antecede.protocols.vcube_ps.edges import Edges
 from antecede.protocols.vcube_ps.state import State
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Questions(Process, ABC):
     """The part of `VCubePs` that changes nothing."""
 

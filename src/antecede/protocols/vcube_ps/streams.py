@@ -6,7 +6,6 @@ are looked at once for each round of acknowledgements (`settle`), not for each a
 
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final, NamedTuple
 
 from antecede.core import Message
@@ -222,7 +221,13 @@ class Stream:
     def lacking(self, until: int, limit: int) -> list[int]:
         """The first `limit` numbers up to `until` that are not here."""
         log = self.log
-        return list(islice((seq for seq in range(self.got + 1, until + 1) if seq not in log), limit))
+        found: list[int] = []
+        for seq in range(self.got + 1, until + 1):
+            if len(found) == limit:
+                break
+            if seq not in log:
+                found.append(seq)
+        return found
 
     def held(self, numbers: Iterable[int]) -> list[Message]:
         """Those of `numbers` that are here."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Set
 
+from antecede.core.native import mypyc_attr
 from antecede.protocols.vcube_ps import outside
 from antecede.protocols.vcube_ps.closing import Closing
 from antecede.protocols.vcube_ps.custody import Custody
@@ -13,6 +14,7 @@ from antecede.protocols.vcube_ps.state import Group
 from antecede.protocols.vcube_ps.view import first_register
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Suspicions(Questions, ABC):
     """The part of `VCubePs` that hears of other nodes' fate."""
 
