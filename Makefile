@@ -7,12 +7,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test test-slow fuzz check bench docs clean
+.PHONY: help demo test test-slow test-compiled fuzz check bench docs clean
 
 help:
 	@echo "make demo       a live cluster with an accident, audited and drawn; a published table redone"
 	@echo "make test       make check, then every test but the slow ones (what CI runs)"
 	@echo "make test-slow  the long searches and the kill tests"
+	@echo "make test-compiled  the same runs on all compiled modules and on interpreted ones (a few minutes)"
 	@echo "make fuzz       a minute of coverage-guided fuzzing of each parser"
 	@echo "make check      ruff, its format check and strict mypy"
 	@echo "make bench      speed and memory beside the aims and beside peers (a quarter of an hour and more)"
@@ -24,8 +25,8 @@ $(READY): pyproject.toml
 	  { echo "antecede needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "installing into $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --wheel-dir $(VENV)/wheels . 'setuptools>=68'
+	@ANTECEDE_COMPILE=0 $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@ANTECEDE_COMPILE=0 $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --wheel-dir $(VENV)/wheels . 'setuptools>=68'
 	@touch $@
 
 demo: $(READY)
@@ -42,6 +43,9 @@ test: check
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow -o faulthandler_timeout=7200
 
+test-compiled: $(READY)
+	@ANTECEDE_COMPILE=1 $(BIN)/python -m pytest -rs tests/test_compiled.py -o timeout=1800 -o faulthandler_timeout=1900
+
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	@for parser in wire mqtt blocks roster config http parquet; do echo "== $$parser"; $(BIN)/python -m tests.fuzz.run $$parser -max_total_time=60; done
@@ -54,7 +58,7 @@ check: $(READY)
 bench: $(READY)
 	@sh tests/system_packages.sh nats-server redis-server mosquitto mosquitto-clients
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	@for script in simulator sweep audit vcube_ps locamu gossip spark_stream live hostile mqtt mqtt_order logs logs_spark; do echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py; done
+	@for script in simulator compiled sweep audit vcube_ps locamu gossip spark_stream live hostile mqtt mqtt_order logs logs_spark; do echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py; done
 
 docs: $(READY)
 	@$(BIN)/python docs/generate.py

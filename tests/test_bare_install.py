@@ -24,6 +24,8 @@ ABSENT = ("jinja2", "numpy", "pandas", "pyarrow", "pyspark", "nats")
 SIZE_MB_MAX = 60
 #: Without what would let this tree, or the user's settings, into the environment under test.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ANTECEDE"))}
+#: `tests/test_compiled.py` has compiled modules.
+ENVIRONMENT["ANTECEDE_COMPILE"] = "0"
 
 CLIENT = """
 import asyncio, sys
@@ -77,7 +79,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = home / "tree"  # a copy: building leaves files behind, and takes up those of earlier builds
     tree.mkdir()
     shutil.copytree(ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tree / name)
     sources = ["--no-index", "--find-links", WHEELS] if WHEELS.is_dir() else []
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")

@@ -8,11 +8,15 @@
 Names are loaded when they are first used: `import antecede` alone costs next to nothing.
 """
 
+import os
 from typing import TYPE_CHECKING
 
-from antecede.loading import lazy_names
+from antecede.loading import lazy_names, load_interpreted
 
 __version__ = "0.1.0"
+
+if os.environ.get("ANTECEDE_PURE", "0") != "0":
+    load_interpreted()
 
 if TYPE_CHECKING:
     from antecede.client.bus import Bus

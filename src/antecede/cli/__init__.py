@@ -17,12 +17,22 @@ def main() -> None:
         sys.exit(130)
 
 
+def version_line() -> str:
+    """The version, and whether its compiled modules run."""
+    from antecede import __version__  # noqa: PLC0415
+    from antecede.loading import loads_compiled  # noqa: PLC0415
+
+    return f"antecede {__version__} ({'compiled' if loads_compiled() else 'interpreted'})"
+
+
 def _run(command: str) -> None:
     if command == "--version":  # scripts ask often: answer before anything is imported
-        from antecede import __version__  # noqa: PLC0415
-
-        sys.stdout.write(f"antecede {__version__}\n")
+        sys.stdout.write(f"{version_line()}\n")
         return
+    if command == "explore":  # it reads every attribute and closure of a process, and compiled functions show none
+        from antecede.loading import load_interpreted  # noqa: PLC0415
+
+        load_interpreted()
 
     from antecede.cli.commands import make_app  # noqa: PLC0415 - inside, so that Ctrl-C has an answer from the start
     from antecede.core import AntecedeError  # noqa: PLC0415

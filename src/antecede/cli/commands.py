@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from antecede import __version__
+from antecede.cli import version_line
 from antecede.loading import need_extra
 
 _USE: Final = "Run nodes and use them"
@@ -114,7 +114,7 @@ def _listed_only() -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"antecede {__version__}")
+        typer.echo(version_line())
         raise typer.Exit
 
 
