@@ -13,6 +13,7 @@ from antecede.core import Message
 from antecede.core.partitions import stream_base
 from antecede.journal import export_rows
 from antecede.node.local_cluster import LocalCluster
+from antecede.protocols.homes.reading import Found
 from antecede.wire.cursors import MessageId
 from tests.client.running import awaited, bodies, take
 from tests.node.clusters import cluster, restart, until_all_have
@@ -82,6 +83,28 @@ async def test_a_node_has_what_a_followed_message_depends_on(tmp_path: Path, mon
             await bus.publish(taken, b"")
         await known.wait()
         assert nodes[1].following.unknown(((stream_base(there), 1),)) == ()
+
+
+@awaited
+async def test_a_followed_message_that_no_node_shows_is_named_and_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with cluster(2, tmp_path, replicas=1, **EIGHT) as nodes:
+        partitions = nodes[0].partitions
+        topics = [f"t/{number}" for number in range(99)]
+        taken = {topic: nodes[1].process.wants(partitions.names[partitions.of(topic)]) for topic in topics}
+        other, mine = [next(topic for topic in topics if taken[topic] is wanted) for wanted in (False, True)]
+
+        async def unknown(*what: object, **how: object) -> Found:
+            return Found((), 1, certain=False)
+
+        monkeypatch.setattr(nodes[1].past, "read", unknown)
+        read = MessageId.parse(f"p{partitions.of(other)}/0.1")
+        async with nodes[1].connect() as bus:
+            await bus.publish(mine, b"answer", after=[read])
+        (entry,) = nodes[1].hub.history.recent(0, 1) or ()
+        assert entry.message.across == ((partitions.names[partitions.of(other)], 0, 1),)
+    assert f"no node shows message {read}" in caplog.text
 
 
 @awaited

@@ -4,24 +4,29 @@ A client has read such a message at another node, or this node gave it a past th
 partition is not taken here, or was taken later. The node names the message as a dependency of what it publishes next
 (`Process.follow`). What it publishes must also have a higher Lamport time, since a dependency that is stable is not
 named. And it follows what the message depends on: the node first delivers what it takes of that, and names the rest.
-So the node reads the message from a home first. It does not read earlier messages of that stream, which may name more.
+So the node reads the message from a home first. Earlier messages of that stream need not be read: a message names all
+of its source's past that is not stable (`core.clocks.DomainFrontier`).
 
-A message that no node shows within `_PATIENCE_S` is named without its time. It is not stable, so it stays named until
-it is.
+If no node shows the message within `_PATIENCE_S`, the node names it without its time and without what it depends on,
+and logs that. It is not stable, so it stays named until it is.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from antecede.core import Message
-from antecede.core.partitions import stream_base
+from antecede.core.partitions import message_name, stream_base
 from antecede.node.predecessors import After
 
 if TYPE_CHECKING:
     from antecede.node.node import Node
 
-_PATIENCE_S: Final = 2.0
+log = logging.getLogger("antecede.node")
+
+#: Nodes that have it may be restarting. A message that is lost must not keep a client from publishing for long.
+_PATIENCE_S: Final = 10.0
 
 #: How long the node waits for what a followed message depends on, before it looks again whether it must.
 _BEHIND_S: Final = 30.0
@@ -71,6 +76,11 @@ class Following:
         message = found.messages[0] if found.messages else None
         if message is not None and not await self._has_predecessors(message):
             return
+        if message is None and not found.certain:
+            lost = message_name(stream, seq)
+            log.warning(
+                "no node shows message %s, which a client has read elsewhere; what it depends on is unknown", lost
+            )
         name, source = node.partitions.stream_name(stream)
         node.process.follow(name, source, seq, 0 if message is None else message.clock)
         self._told[stream] = max(seq, self._told.get(stream, 0))
