@@ -34,11 +34,11 @@ demo: $(READY)
 
 # Programs the tests use as a user would: a browser to look at pages with, a broker to stand on. Left out loudly where
 # they cannot be had.
-# Two tests run at a time; `make test JOBS=0` runs them one by one.
+# Two tests run at a time, those of a file in one process; `make test JOBS=0` runs all one by one.
 JOBS ?= 2
 test: check
 	@sh tests/system_packages.sh chromium curl mosquitto-clients nats-server nodejs redis-server
-	@$(BIN)/python -m pytest -rs --durations 25 --numprocesses $(JOBS) --dist loadgroup
+	@$(BIN)/python -m pytest -rs --durations 25 --numprocesses $(JOBS) --dist loadfile
 
 test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow -o faulthandler_timeout=7200

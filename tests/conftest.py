@@ -14,9 +14,6 @@ from tests.report.browser import Browser
 #: Looked for in this order; the first that starts is used.
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
-#: Packages whose tests share a Spark session, or the servers of logs.
-SHARED = (Path(__file__).with_name("spark"), Path(__file__).with_name("logs"))
-
 #: Time limit of a slow test that does not state its own. `timeout` in pyproject.toml limits the others.
 SLOW_LIMIT_S = 3600
 
@@ -42,12 +39,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
-        item.add_marker(pytest.mark.xdist_group(_group(item.path)))
-
-
-def _group(path: Path) -> str:
-    """Tests of a group share a process (`make test JOBS=2`): those of a file, or of a package with costly fixtures."""
-    return str(path.parent if path.parent in SHARED else path)
 
 
 @pytest.fixture(scope="session")
