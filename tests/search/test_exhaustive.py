@@ -91,6 +91,11 @@ def test_a_schedule_of_another_model_is_refused() -> None:
         tell(LOSS, [7])
 
 
+def test_a_walk_in_depth_meets_the_same_states() -> None:
+    wide, deep = explore(LOSS), explore(LOSS, depth_first=True)
+    assert (wide.states, wide.moves, wide.quiet, wide.outcomes) == (deep.states, deep.moves, deep.quiet, deep.outcomes)
+
+
 def test_a_bound_on_states_is_told() -> None:
     found = explore(TWO, states_max=20)
     assert found.end == "states"

@@ -14,6 +14,9 @@ def explore_command(
     name: Annotated[str | None, typer.Argument(help="Name of the model. Without it: list all models.")] = None,
     states: Annotated[int, typer.Option(min=1, help="Stop after so many states.")] = 500_000,
     seconds: Annotated[float, typer.Option(min=1, help="Stop after so many seconds of processor time.")] = 600.0,
+    depth_first: Annotated[
+        bool, typer.Option("--depth-first", help="Go deep first: reaches ends sooner, prints longer schedules.")
+    ] = False,
     schedule: Annotated[
         str | None, typer.Option(help="Replay this schedule, as a violation prints it, and tell it step by step.")
     ] = None,
@@ -59,7 +62,7 @@ def explore_command(
         console.print("[bold red]a promise is broken" if told.offences else "[bold green]no promise is broken")
         raise typer.Exit(1 if told.offences else 0)
     with exploring(quiet=as_json) as progress:
-        found = explore(model, states_max=states, seconds_max=seconds, progress=progress)
+        found = explore(model, states_max=states, seconds_max=seconds, depth_first=depth_first, progress=progress)
     if as_json:
         typer.echo(msgspec.json.encode(found))
     else:

@@ -1,6 +1,10 @@
-"""Walks over all states of a system, those that few steps lead to first. So the first schedule found is a shortest."""
+"""Walks over all states of a system, those that few steps lead to first. So the first schedule found is a shortest.
+
+A walk in depth reaches quiet states sooner where there are too many states to exhaust, and its schedules are long.
+"""
 
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
@@ -98,7 +102,7 @@ class _Explorer:
             moved = self.system.apply(state, move)
             if moved.state in self.known:
                 continue
-            self.depth = depth
+            self.depth = max(self.depth, depth)
             self.known[moved.state] = len(self.states)
             self.states.append(moved.state)
             happening = Happening(move.node, moved.seen) if moved.seen else None
@@ -131,6 +135,7 @@ def explore(
     *,
     states_max: int = 1_000_000,
     seconds_max: float = 3600.0,
+    depth_first: bool = False,
     progress: Callable[[int, int], None] = lambda known, expanded: None,
 ) -> Exploration:
     """Explore every schedule of `model`, up to `states_max` states or `seconds_max` seconds of processor time.
@@ -141,12 +146,15 @@ def explore(
     explorer = _Explorer(model)
     end: End = "exhausted"
     done = 0
+    waiting = deque([0])
     try:
-        while done < len(explorer.states):
-            if explorer.expand(done):
+        while waiting:
+            first_new = len(explorer.states)
+            if explorer.expand(waiting.pop() if depth_first else waiting.popleft()):
                 end = "violated"
                 break
             done += 1
+            waiting.extend(range(first_new, len(explorer.states)))
             if len(explorer.states) > states_max:
                 end = "states"
                 break

@@ -83,6 +83,9 @@ MODELS = {
         timers=3,
         crashes=1,
     ),
+    "gossip-suspicion": model(
+        "gossip: one group, one message", {0: publish("g")}, _ALL, crashes=1, timers=2, suspicions=1
+    ),
     "gossip-loss": model("gossip: one group, one message", {0: publish("g")}, _ALL, timers=2, losses=2),
     "gossip-loss-two": model(
         "gossip: one group, two messages", {0: publish("g"), 1: publish("g")}, _ALL, timers=2, losses=2

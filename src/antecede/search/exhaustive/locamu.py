@@ -25,7 +25,10 @@ def rules(processes: Mapping[int, Process], happened: Sequence[Happening]) -> tu
 
 
 def model(
-    summary: str, script: Mapping[int, Sequence[Step]], founders: Sequence[int] = (0, 1, 2), **bounds: int
+    summary: str,
+    script: Mapping[int, Sequence[Step]],
+    founders: Sequence[int] = (0, 1, 2),
+    **bounds: int,
 ) -> Model:
     topics = {_TOPIC: list(founders)}
     return Model(
@@ -42,6 +45,10 @@ def model(
 MODELS = {
     "locamu": model("LoCaMu: a line, three messages", {node: publish(_TOPIC) for node in range(_NODES)}),
     "locamu-crash": model("LoCaMu: a line, two messages", {0: publish(_TOPIC), 1: publish(_TOPIC)}, crashes=1),
+    "locamu-three": model(
+        "LoCaMu: a line, three messages", {node: publish(_TOPIC) for node in range(_NODES)}, crashes=1
+    ),
+    "locamu-suspicion": model("LoCaMu: a line, two messages", {0: publish(_TOPIC), 2: publish(_TOPIC)}, suspicions=1),
     "locamu-join": model(
         "LoCaMu: a line, one end joins while two messages are published",
         {0: publish(_TOPIC), 1: publish(_TOPIC), 2: join(_TOPIC)},

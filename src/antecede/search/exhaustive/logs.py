@@ -163,6 +163,7 @@ def model(
         script=script,
         bounds=Bounds(**bounds),
         mortal=clients,
+        detector=False,
         fifo=lambda sender, to, packet: isinstance(packet, Record),
         may_be_early=lambda timer: timer != ("holes",),
         rules=rules,
@@ -177,5 +178,7 @@ MODELS = {
     "logs-two": model("logs: a client writes to one log, then to another", {0: (*publish(A), *publish(B))}),
     "logs-loss": model("logs: two records of a client on one log", {0: publish(A, 2)}, losses=1, timers=1),
     "logs-crash": model("logs: two records of a client on one log", {0: publish(A, 2)}, crashes=1, losses=1),
-    "logs-three": model("logs: one record of each client, on two logs", {0: publish(A), 1: publish(B), 2: publish(A)}),
+    "logs-three": model(
+        "logs: one record of each client, on two logs", {0: publish(A), 1: publish(B), 2: publish(A)}, crashes=1
+    ),
 }

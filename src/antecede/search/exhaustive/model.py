@@ -97,6 +97,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     bounds: Bounds = Bounds()
     #: The nodes that may crash and be suspected; None: all.
     mortal: tuple[int, ...] | None = None
+    #: Do nodes notice crashes and recoveries?
+    detector: bool = True
     #: By sender, receiver and packet: does the packet stay in order with others of its link for which this holds?
     #: Such packets are not lost or repeated.
     fifo: Callable[[int, int, Packet], bool] | None = None

@@ -193,7 +193,8 @@ class System:
     def _crash(self, state: State, node: int) -> Moved:
         state = _spend(state, _CRASHES)
         notices = {notice for notice in state.notices if notice[0] != node}
-        notices |= {(other, node) for other, own in enumerate(state.nodes) if own >= 0 and other != node}
+        if self.model.detector:
+            notices |= {(other, node) for other, own in enumerate(state.nodes) if own >= 0 and other != node}
         flight = [number for number in state.flight if self._may_arrive(number, node)]
         return Moved(
             state._replace(
@@ -210,7 +211,7 @@ class System:
 
     def _recover(self, state: State, node: int) -> Moved:
         state = _spend(state, _RECOVERIES)
-        others = [other for other in range(self.model.nodes) if other != node]
+        others = [other for other in range(self.model.nodes) if other != node and self.model.detector]
         notices = {*state.notices, *[(other, node) for other in others if state.nodes[other] >= 0]}
         notices |= {(node, other) for other in others if state.nodes[other] < 0}
         state = state._replace(nodes=_changed(state.nodes, node, ~state.nodes[node]), notices=tuple(sorted(notices)))

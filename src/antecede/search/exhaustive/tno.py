@@ -40,6 +40,7 @@ def model(
     options: TnoOptions,
     *,
     straight: bool = True,
+    mortal: tuple[int, ...] | None = None,
     parts: Mapping[str, Callable[..., Any]] = {},
     **bounds: int,
 ) -> Model:
@@ -50,6 +51,7 @@ def model(
         founders=founders,
         script=script,
         bounds=Bounds(**bounds),
+        mortal=mortal,
         may_be_early=lambda timer: False,
         across_topics=options.across_topics,
         order=("total", *ORDER),
@@ -64,6 +66,7 @@ _PATIENT = TnoOptions(ttl=0.0, retry=2000.0, tries=0)
 _HASTY = TnoOptions(buffer=0, retry=2000.0, tries=0)
 _ONE_MANAGER = TnoOptions(buffer=0, retry=2000.0, tries=0, managers=1)
 _SWAPS = TnoOptions(buffer=0, retry=2000.0, tries=0, managers=1, beta=0.02)
+_LEASE = TnoOptions(ttl=20_000.0, retry=2000.0, tries=0, managers=1, lease=30_000.0)
 _REPLICAS = TnoOptions(ttl=20_000.0, retry=2000.0, tries=0, replicas=3, lease=30_000.0)
 
 _TWO = {"a": (0, 1, 2), "b": (0, 1, 2)}
@@ -93,6 +96,15 @@ MODELS = {
         straight=False,
     ),
     "tno-crash": model(
+        "over VCube-PS, two topics with one manager, two messages, a node that manages none crashes",
+        {1: publish("b"), 2: publish("a")},
+        _TWO,
+        _LEASE,
+        straight=False,
+        mortal=(1, 2),
+        crashes=1,
+    ),
+    "tno-replicas": model(
         "over VCube-PS, two topics with three managers each, two messages",
         {0: publish("a"), 1: publish("b")},
         _TWO,

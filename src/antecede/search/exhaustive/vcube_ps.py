@@ -64,6 +64,12 @@ MODELS = {
         crashes=1,
         losses=1,
     ),
+    "vcube-ps-join-suspicion": model(
+        "one of two members publishes while a third node joins",
+        {0: publish(_TOPIC), 1: join(_TOPIC)},
+        {_TOPIC: (0, 2)},
+        suspicions=1,
+    ),
     "vcube-ps-topics": model(
         "three topics of two members each, four messages",
         {0: (*publish("a"), *publish("b")), 1: (*publish("b"), *publish("c"))},
