@@ -11,6 +11,7 @@ import random
 import signal
 import socket
 import sys
+from collections import deque
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -30,6 +31,11 @@ _STOP_S: Final = 15.0
 #: Free ports are drawn from these. The system gives ports above them to outgoing connections, and one of those could
 #: hold the port of a node that is down for a moment.
 FREE_PORTS: Final = range(20_000, 32_768)
+
+#: UDP sockets on the ports that were drawn last. Another process must not draw such a port while its node restarts, and
+#: a node listens on TCP alone, so a UDP socket reserves it. The oldest are given back: a process may start many nodes.
+_reserved: Final[deque[socket.socket]] = deque()
+_RESERVED_MAX: Final = 128
 
 _Port: TypeAlias = Annotated[int, msgspec.Meta(ge=1, lt=1 << 16)]
 
@@ -199,7 +205,7 @@ class LocalCluster:
 
 def free_ports(wanted: list[int]) -> list[int]:
     """The wanted ports, with a free one instead of 0 and instead of each that is taken."""
-    drawn = iter(random.sample(FREE_PORTS, len(FREE_PORTS)))  # each once: two sockets that reuse may share a port
+    drawn = filter(_reserve, random.sample(FREE_PORTS, len(FREE_PORTS)))  # each once
     sockets = [socket.socket() for _ in wanted]
     try:
         for one, port in zip(sockets, wanted, strict=True):
@@ -208,10 +214,27 @@ def free_ports(wanted: list[int]) -> list[int]:
                 with contextlib.suppress(OSError):
                     one.bind(("127.0.0.1", candidate))
                     break
+            else:
+                problem = f"is taken, and so is every one from {FREE_PORTS[0]} to {FREE_PORTS[-1]}"
+                raise UsageError("port", port, problem, "end other programs that listen on 127.0.0.1")
         return [one.getsockname()[1] for one in sockets]
     finally:
         for one in sockets:
             one.close()
+
+
+def _reserve(port: int) -> bool:
+    """Reserve a port for this process. False: it is reserved already."""
+    one = socket.socket(type=socket.SOCK_DGRAM)
+    try:
+        one.bind(("127.0.0.1", port))
+    except OSError:
+        one.close()
+        return False
+    _reserved.append(one)
+    if len(_reserved) > _RESERVED_MAX:
+        _reserved.popleft().close()
+    return True
 
 
 def _toml(settings: dict[str, Any]) -> str:
