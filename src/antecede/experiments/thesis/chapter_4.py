@@ -325,7 +325,9 @@ CHAPTER_4: tuple[Experiment, ...] = (
     Broadcast(
         "figure-4.7",
         "Largest bundle a node sends",
-        "Printed for 1024 nodes (`--full`).",
+        "Printed for 1024 nodes (`--full`). Ours there (calibrated, one seed): the largest bundle of 95.3 % of the "
+        "nodes has 7 to 11 messages (95.5 printed), and none has more than 14, as printed; with payloads of 5 bytes "
+        "74.9 % have 8 to 12 (81.3 printed).",
         largest_bundles,
         plan={"causal": _ON, "causal-5-bytes": {**_ON, "payload": 5}},
         sizes=(256,),
