@@ -15,13 +15,14 @@ Bytes: 8 for each predecessor's name and 4 for the time when it was sent, as for
 
 from collections.abc import Hashable
 from heapq import heappop, heappush
-from typing import Annotated, Final, NoReturn, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
-from antecede.core import Frontier, Gate, Message, MessagePacket, Packet, Process, ProtocolError, UsageError
+from antecede.core import Frontier, Gate, Message, MessagePacket, Packet, ProtocolError
 from antecede.core.gate import FULL, READY, WAITING
 from antecede.core.limits import DEPENDENCIES_MAX
+from antecede.protocols.fixed_members import FixedMembers
 from antecede.protocols.options import Founders
 
 #: Bytes as for the other rivals: a packet's header, a group, the name of a message (source, number), a time.
@@ -54,19 +55,19 @@ class _Group:
         self.deadlines: list[tuple[int, int, int]] = []
 
 
-class DeltaCausal(Process):
+class DeltaCausal(FixedMembers):
     """A member that skips what is later than `delta` ticks."""
 
     def __init__(self, node: int, members: Founders, *, delta: int, tick_us: int, horizon: int) -> None:
         """`delta` and `horizon`, when the clock pauses, are in ticks."""
-        super().__init__(node)
+        self._groups = {topic: _Group(sorted(set(nodes) - {node})) for topic, nodes in members.items() if node in nodes}
+        super().__init__(node, self._groups)
         self._delta = delta
         self._tick_us = tick_us
         self._horizon = horizon
         self._now = 0
         self._ticking = False
         self._given_up = 0
-        self._groups = {topic: _Group(sorted(set(nodes) - {node})) for topic, nodes in members.items() if node in nodes}
 
     # -- the clock -----------------------------------------------------------------------------------------------------
 
@@ -88,8 +89,7 @@ class DeltaCausal(Process):
     # -- the application -----------------------------------------------------------------------------------------------
 
     def publish(self, topic: str, payload: bytes) -> Message:
-        if topic not in self._groups:
-            raise UsageError("topic", topic, f"node {self.node} is not a member of it", "publish from a member")
+        self._check_member(topic)
         group = self._groups[topic]
         deps = group.frontier.stamp()
         group.last += 1
@@ -102,15 +102,6 @@ class DeltaCausal(Process):
         for member in group.others:
             self.out.send(member, packet)
         return message
-
-    def subscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, "members of this protocol do not change", "name them at the beginning")
-
-    def unsubscribe(self, topic: str) -> None:
-        self.subscribe(topic)
-
-    def takes(self, topic: str) -> bool:
-        return topic in self._groups
 
     # -- packets -------------------------------------------------------------------------------------------------------
 
@@ -173,6 +164,3 @@ class DeltaCausal(Process):
             group.frontier.observe(message)
             group.times[message.source] = packet.sent
             self.out.deliver(message)
-
-    def _refuse(self, sender: int, packet: Packet) -> NoReturn:
-        raise ProtocolError(f"node {self.node} got a {packet.kind} from {sender}, not one of its protocol")

@@ -10,10 +10,11 @@ without faults.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
-from antecede.core import Gate, Message, MessagePacket, Packet, Process, ProtocolError, UsageError
+from antecede.core import Gate, Message, MessagePacket, Packet, ProtocolError
 from antecede.core.gate import FULL, READY, WAITING, Need
+from antecede.protocols.fixed_members import FixedMembers
 from antecede.protocols.flooding.routes import Routes
 
 #: Bytes that every packet has, as in LoCaMu: a header, and the number of the group.
@@ -24,22 +25,12 @@ class Carry(MessagePacket, frozen=True, gc=False, tag="rival.carry"):
     """A message on its way along the base graph."""
 
 
-class FixedGroups(Process):
+class FixedGroups(FixedMembers):
     """A node of a base graph with groups that do not change."""
 
     def __init__(self, node: int, routes: Routes) -> None:
-        super().__init__(node)
+        super().__init__(node, routes.taken(node))
         self._routes = routes
-        self._taken = routes.taken(node)
-
-    def subscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, "groups of this protocol do not change", "name its members at the beginning")
-
-    def unsubscribe(self, topic: str) -> None:
-        self.subscribe(topic)
-
-    def takes(self, topic: str) -> bool:
-        return topic in self._taken
 
     def size(self, packet: Packet) -> int:
         return HEADER + GROUP + sum([len(message.payload) for message in packet.messages]) + self.metadata(packet)
@@ -56,9 +47,6 @@ class FixedGroups(Process):
     def _check_group(self, sender: int, message: Message) -> None:
         if message.topic not in self._routes.groups:
             raise ProtocolError(f"node {self.node} got {message.id} from {sender}: there is no such group")
-
-    def _refuse(self, sender: int, packet: Packet) -> NoReturn:
-        raise ProtocolError(f"node {self.node} got a {type(packet).__name__} from {sender}, not one of its protocol")
 
 
 class Flooding(FixedGroups):

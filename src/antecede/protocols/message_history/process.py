@@ -13,12 +13,13 @@ acknowledgements keeps messages for longer than it must.
 """
 
 from collections.abc import Hashable
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Final
 
 from msgspec import Meta
 
-from antecede.core import Dependency, Message, Packet, Process, ProtocolError, UsageError
+from antecede.core import Dependency, Message, Packet, ProtocolError
 from antecede.core.message import Topic
+from antecede.protocols.fixed_members import FixedMembers
 from antecede.protocols.options import Founders
 
 #: Bytes as for the other rivals: a packet's header, a group, the name of a message (source, number).
@@ -92,23 +93,22 @@ class _Group:
         return [member for member in self.others if self._acked[member].get(self.node, 0) < last]
 
 
-class MessageHistory(Process):
+class MessageHistory(FixedMembers):
     """A member that sends the unstable past of its messages with them."""
 
     def __init__(self, node: int, members: Founders, *, ack_us: int, retry_us: int) -> None:
-        super().__init__(node)
-        self._ack_us = ack_us
-        self._retry_us = retry_us
         self._groups = {
             topic: _Group(node, sorted(set(nodes) - {node})) for topic, nodes in members.items() if node in nodes
         }
+        super().__init__(node, self._groups)
+        self._ack_us = ack_us
+        self._retry_us = retry_us
         self._acking = self._retrying = False
 
     # -- the application -----------------------------------------------------------------------------------------------
 
     def publish(self, topic: str, payload: bytes) -> Message:
-        if topic not in self._groups:
-            raise UsageError("topic", topic, f"node {self.node} is not a member of it", "publish from a member")
+        self._check_member(topic)
         group = self._groups[topic]
         message = Message(topic, self.node, group.levels.get(self.node, 0) + 1, (), payload)
         group.deliver(message)
@@ -117,15 +117,6 @@ class MessageHistory(Process):
             self.out.send(member, History(group.for_member(member)))
         self._arm_retry()
         return message
-
-    def subscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, "members of this protocol do not change", "name them at the beginning")
-
-    def unsubscribe(self, topic: str) -> None:
-        self.subscribe(topic)
-
-    def takes(self, topic: str) -> bool:
-        return topic in self._groups
 
     # -- packets and timers --------------------------------------------------------------------------------------------
 
@@ -198,6 +189,3 @@ class MessageHistory(Process):
         if not self._retrying and any(group.owed() for group in self._groups.values()):
             self._retrying = True
             self.out.wake_after(self._retry_us, _RETRY)
-
-    def _refuse(self, sender: int, packet: Packet) -> NoReturn:
-        raise ProtocolError(f"node {self.node} got a {packet.kind} from {sender}, not one of its protocol")

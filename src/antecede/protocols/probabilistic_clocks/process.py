@@ -19,12 +19,13 @@ Bytes: 4 for each entry of the vector and 4 for the number of the set F, which n
 """
 
 from collections.abc import Sequence
-from typing import Annotated, NoReturn, TypeAlias
+from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from antecede.core import Counters, Message, MessagePacket, Packet, Process, ProtocolError, UsageError
+from antecede.core import Counters, Message, MessagePacket, Packet
 from antecede.core.numbers import NumberSet
+from antecede.protocols.fixed_members import FixedMembers
 from antecede.protocols.options import Founders
 
 #: Bytes as for the other rivals: a packet's header, the name of a message (group, source, number), an entry.
@@ -44,14 +45,14 @@ class Stamped(MessagePacket, frozen=True, gc=False, tag="probabilistic.stamped")
     vector: Annotated[tuple[Count, ...], Meta(max_length=ENTRIES_MAX)]
 
 
-class ProbabilisticClocks(Process):
+class ProbabilisticClocks(FixedMembers):
     """A member that counts messages in `entries` counters, of which it uses `keys` itself."""
 
     def __init__(self, node: int, members: Founders, *, entries: int, keys: Sequence[int]) -> None:
-        super().__init__(node)
+        self._members = {topic: sorted(nodes) for topic, nodes in members.items() if node in nodes}
+        super().__init__(node, self._members)
         self._entries = entries
         self._keys = tuple(keys)
-        self._members = {topic: sorted(nodes) for topic, nodes in members.items() if node in nodes}
         self._seq: dict[str, int] = {}
         self._seen: dict[tuple[str, int], NumberSet] = {}
         #: By topic: the vector, and the messages that wait for it.
@@ -60,8 +61,7 @@ class ProbabilisticClocks(Process):
     # -- the application -----------------------------------------------------------------------------------------------
 
     def publish(self, topic: str, payload: bytes) -> Message:
-        if topic not in self._members:
-            raise UsageError("topic", topic, f"node {self.node} is not a member of it", "publish from a member")
+        self._check_member(topic)
         seq = self._seq[topic] = self._seq.get(topic, 0) + 1
         message = Message(topic, self.node, seq, (), payload)
         self._seen_of(message).add(seq)
@@ -74,15 +74,6 @@ class ProbabilisticClocks(Process):
                 self.out.send(member, packet)
         self._deliver(ready)
         return message
-
-    def subscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, "members of this protocol do not change", "name them at the beginning")
-
-    def unsubscribe(self, topic: str) -> None:
-        self.subscribe(topic)
-
-    def takes(self, topic: str) -> bool:
-        return topic in self._members
 
     # -- packets -------------------------------------------------------------------------------------------------------
 
@@ -121,6 +112,3 @@ class ProbabilisticClocks(Process):
 
     def _seen_of(self, message: Message) -> NumberSet:
         return self._seen.setdefault((message.topic, message.source), NumberSet())
-
-    def _refuse(self, sender: int, packet: Packet) -> NoReturn:
-        raise ProtocolError(f"node {self.node} got a {packet.kind} from {sender}, not one of its protocol")

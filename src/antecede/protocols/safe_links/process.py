@@ -17,14 +17,15 @@ forget" (Nédelec et al. 2018b, not built) it would not.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Final
 
 from msgspec import Meta
 
-from antecede.core import Message, Packet, Process, ProtocolError, UsageError
+from antecede.core import Message, Packet
 from antecede.core.message import Seq, Source
 from antecede.core.numbers import NumberSet
 from antecede.core.rng import Rng
+from antecede.protocols.fixed_members import FixedMembers
 
 #: Bytes as for the other rivals: a packet's header, the name of a message (group, source, number), a number of a link.
 HEADER, NAME, NUMBER = 20, 10, 4
@@ -69,7 +70,7 @@ class Pong(Packet, frozen=True, gc=False, tag="safe.pong"):
     question: Seq
 
 
-class SafeLinks(Process):
+class SafeLinks(FixedMembers):
     """A node of an overlay whose links change."""
 
     def __init__(
@@ -85,8 +86,7 @@ class SafeLinks(Process):
     ) -> None:
         """`links`: the nodes to which it sends; the first `ring` of them are never dropped. It replaces one of the
         others `changes` times, about every `every_us`."""
-        super().__init__(node)
-        self._topics = topics
+        super().__init__(node, topics)
         self._rng = rng
         self._links = list(links)
         self._ring = ring
@@ -108,21 +108,11 @@ class SafeLinks(Process):
         self._arm()
 
     def publish(self, topic: str, payload: bytes) -> Message:
-        if topic not in self._topics:
-            raise UsageError("topic", topic, f"node {self.node} is not a member of it", "publish from a member")
+        self._check_member(topic)
         seq = self._seq[topic] = self._seq.get(topic, 0) + 1
         message = Message(topic, self.node, seq, (), payload)
         self._new(message, sender=None)
         return message
-
-    def subscribe(self, topic: str) -> None:
-        raise UsageError("topic", topic, "members of this protocol do not change", "name them at the beginning")
-
-    def unsubscribe(self, topic: str) -> None:
-        self.subscribe(topic)
-
-    def takes(self, topic: str) -> bool:
-        return topic in self._topics
 
     # -- packets -------------------------------------------------------------------------------------------------------
 
@@ -170,7 +160,7 @@ class SafeLinks(Process):
         seen = self._seen.setdefault((message.topic, message.source), NumberSet())
         if not seen.add(message.seq):
             return
-        if message.topic in self._topics:
+        if message.topic in self._taken:
             self.out.deliver(message)
         for link in self._links:
             if link != sender:
@@ -184,9 +174,6 @@ class SafeLinks(Process):
     def _next(self, to: int) -> int:
         number = self._sent[to] = self._sent.get(to, 0) + 1
         return number
-
-    def _refuse(self, sender: int, packet: Packet) -> NoReturn:
-        raise ProtocolError(f"node {self.node} got a {packet.kind} from {sender}, not one of its protocol")
 
     # -- links that change ---------------------------------------------------------------------------------------------
 
