@@ -1,6 +1,7 @@
 """Messages that no node has any more: the node that missed them says so, and its readers are told."""
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import antecede
 from antecede import GapError, Node
 from antecede.journal import Retention
 from antecede.protocols.gossip import Broker
+from antecede.wire.listener import Listener
 from tests.client.running import awaited, take, until
-from tests.node.clusters import cluster, restart
+from tests.node.clusters import cluster, restart, until_all_have
 
 SETTINGS: dict[str, Any] = {"slots": 4, "window": 16}
 GOSSIP = SETTINGS | {"protocol": "gossip", "gossip_round_s": 0.02}
@@ -75,6 +77,49 @@ async def test_a_gap_is_told(tmp_path: Path, settings: dict[str, Any]) -> None:
             await _check(once_more)
         finally:
             await once_more.stop()
+
+
+@awaited
+async def test_a_gap_that_is_found_while_the_node_starts_leaves_out_what_was_delivered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The protocol runs before the node listens, and may find a gap at once."""
+    found = Node._run
+    listen = Listener.start
+
+    async def listen_late(listener: Listener) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(20):
+                while not starting.process.given_up:
+                    await asyncio.sleep(0.02)
+        await listen(listener)
+
+    async def run(node: Node, *evidence: Any) -> None:
+        nonlocal starting
+        starting = node
+        await found(node, *evidence)
+
+    async with cluster(3, tmp_path, **SETTINGS) as nodes, nodes[0].connect() as bus:
+        await bus.publish("t", b"before")
+        await until_all_have(nodes, 1)
+        starting = nodes[2]
+        nodes[2].abort()
+        await until(lambda: all(2 in node.process.down for node in nodes[:2]))  # and keep nothing ready for it
+        for number in range(200):
+            await bus.publish("t", b"%d" % number)
+        for node in nodes[:2]:
+            await _until_it_pushes_nothing(node, 201)
+            await _forget(node)
+        monkeypatch.setattr(Node, "_run", run)
+        monkeypatch.setattr(Listener, "start", listen_late)
+        again = await restart(nodes[2], tmp_path, nodes[0], **SETTINGS)
+        try:
+            await _until_it_joins_anew(again)
+            ((source, first, _), *_) = again.status()["gaps"][0]["missing"]
+            assert source == 0
+            assert first >= 2
+        finally:
+            await again.stop()
 
 
 async def _read_all(feed: antecede.Feed, payloads: list[bytes]) -> None:

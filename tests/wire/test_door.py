@@ -197,7 +197,9 @@ async def test_no_descriptor_left_is_logged_once(caplog: pytest.LogCaptureFixtur
     await until(lambda: len(accepted) == 1)
     more = [asyncio.create_task(asyncio.open_connection("127.0.0.1", port)) for _ in range(4)]
     await asyncio.sleep(0)  # their sockets exist; none is accepted yet
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) - 1, hard))
+    lowest = os.dup(0)  # of those that are free; higher ones may be taken
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
     try:
         await until(lambda: "no connection can be accepted" in caplog.text)
         await asyncio.sleep(1.2)  # a second attempt

@@ -233,11 +233,7 @@ class Node:
         self.taking.begin()
         self.continuity.begin()
         await self.continuity.check(evidence)
-        await self.driver.start()
-        if self.journal is not None and not self.journal.settings:
-            await self.journal.set_settings(self.protocol.kept_settings)  # its records are of this protocol
-        if self.transport_kind.by_address:
-            await self.listener.start()
+        # Before the driver starts: the protocol may find at once that messages are gone, and what was delivered is not.
         for name in self.partitions.names:
             self.hub.delivered.update(self.taking.reached(name))
         if self.journal is not None:
@@ -248,6 +244,11 @@ class Node:
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.taking.counts)
         self.driver.on_turn = self.numbering.look_again
+        await self.driver.start()
+        if self.journal is not None and not self.journal.settings:
+            await self.journal.set_settings(self.protocol.kept_settings)  # its records are of this protocol
+        if self.transport_kind.by_address:
+            await self.listener.start()
         self.tasks.start("applies retention", keep_within(self))
         self.tasks.start("takes and leaves partitions", self.taking.keep_up())
         self.tasks.start("fetches the past of its partitions", self.homes.keep_up())

@@ -333,7 +333,7 @@ def test_strangers_outsiders_and_changes_of_groups_are_refused(name: str) -> Non
     for change in (process.subscribe, process.unsubscribe):
         with pytest.raises(UsageError, match="do not change"):
             change("t")
-    with pytest.raises(ProtocolError, match="got a stranger from 0"):
+    with pytest.raises(ProtocolError, match="got a _stranger from 0"):
         process.receive(0, _Stranger())
     with pytest.raises(ProtocolError, match="no such group"):
         process.receive(0, (Barred if name == "causal-barriers" else Carry)(Message("v", 0, 1)))
