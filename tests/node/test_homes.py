@@ -10,6 +10,7 @@ from antecede import GapError
 from antecede.core import Message
 from antecede.core.process import Acknowledgement
 from antecede.journal import Retention
+from antecede.node import following
 from antecede.node.driving import Replicas
 from tests.client.running import awaited, bodies, take, until
 from tests.node.clusters import cluster, make, restart
@@ -165,7 +166,10 @@ async def test_a_cursor_of_an_earlier_life_goes_on_with_wider_filters(tmp_path: 
 
 
 @awaited
-async def test_a_publication_does_not_wait_for_a_partition_that_its_node_is_leaving(tmp_path: Path) -> None:
+async def test_a_publication_does_not_wait_for_a_partition_that_its_node_is_leaving(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "_PATIENCE_S", 0.5)  # no node is left that could show the message
     async with cluster(3, tmp_path, **ALONE) as nodes:
         await until_settled(nodes)
         first, second = topic_at(nodes[0]), topic_at(nodes[1])

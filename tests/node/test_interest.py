@@ -10,6 +10,7 @@ import antecede
 from antecede import Node
 from antecede.audit import audit
 from antecede.journal import export_rows
+from antecede.node import following
 from antecede.node.metrics import metrics
 from antecede.wire.bulk import Done, Release, Row, Stage, encode_rows
 from tests.client.running import awaited, bodies, take, until
@@ -107,9 +108,10 @@ async def test_a_feed_that_is_closed_while_its_node_joins_is_not_opened(tmp_path
 
 @awaited
 async def test_a_client_that_moves_to_a_node_without_the_partition_still_publishes_after_what_it_read(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The new node does not take what the client has read. It names it in what the client publishes."""
+    monkeypatch.setattr(following, "_PATIENCE_S", 0.5)  # no node is left that could show it
     async with cluster(3, tmp_path, **ALONE) as nodes:
         await until_settled(nodes)
         questions, answers = topic_at(nodes[0]), topic_at(nodes[1])

@@ -132,7 +132,7 @@ class PassesNothingOn(VCubePs):
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[arg-type]
-        _domain(self)._frontier = _PassesNothingOn(self.node)
+        _put(self, _PassesNothingOn(self.node))
 
 
 class _CoversAcross(DomainFrontier):
@@ -147,7 +147,13 @@ class CoversAcrossTopics(VCubePs):
 
     def __init__(self, *args: object, **options: object) -> None:
         super().__init__(*args, **options)  # type: ignore[arg-type]
-        _domain(self)._frontier = _CoversAcross(self.node)
+        _put(self, _CoversAcross(self.node))
+
+
+def _put(process: VCubePs, frontier: DomainFrontier) -> None:
+    """Replace the frontier of a process, which its order knows by two names."""
+    domain = _domain(process)
+    domain._frontier = domain._clock = frontier
 
 
 def _domain(process: VCubePs) -> Domain:
