@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from antecede.cli.commands import make_app
+from antecede.core import UsageError
 from antecede.protocols.vcube_ps import options as vcube_options
 from tests.protocols.vcube_ps.mutations_pipelined import NeverAsks
 
@@ -58,3 +59,10 @@ def test_an_unknown_model_is_refused_with_the_known_ones() -> None:
     done = CliRunner().invoke(make_app("explore"), ["explore", "nothing"])
     assert done.exit_code != 0
     assert "vcube-ps" in str(done.exception)
+
+
+@pytest.mark.parametrize(("schedule", "said"), [("abc", "is not a list of numbers"), ("0,99", "there are 7 moves")])
+def test_a_schedule_that_cannot_be_replayed_is_refused(schedule: str, said: str) -> None:
+    done = CliRunner().invoke(make_app("explore"), ["explore", "vcube-ps-loss", "--schedule", schedule])
+    assert isinstance(done.exception, UsageError)
+    assert said in str(done.exception)

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from antecede.cli.pipeline import AS_JSON
+from antecede.core import UsageError
 
 
 def explore_command(
@@ -55,7 +56,7 @@ def explore_command(
         return
     model = find_model(name)
     if schedule is not None:
-        told = tell(model, [int(index) for index in schedule.split(",") if index])
+        told = tell(model, _indices(schedule))
         console.print("\n".join(told.lines), markup=False)
         for rule, words in told.offences.items():
             console.print(f"{rule}: {words}", markup=False)
@@ -77,3 +78,12 @@ def explore_command(
         console.print(f"[bold {style}]{found.verdict}")
     if not found.ok:
         raise typer.Exit(1)
+
+
+def _indices(schedule: str) -> list[int]:
+    """The moves of a schedule, as a violation prints it; an empty one has none."""
+    try:
+        return [int(index) for index in schedule.split(",") if index]
+    except ValueError:
+        problem = "is not a list of numbers joined by commas"
+        raise UsageError("schedule", schedule, problem, "copy it from what a violation prints, as in 0,0,3,1") from None

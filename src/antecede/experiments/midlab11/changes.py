@@ -28,7 +28,7 @@ class ManagerFailure(Experiment):
     item = "manager-failure"
     title = "Total notification order while a manager of topics is down for ten seconds"
     about = (
-        "Not in the paper, which has replicated managers and no figure of a failure. Five nodes manage eight topics; "
+        "The paper replicates its managers, but measures no failure. Five nodes manage eight topics; "
         "the others take four each and publish ten events a second. One manager stops at 10 s, is suspected 1 s later "
         "and is back at 20 s. Seconds from publication to the last notification, by the time of publication: mean and "
         "longest. The service is VCube-PS, since Scribe here survives no crash. With one manager a topic, events wait "
@@ -79,7 +79,7 @@ class ChangingSubscriptions(Experiment):
     item = "changing-subscriptions"
     title = "Total notification order while subscriptions change"
     about = (
-        "Not in the paper, which lets subscriptions change and has no figure of it. 50 topics of which a node takes "
+        "The paper lets subscriptions change, but does not measure it. 50 topics of which a node takes "
         "10, by the power law, and an event a second, as in Figure 15; a subscriber gives up a topic and takes another "
         "once in ten seconds, once a second or five times a second, over all nodes. `keeping` are packets for each "
         "event besides those that make its timestamp: they pay for the changes: 2.7 without one, 5.6, 31 ± 3 and 144 ± "
