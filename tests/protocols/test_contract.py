@@ -26,6 +26,7 @@ FIXED = {
     "probabilistic-clocks",
     "message-history",
     "delta-causal",
+    "jedi",
 }
 NAMES = sorted(PROTOCOLS.keys() - {"vcube-diagnosis"})
 

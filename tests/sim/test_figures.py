@@ -39,6 +39,7 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "cbcast": (*PLAIN, *PARTIAL),
     "causal-barriers": (*PLAIN, *PARTIAL),
     "delta-neighbourhood": (*PLAIN, *PARTIAL),
+    "jedi": (*PLAIN, *PARTIAL),
     "gossip-context": CONTEXT,
     "gossip-rounds": BROKERED,
     "tno": (*PLAIN, *PARTIAL, *CHURN),

@@ -7,7 +7,7 @@ from antecede.core.choices import convert
 from antecede.protocols.aggregation.options import AggregationOptions, TimerOptions
 from antecede.protocols.delta_causal.options import DeltaCausalOptions
 from antecede.protocols.diagnosis.options import DiagnosisOptions
-from antecede.protocols.flooding.options import BarriersOptions, CbcastOptions, DeltaOptions
+from antecede.protocols.flooding.options import BarriersOptions, CbcastOptions, DeltaOptions, JediOptions
 from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
 from antecede.protocols.gossip.rival_options import LpbcastOptions, PabcastOptions, PbcastOptions
 from antecede.protocols.locamu.options import LoCaMuOptions
@@ -81,6 +81,12 @@ PROTOCOLS: dict[str, Protocol] = {
         "FIFO multicast on an acyclic graph, localized, one message of a publisher at a time; no faults",
         "LoCaMu's rival, Kazemzadeh and Jacobsen 2011",
         DeltaOptions,
+    ),
+    "jedi": Protocol(
+        "causal publish/subscribe through a tree of servers with FIFO links; the next message of a publisher waits for "
+        "every subscriber's acknowledgement of the last",
+        "Cugola et al. 2001; thesis 3.5.3",
+        JediOptions,
     ),
     "gossip-context": Protocol(
         "causal publish/subscribe by gossip among brokers; subscribers get immediate predecessors, for each group",

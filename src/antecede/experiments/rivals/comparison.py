@@ -8,8 +8,8 @@ hop takes 100 u.t. on average, drawn for each packet, so that packets overtake e
 * `churn`: half of the nodes are members, and every 200 u.t. on average one leaves and another joins. Protocols with
   fixed groups are left out.
 
-Three compared protocols promise less than causal order: `probabilistic-clocks`, `delta-neighbourhood`, which keeps the
-order of each source, and `lpbcast`, which keeps none. The audit counts violations for all.
+Four compared protocols promise less than causal order: `probabilistic-clocks`; `delta-neighbourhood` and JEDI without
+FIFO links, which keep the order of each source; `lpbcast`, which keeps none. The audit counts violations for all.
 """
 
 from collections.abc import Mapping
@@ -41,6 +41,7 @@ COMPARED: dict[str, _Compared] = {
     "locamu": _Compared("locamu", _ALL),
     "cbcast": _Compared("cbcast", _CALM),
     "causal-barriers": _Compared("causal-barriers", _CALM),
+    "jedi": _Compared("jedi", _CALM),
     "safe-links": _Compared("safe-links", _CALM),
     "vector-clocks": _Compared("probabilistic-clocks", _CALM, {"entries": 0}),
     "message-history": _Compared("message-history", _LOSS),
@@ -49,6 +50,7 @@ COMPARED: dict[str, _Compared] = {
     "gossip-rounds": _Compared("gossip-rounds", _LOSS),
     "plumtree": _Compared("plumtree", _ALL),
     "probabilistic-clocks": _Compared("probabilistic-clocks", _CALM, {"entries": 16, "keys": 2}),
+    "jedi, links reorder": _Compared("jedi", _CALM, {"fifo": False}),
     "delta-neighbourhood": _Compared("delta-neighbourhood", _CALM),
     "lpbcast": _Compared("lpbcast", _LOSS),
 }

@@ -11,11 +11,9 @@ Delta-Neighbourhood bypasses a failed node are not used.
 Bytes: 8 for a message's name (source, number), also in a confirmation.
 """
 
-from collections import deque
-
-from antecede.core import Message, Packet, ProtocolError, UsageError
-from antecede.core.limits import HELD_MESSAGES_MAX
-from antecede.protocols.flooding.process import Carry, FixedGroups
+from antecede.core import Message, Packet, ProtocolError
+from antecede.protocols.flooding.one_at_a_time import OneAtATime
+from antecede.protocols.flooding.process import Carry
 from antecede.protocols.flooding.routes import Routes
 
 #: Bytes of a message's name.
@@ -30,26 +28,13 @@ class Confirm(Packet, frozen=True, gc=False, tag="rival.confirm"):
     seq: int
 
 
-class DeltaNeighbourhood(FixedGroups):
+class DeltaNeighbourhood(OneAtATime):
     """A node that forwards what it receives, and confirms it when all nodes behind it have."""
 
     def __init__(self, node: int, routes: Routes) -> None:
         super().__init__(node, routes)
-        self._seq: dict[str, int] = {}
-        #: Publications that wait for the one in flight.
-        self._queue: deque[tuple[str, bytes]] = deque()
         #: Messages to be confirmed: the node each came from, and how many have yet to confirm it.
         self._in_hands: dict[tuple[str, int, int], tuple[int | None, int]] = {}
-        self._in_flight = False
-
-    def publish(self, topic: str, payload: bytes) -> Message | None:
-        self._routes.check_member(topic, self.node)
-        if not self._in_flight:
-            return self._send_own(topic, payload)
-        if len(self._queue) >= HELD_MESSAGES_MAX:
-            raise UsageError("publish", topic, f"{len(self._queue)} messages wait for their turn", "publish slower")
-        self._queue.append((topic, payload))
-        return None
 
     def receive(self, sender: int, packet: Packet) -> None:
         match packet:
@@ -61,8 +46,7 @@ class DeltaNeighbourhood(FixedGroups):
                 self._pass_on(message, packet, sender)
             case Confirm():
                 self._confirmed(packet)
-                while self._queue and not self._in_flight:
-                    self._send_own(*self._queue.popleft(), waited=True)
+                self._send_waiting()
             case _:
                 self._refuse(sender, packet)
 
@@ -70,24 +54,12 @@ class DeltaNeighbourhood(FixedGroups):
         return NAME
 
     @property
-    def held(self) -> int:
-        """Publications that wait for their turn. Received messages never wait."""
-        return len(self._queue)
-
-    @property
     def state_bytes(self) -> int:
         """The names of messages to be confirmed, with the node each came from and how many have yet to confirm it."""
         return (NAME + 8) * len(self._in_hands)
 
-    def _send_own(self, topic: str, payload: bytes, *, waited: bool = False) -> Message:
-        seq = self._seq[topic] = self._seq.get(topic, 0) + 1
-        message = Message(topic, self.node, seq, (), payload)
-        self._in_flight = True
-        if waited:
-            self.out.published(message)
-        self.out.deliver(message)
+    def _send(self, message: Message) -> None:
         self._pass_on(message, Carry(message), None)
-        return message
 
     def _pass_on(self, message: Message, packet: Carry, came_from: int | None) -> None:
         hops = self._routes.hops(message.topic, self.node, came_from)

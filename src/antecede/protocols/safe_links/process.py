@@ -25,20 +25,15 @@ from antecede.core import Message, Packet
 from antecede.core.message import Seq, Source
 from antecede.core.numbers import NumberSet
 from antecede.core.rng import Rng
+from antecede.protocols.fifo_links import NUMBER, FifoLinks, Linked
 from antecede.protocols.fixed_members import FixedMembers
 
-#: Bytes as for the other rivals: a packet's header, the name of a message (group, source, number), a number of a link.
-HEADER, NAME, NUMBER = 20, 10, 4
+#: Bytes as for the other rivals: a packet's header, the name of a message (group, source, number).
+HEADER, NAME = 20, 10
 
 _CHANGE: Final = "change"
 
 Node = Annotated[int, Meta(ge=0)]
-
-
-class Linked(Packet, frozen=True, gc=False, tag="safe.linked"):
-    """A packet of a link, with its number there."""
-
-    number: Seq
 
 
 class Flood(Linked, frozen=True, gc=False, tag="safe.flood"):
@@ -94,10 +89,7 @@ class SafeLinks(FixedMembers):
         self._every_us = every_us
         self._seq: dict[str, int] = {}
         self._seen: dict[tuple[str, int], NumberSet] = {}
-        #: By neighbour: the number of the last packet sent, and of the last one received in order, with later ones.
-        self._sent: dict[int, int] = {}
-        self._got: dict[int, int] = {}
-        self._early: dict[int, dict[int, Linked]] = {}
+        self._fifo: FifoLinks[Linked] = FifoLinks()
         #: For each question without an answer yet: the messages delivered here since this node asked it.
         self._buffers: dict[int, list[Message]] = {}
         self._questions = 0
@@ -122,12 +114,7 @@ class SafeLinks(FixedMembers):
             return
         if not isinstance(packet, Linked):
             self._refuse(sender, packet)
-        early = self._early.setdefault(sender, {})
-        if packet.number <= self._got.get(sender, 0):
-            return  # a copy
-        early[packet.number] = packet
-        while (ready := early.pop(self._got.get(sender, 0) + 1, None)) is not None:
-            self._got[sender] = ready.number
+        for ready in self._fifo.take(sender, packet):
             self._take(sender, ready)
 
     def size(self, packet: Packet) -> int:
@@ -136,7 +123,7 @@ class SafeLinks(FixedMembers):
 
     @property
     def held(self) -> int:
-        return sum([len(early) for early in self._early.values()])
+        return self._fifo.held
 
     def unfinished(self) -> list[str]:
         return [f"waits for the answer to question {question}" for question in self._buffers]
@@ -149,7 +136,7 @@ class SafeLinks(FixedMembers):
                 others = [link for link in self._links if link != sender]
                 if others:
                     to = self._rng.choice(others)
-                    self.out.send(to, Ping(self._next(to), sender, packet.question))
+                    self.out.send(to, Ping(self._fifo.next(to), sender, packet.question))
             case Ping():
                 self.out.send(packet.asking, Pong(packet.question))
             case _:
@@ -169,11 +156,7 @@ class SafeLinks(FixedMembers):
             buffer.append(message)
 
     def _forward(self, to: int, message: Message) -> None:
-        self.out.send(to, Flood(self._next(to), message))
-
-    def _next(self, to: int) -> int:
-        number = self._sent[to] = self._sent.get(to, 0) + 1
-        return number
+        self.out.send(to, Flood(self._fifo.next(to), message))
 
     # -- links that change ---------------------------------------------------------------------------------------------
 
@@ -193,7 +176,7 @@ class SafeLinks(FixedMembers):
         self._questions += 1
         self._buffers[self._questions] = []
         to = self._rng.choice(self._links)
-        self.out.send(to, Ask(self._next(to), self._questions))
+        self.out.send(to, Ask(self._fifo.next(to), self._questions))
 
     def _answered(self, sender: int, question: int) -> None:
         """The link to `sender` is safe once it carries what was delivered since the question."""
