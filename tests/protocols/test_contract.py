@@ -27,6 +27,8 @@ FIXED = {
     "message-history",
     "delta-causal",
     "jedi",
+    "sequencing-atoms",
+    "propagation-tree",
 }
 NAMES = sorted(PROTOCOLS.keys() - {"vcube-diagnosis"})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.protocols.flooding.scenario import FloodingScenario
+from tests.protocols.flooding.scenario import FloodingScenario, TotalScenario
 from tests.protocols.gossip.scenario import GossipScenario
 from tests.protocols.locamu.scenario import LocamuScenario
 from tests.protocols.plumtree.scenario import PlumtreeScenario
@@ -21,6 +21,8 @@ PLAYERS: dict[str, type[Scenario]] = {
     "message_history": FloodingScenario,
     "plumtree": PlumtreeScenario,
     "probabilistic_clocks": FloodingScenario,
+    "propagation_tree": TotalScenario,
+    "sequencing_atoms": TotalScenario,
     "tno": TnoScenario,
     "vcube_ps": Scenario,
 }

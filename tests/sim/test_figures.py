@@ -53,6 +53,8 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "plumtree": (*PLAIN, *PARTIAL, CHURN[0]),
     "probabilistic-clocks": (*PLAIN, *PARTIAL),
     "sequencer": (*PLAIN, *PARTIAL),
+    "sequencing-atoms": (*PLAIN, *PARTIAL),
+    "propagation-tree": (*PLAIN, *PARTIAL),
 }
 
 LOSS = ("loss:share=0.1", "loss:share=0.3")

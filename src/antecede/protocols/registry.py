@@ -15,9 +15,11 @@ from antecede.protocols.message_history.options import HistoryOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.plumtree.options import PlumtreeOptions
 from antecede.protocols.probabilistic_clocks.options import ProbabilisticOptions
+from antecede.protocols.propagation_tree.options import TreeOptions
 from antecede.protocols.safe_links.options import SafeLinksOptions
 from antecede.protocols.scribe.options import ScribeOptions
 from antecede.protocols.sequencer.options import SequencerOptions
+from antecede.protocols.sequencing_atoms.options import AtomsOptions
 from antecede.protocols.srpt.options import BrokerOptions, SrptOptions
 from antecede.protocols.tno.options import TnoOptions
 from antecede.protocols.vcube_ps.options import VCubePsOptions
@@ -153,6 +155,16 @@ PROTOCOLS: dict[str, Protocol] = {
         "total order by one node that numbers every message of every topic and sends it to all",
         "MIDLAB 9/2011 6.3, JGroups SEQUENCER",
         SequencerOptions,
+    ),
+    "sequencing-atoms": Protocol(
+        "total order of the messages that subscribers have in common, by a sequencer for each pair of overlapping groups",
+        "Lumezanu et al. 2006; MIDLAB 9/2011 [16]",
+        AtomsOptions,
+    ),
+    "propagation-tree": Protocol(
+        "total order of the messages that subscribers have in common, by trees down which the messages of groups come",
+        "Garcia-Molina & Spauster 1991; MIDLAB 9/2011 [11]",
+        TreeOptions,
     ),
 }
 

@@ -8,12 +8,12 @@ and a packet that is shown is shown with its bytes.
 
 from collections.abc import Sequence
 
-from antecede.core import Packet
+from antecede.core import Message, Packet
 from antecede.protocols.options import GroupOptions
 from antecede.protocols.registry import options
 from antecede.sim.tracing import Tracer
 from antecede.sim.units import ticks
-from tests.protocols.vcube_ps.scenario import Scenario, Story, _link, _Links
+from tests.protocols.vcube_ps.scenario import Scenario, Story, _link, _Links, _name
 
 
 class _Moods(_Links):
@@ -62,3 +62,16 @@ class FloodingScenario(Scenario):
             self.moods.slow.append((*_link(link), begin, end, ticks(float(delay))))
         else:
             super()._read(line)
+
+
+class _WithOwn(_Bytes):
+    def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
+        if message.source == node:
+            self.tell(now, f"{node} delivers its {_name(message)}")
+        super().delivered(now, node, message, out_of_order=out_of_order)
+
+
+class TotalScenario(FloodingScenario):
+    """Tells as well when a node delivers its own messages, which waits for their place in the order."""
+
+    story_type = _WithOwn

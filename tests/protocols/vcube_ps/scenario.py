@@ -23,8 +23,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from antecede.audit import audit
+from antecede.audit.rules import DEFAULT_RULES
 from antecede.core import Message, Packet
-from antecede.protocols.options import GroupOptions
+from antecede.protocols.options import TOTAL, GroupOptions
 from antecede.protocols.registry import options
 from antecede.protocols.vcube_ps.options import VCubePsOptions
 from antecede.protocols.vcube_ps.packets import (
@@ -99,7 +100,8 @@ class Scenario:
         for time, who, verb, rest in self.actions:
             simulation.at(ticks(time), self._action(simulation, story, who, verb, rest))
         simulation.run(until=ticks(200_000))
-        report = audit(recorder.rows(), across_topics=chosen.across_topics)
+        rules = (*DEFAULT_RULES, *[rule for rule in chosen.promises if rule == TOTAL])
+        report = audit(recorder.rows(), rules=rules, across_topics=chosen.across_topics)
         broken = [rule.example.words for rule in report.rules if rule.example and rule.name != "tree-edges-once"]
         held = {node: process.held for node, process in simulation.processes.items() if process.held}
         verdict = "; ".join(broken) or "in order, complete, nobody waits" + (f", but held: {held}" if held else "")
