@@ -157,7 +157,7 @@ PROTOCOLS: dict[str, Protocol] = {
         SequencerOptions,
     ),
     "sequencing-atoms": Protocol(
-        "total order of the messages that subscribers have in common, by a sequencer for each pair of overlapping groups",
+        "total order of the messages that subscribers have in common, by a sequencer for each overlap of two groups",
         "Lumezanu et al. 2006; MIDLAB 9/2011 [16]",
         AtomsOptions,
     ),
