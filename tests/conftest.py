@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
 
 from tests.report.browser import Browser
+from tests.scheduling import Scheduling
 
 #: Looked for in this order; the first that starts is used.
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -39,6 +41,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")
