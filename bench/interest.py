@@ -1,7 +1,7 @@
 """What a message costs all nodes of a cluster together, where few of them want it.
 
-    python bench/interest.py [--nodes 2,4,8] [--replicas 1,2,3] [--partitions 64] [--topics 64] [--messages 200]
-        [--pause 0]
+    python bench/interest.py [--nodes 2,4,8] [--replicas 1,2,3] [--partitions 256] [--topics 64] [--messages 200]
+        [--window 256] [--pause 0]
 
 Nodes are processes with journals. Each topic is subscribed at two nodes and published at a third. Payloads are 128
 random bytes. The figures: processor time of all node processes for one message (user and system, from /proc); bytes in
@@ -14,6 +14,7 @@ receives from other nodes meanwhile, and in as much time without any message (fa
 
 import argparse
 import asyncio
+import itertools
 import os
 import sys
 import tempfile
@@ -60,8 +61,20 @@ async def read(bus: Bus, topics: list[str], count: int, ready: "asyncio.Future[N
     return across / max(1, count - len(topics))
 
 
-async def publish(bus: Bus, topics: list[str], count: int, pause_s: float) -> None:
-    """`count` rounds: in each a message on every topic, all under way together; with a pause, one after the other."""
+async def publish(bus: Bus, topics: list[str], count: int, pause_s: float, window: int = 0) -> None:
+    """`count` rounds: in each a message on every topic, all under way together; with a pause, one after the other.
+
+    With a window and no pause, rounds follow each other without waiting: up to `window` messages are under way.
+    """
+    if window and not pause_s:
+        names = itertools.chain.from_iterable(itertools.repeat(topics, count))
+
+        async def one_after_the_other() -> None:
+            for topic in names:
+                await bus.publish(topic, payload())
+
+        await asyncio.gather(*[one_after_the_other() for _ in range(window)])
+        return
     for _ in range(count):
         if not pause_s:
             await asyncio.gather(*[bus.publish(topic, payload()) for topic in topics])
@@ -82,9 +95,9 @@ async def settle(buses: list[Bus], *, within_s: float = 60.0) -> None:
             await asyncio.sleep(3)
 
 
-async def measure(
-    nodes: int, replicas: int, partitions: int, topics: int, messages: int, pause_s: float
-) -> dict[str, Any]:
+async def measure(nodes: int, replicas: int, asked: argparse.Namespace) -> dict[str, Any]:
+    partitions, topics, messages = asked.partitions, asked.topics, asked.messages
+    pause_s, window = asked.pause / 1000, asked.window
     names = [f"t/{number}" for number in range(topics)]
     settings = {"partitions": partitions, "replicas": replicas, "linger_s": 3600.0}
     with tempfile.TemporaryDirectory() as base:
@@ -106,7 +119,10 @@ async def measure(
             await settle(buses)
             cpu, begin = cpu_s(cluster), time.monotonic()
             await asyncio.gather(
-                *[publish(bus, mine, messages - 1, pause_s) for bus, mine in zip(buses, at["writer"], strict=True)]
+                *[
+                    publish(bus, mine, messages - 1, pause_s, window)
+                    for bus, mine in zip(buses, at["writer"], strict=True)
+                ]
             )
             across = await asyncio.gather(*readers)
             took_s = time.monotonic() - begin
@@ -163,15 +179,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", default="2,4,8")
     parser.add_argument("--replicas", default="1,2,3")
-    parser.add_argument("--partitions", type=int, default=64)
+    parser.add_argument("--partitions", type=int, default=256)
     parser.add_argument("--topics", type=int, default=64)
     parser.add_argument("--messages", type=int, default=200, help="on each topic")
     parser.add_argument("--pause", type=float, default=0, help="milliseconds after each message")
+    parser.add_argument("--window", type=int, default=256, help="messages under way at each node; 0: one on each topic")
     asked = parser.parse_args()
     for replicas in map(int, asked.replicas.split(",")):
         for nodes in map(int, asked.nodes.split(",")):
             row = asyncio.run(
-                measure(nodes, replicas, asked.partitions, asked.topics, asked.messages, asked.pause / 1000)
+                measure(
+                    nodes, replicas, asked.partitions, asked.topics, asked.messages, asked.pause / 1000, asked.window
+                )
             )
             sys.stdout.write(f"{row}\n")
             sys.stdout.flush()

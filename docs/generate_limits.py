@@ -223,6 +223,12 @@ TABLES: dict[str, tuple[Limit, ...]] = {
             "cannot join",
         ),
         Limit(
+            "partitions of its topics",
+            limits.PARTITIONS_MAX,
+            "can be asked for",
+            "`UsageError`; the node does not start",
+        ),
+        Limit(
             "publications without a sequence number",
             f"{limits.UNNUMBERED_MAX:,}; with the protocol total {limits.UNNUMBERED_TOTAL_MAX:,}",
             "wait for their number",

@@ -185,7 +185,20 @@ def test_cursors_old_and_new() -> None:
     assert parse_cursor("3:17@0.5,12.900") == Cursor(17, 3, None, {0: 5, 12: 900})
     assert parse_cursor("3.99:17@0.5") == Cursor(17, 3, 99, {0: 5})
     assert parse_cursor("3:17@") == Cursor(17, 3, None, {})
-    for wrong in ("", "x", "3:", ":3", "3:17@0", "3:17@0.5,", "3:17@0.5;1.2", "-1", "3:17 ", "9" * 30, None):
+    for wrong in (
+        "",
+        "x",
+        "3:",
+        ":3",
+        "3:17@0",
+        "3:17@0.5,",
+        "3:17@0.5;1.2",
+        "-1",
+        "3:17 ",
+        "9" * 30,
+        "3:17@262144.5",
+        None,
+    ):
         with pytest.raises(antecede.UsageError, match="cursor"):
             parse_cursor(wrong)  # type: ignore[arg-type]
 

@@ -2,12 +2,13 @@
 
 from collections import Counter
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antecede.core.limits import PARTITIONS_MAX, SLOTS_MAX
 from antecede.core.message import Message
-from antecede.core.partitions import Partitions, homes, split_stream, stream_of
+from antecede.core.partitions import Partitions, Stream, homes, split_stream, stream_of
 from antecede.wire.topics import TopicFilter
 
 LEVEL = st.text("abc1 $é", min_size=0, max_size=3)
@@ -72,18 +73,18 @@ def test_a_node_that_comes_or_goes_changes_one_home_at_most(
 def test_a_stream_names_its_partition_and_its_slot(partition: int, slot: int) -> None:
     stream = stream_of(partition, slot)
     assert split_stream(stream) == (partition, slot)
-    assert stream < 1 << 16, "it would not fit where sources do"
+    assert msgspec.convert(stream, Stream) == stream, "the wire would refuse it"
     partitions = Partitions(PARTITIONS_MAX, 2, "main")
     assert partitions.stream(partitions.names[partition], slot) == stream
     assert partitions.number(partitions.names[partition]) == partition
 
 
 def test_dependencies_name_streams() -> None:
-    message = Message("p2", 5, 7, ((3, 1),), b"", (("p0", 4, 9), ("p63", 1023, 2)))
-    partitions = Partitions(64, 2, "main")
+    message = Message("p2", 5, 7, ((3, 1),), b"", (("p0", 4, 9), ("p255", 1023, 2)))
+    partitions = Partitions(256, 2, "main")
     assert partitions.streams([message]) == [2053]
-    assert partitions.dependencies(message) == ((2051, 1), (4, 9), (65535, 2))
-    assert partitions.number("p64") == -1
+    assert partitions.dependencies(message) == ((2051, 1), (4, 9), (262143, 2))
+    assert partitions.number("p256") == -1
 
 
 def test_one_partition_is_the_domain_and_its_streams_are_sources() -> None:

@@ -24,7 +24,7 @@ from tests.client.running import awaited
         ({"http_port": -1}, "http_port"),
         ({"slots": 2.5}, "slots"),
         ({"slots": 1025}, "slots"),
-        ({"partitions": 65}, "partitions"),
+        ({"partitions": 257}, "partitions"),
         ({"partitions": 2, "protocol": "total"}, "partitions"),
         ({"partitions": 2, "protocol": "locamu"}, "partitions"),
         ({"partitions": 2, "protocol": "gossip"}, "partitions"),

@@ -10,6 +10,7 @@ import pytest
 import antecede
 from antecede.audit import audit
 from antecede.core import Message
+from antecede.core.limits import PARTITIONS_MAX
 from antecede.core.partitions import stream_base
 from antecede.journal import export_rows
 from antecede.node.local_cluster import LocalCluster
@@ -119,9 +120,10 @@ async def test_a_clients_messages_keep_their_order_across_partitions_while_windo
         assert judged([tmp_path / "n0", tmp_path / "n1"]) == ()
 
 
+@pytest.mark.parametrize("count", [8, PARTITIONS_MAX])
 @awaited
-async def test_history_and_cursors_span_partitions_restarts_and_nodes(tmp_path: Path) -> None:
-    async with cluster(2, tmp_path, **EIGHT) as nodes:
+async def test_history_and_cursors_span_partitions_restarts_and_nodes(tmp_path: Path, count: int) -> None:
+    async with cluster(2, tmp_path, partitions=count) as nodes:
         async with nodes[0].connect() as bus:
             for number in range(100):
                 await bus.publish(f"t/{number % 7}", b"%d" % number)
@@ -132,7 +134,7 @@ async def test_history_and_cursors_span_partitions_restarts_and_nodes(tmp_path: 
         async with nodes[1].connect() as moved, moved.subscribe("t/+", since=first[-1].cursor) as feed:
             assert bodies(await take(feed, 60)) == [b"%d" % number for number in range(40, 100)]
         await nodes[1].stop()
-        again = await restart(nodes[1], tmp_path, nodes[0], **EIGHT)
+        again = await restart(nodes[1], tmp_path, nodes[0], partitions=count)
         try:
             async with again.connect() as bus, bus.subscribe("t/+", since=first[-1].cursor) as feed:
                 assert bodies(await take(feed, 60)) == [b"%d" % number for number in range(40, 100)]

@@ -85,12 +85,12 @@ def messages(payloads: st.SearchStrategy[bytes], slots: int) -> st.SearchStrateg
     sources, seqs = st.integers(0, slots - 1), NUMBERS.map(lambda number: max(1, number))
     return st.builds(
         Message,
-        topic=st.sampled_from(["main", "d" * 40, "p0", "p7", "p63"]),
+        topic=st.sampled_from(["main", "d" * 40, "p0", "p7", "p63", "p100", "p255"]),
         source=sources,
         seq=seqs,
         deps=st.lists(st.tuples(sources, seqs), max_size=20).map(tuple),
         payload=payloads,
-        across=st.lists(st.tuples(st.sampled_from(["other", "p0", "p9", "p42"]), sources, seqs), max_size=2).map(tuple),
+        across=st.lists(st.tuples(st.sampled_from(["other", "p0", "p9", "p42", "p255"]), sources, seqs), max_size=2).map(tuple),
         clock=NUMBERS,
     )
 

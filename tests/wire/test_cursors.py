@@ -1,9 +1,11 @@
 """Cursors: the quick way to write many is the slow one's, and where a reader is follows from what it was given."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antecede.wire.cursors import ReaderPosition, Trail, parse_cursor, positions_of
+from antecede.core import UsageError
+from antecede.wire.cursors import MessageId, ReaderPosition, Trail, parse_cursor, positions_of
 from antecede.wire.requests import Begun, Info, Items
 
 _RUNS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 50), st.integers(1, 4)), min_size=1, max_size=6)
@@ -39,3 +41,10 @@ def test_a_reader_is_behind_the_last_message_that_it_was_given(
     # It goes on there at the same node, and by its messages at another one.
     assert reader.go_on_at(Info(2, 0, 0)) == (99 + count, tuple((reader.seen or {}).items()))
     assert reader.go_on_at(Info(3, 0, 0)) == (0, tuple((reader.seen or {}).items()))
+
+
+@pytest.mark.parametrize("wrong", ["", "3", "3.0", "p1/3", "p1000/3.1", "p256/0.1", "262144.1", "1.2.3", " 3.1"])
+def test_a_message_id_that_no_cluster_has_is_refused(wrong: str) -> None:
+    assert MessageId.parse("p255/1023.7") == MessageId(262_143, 7)
+    with pytest.raises(UsageError, match="message id"):
+        MessageId.parse(wrong)

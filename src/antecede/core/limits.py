@@ -6,10 +6,9 @@ from typing import Final
 #: keeps node numbers within two bytes, as the papers count them.
 CUBE_DIMENSION_MAX: Final = 16
 
-#: Slots of a live cluster, and partitions of its topics. A stream is named by one number, `partition * 1024 + slot`,
-#: which stays within two bytes as a node's number does.
+#: Slots of a live cluster, and partitions of its topics. A stream is named by one number, `partition * 1024 + slot`.
 SLOTS_MAX: Final = 1024
-PARTITIONS_MAX: Final = 64
+PARTITIONS_MAX: Final = 256
 
 #: Bytes of one packet in the papers' networks (thesis 4.5.1): an Ethernet frame.
 PACKET_BYTES_MAX: Final = 1500

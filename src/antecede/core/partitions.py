@@ -13,12 +13,18 @@ history: those of the highest rendezvous hash. A node that comes or goes changes
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Final
+from typing import Annotated, Final, TypeAlias
+
+from msgspec import Meta
 
 from antecede.core.limits import PARTITIONS_MAX, SLOTS_MAX
-from antecede.core.message import Message
+from antecede.core.message import Message, Seq
 
-#: Topics whose partition is remembered. Systems have far fewer in use at a time.
+#: Checked where a record is decoded from the wire: a stream, and a message by its stream and sequence number.
+Stream: TypeAlias = Annotated[int, Meta(ge=0, lt=PARTITIONS_MAX * SLOTS_MAX)]
+StreamMessage: TypeAlias = tuple[Stream, Seq]
+
+#: Topics whose partition is remembered, and pairs of a partition and a slot. Systems have far fewer in use at a time.
 _REMEMBERED_MAX: Final = 65_536
 
 
@@ -32,7 +38,7 @@ def split_stream(stream: int) -> tuple[int, int]:
     return divmod(stream, SLOTS_MAX)
 
 
-@lru_cache(maxsize=PARTITIONS_MAX * SLOTS_MAX)
+@lru_cache(maxsize=_REMEMBERED_MAX)
 def _weight(partition: int, slot: int) -> tuple[int, int]:
     """How strongly a slot is drawn to a partition. No two slots are alike."""
     return _hash(b"home", b"%d.%d" % (partition, slot)), slot
@@ -53,7 +59,7 @@ def _homes(partition: int, members: tuple[int, ...], replicas: int) -> tuple[int
 @lru_cache(maxsize=2 * PARTITIONS_MAX)
 def stream_base(name: str) -> int:
     """What the streams of a partition begin with, by the name of the partition; 0 for any name that is not `p1`, …"""
-    return int(name[1:]) * SLOTS_MAX if name[:1] == "p" and name[1:].isdecimal() and len(name) < 4 else 0
+    return int(name[1:]) * SLOTS_MAX if name[:1] == "p" and name[1:].isdecimal() and len(name) < 5 else 0
 
 
 def message_name(stream: int, seq: int) -> str:

@@ -7,8 +7,9 @@ publishers that asked for copies. Messages in this node's name that it never pub
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from antecede.core import Message, Packet, ProtocolError
 from antecede.core.limits import CUBE_DIMENSION_MAX
@@ -24,6 +25,10 @@ from antecede.protocols.homes.copies import Copies
 
 if TYPE_CHECKING:
     from antecede.wire.security.signing import MessageChecker, MessageSigner
+
+#: The source of a dependency in the message's own partition, and of one in another.
+_SOURCE: Final = itemgetter(0)
+_SOURCE_ACROSS: Final = itemgetter(1)
 
 
 class Replicas:
@@ -252,8 +257,10 @@ def _check_slots(packets: list[Packet], slots: int) -> None:
     """Refuse messages that name a slot which the cluster does not have, as their source or as what they depend on."""
     for packet in packets:
         for message in packet.messages:
-            named = [message.source]
-            if message.deps or message.across:
-                named += [source for source, _ in message.deps] + [source for _, source, _ in message.across]
-            if max(named) >= slots:
-                raise ProtocolError(f"message {message.id} names slot {max(named)}, there are {slots}")
+            highest = message.source
+            if message.deps:
+                highest = max(highest, *map(_SOURCE, message.deps))
+            if message.across:
+                highest = max(highest, *map(_SOURCE_ACROSS, message.across))
+            if highest >= slots:
+                raise ProtocolError(f"message {message.id} names slot {highest}, there are {slots}")

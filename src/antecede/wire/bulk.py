@@ -27,7 +27,7 @@ from msgspec import Meta
 
 from antecede.core import LimitError
 from antecede.core.limits import DEPENDENCIES_MAX, PARTITIONS_MAX, SLOTS_MAX, TOPIC_BYTES_MAX
-from antecede.core.message import Dependency
+from antecede.core.partitions import Stream, StreamMessage
 from antecede.wire.codec import LENGTH_BYTES, RecordCodec, array_head
 from antecede.wire.envelope import BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX
 from antecede.wire.requests import FILTERS_MAX
@@ -61,14 +61,13 @@ _Word: TypeAlias = Annotated[str, Meta(max_length=HEADER_BYTES_MAX)]
 _Address: TypeAlias = Annotated[str, Meta(max_length=300)]
 _Voters: TypeAlias = Annotated[tuple[_Address, ...], Meta(max_length=VOTERS_MAX)]
 #: The last messages of a node, by stream.
-_Ends: TypeAlias = Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)]
+_Ends: TypeAlias = Annotated[tuple[StreamMessage, ...], Meta(max_length=DEPENDENCIES_MAX)]
 _Slot: TypeAlias = Annotated[int, Meta(ge=0, lt=SLOTS_MAX)]
-_Stream: TypeAlias = Annotated[int, Meta(ge=0, lt=PARTITIONS_MAX * SLOTS_MAX)]
 _Partitions: TypeAlias = Annotated[
     tuple[Annotated[int, Meta(ge=0, lt=PARTITIONS_MAX)], ...], Meta(max_length=PARTITIONS_MAX)
 ]
 #: By stream: a sequence number.
-Pairs: TypeAlias = Annotated[tuple[tuple[_Stream, _Number], ...], Meta(max_length=PARTITIONS_MAX * SLOTS_MAX)]
+Pairs: TypeAlias = Annotated[tuple[tuple[Stream, _Number], ...], Meta(max_length=PARTITIONS_MAX * SLOTS_MAX)]
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -81,7 +80,7 @@ class Row(Record, frozen=True, gc=False):
     topic: Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)]
     body: Annotated[bytes, Meta(max_length=BODY_BYTES_MAX)]
     headers: Annotated[dict[_Word, _Word], Meta(max_length=HEADERS_MAX)] = {}
-    after: Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
+    after: Annotated[tuple[StreamMessage, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
@@ -289,7 +288,7 @@ class Planned(Record, frozen=True, gc=False, tag="a"):
     #: None: the messages behind `had` up to `until` are wanted. Else all in the range are, but for those up to these.
     ahead: Pairs | None = None
     #: (stream, first, last) of messages that the node does not have, and never delivers.
-    lacking: Annotated[tuple[tuple[_Stream, _Number, _Number], ...], Meta(max_length=65_536)] = ()
+    lacking: Annotated[tuple[tuple[Stream, _Number, _Number], ...], Meta(max_length=65_536)] = ()
     #: Where to divide the range: a position, and the frontier there.
     slices: tuple[tuple[_Number, Pairs], ...] = ()
     #: The mean size of a stored message, by partition, in bytes.
@@ -302,7 +301,7 @@ class PastPage(Record, frozen=True, gc=False, tag="o"):
 
     reached: Pairs
     pieces: tuple[Piece, ...]
-    lacking: tuple[tuple[_Stream, _Number, _Number], ...] = ()
+    lacking: tuple[tuple[Stream, _Number, _Number], ...] = ()
 
 
 class Done(Record, frozen=True, gc=False, tag="k"):

@@ -19,12 +19,15 @@ from typing import Final, NamedTuple
 
 from antecede.core import ProtocolError, UsageError
 from antecede.core.errors import LostHistoryError
-from antecede.core.limits import CUBE_DIMENSION_MAX
+from antecede.core.limits import PARTITIONS_MAX, SLOTS_MAX
 from antecede.core.partitions import message_name, split_stream, stream_of
-from antecede.wire.requests import Begun, Info, Items, Seen
+from antecede.wire.requests import SOURCES_SEEN_MAX, Begun, Info, Items, Seen
 
-#: A cursor names each source once, in 26 characters at most.
-CURSOR_CHARACTERS_MAX: Final = 26 * (1 << CUBE_DIMENSION_MAX)
+#: The streams that a cluster may have.
+_STREAMS_MAX: Final = PARTITIONS_MAX * SLOTS_MAX
+
+#: A cursor names each of its sources once, in 27 characters at most.
+CURSOR_CHARACTERS_MAX: Final = 27 * SOURCES_SEEN_MAX
 
 
 class MessageId(NamedTuple):
@@ -49,10 +52,13 @@ class MessageId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "MessageId":
-        found = re.fullmatch(r"(?:p(\d{1,2})/)?(\d{1,5})\.([1-9]\d{0,18})", text)
+        found = re.fullmatch(r"(?:p(\d{1,3})/)?(\d{1,6})\.([1-9]\d{0,18})", text)
         if found is None:
             raise UsageError("message id", text, "is not source.seq", "write for example 3.17")
-        return cls(stream_of(int(found[1] or 0), int(found[2])), int(found[3]))
+        source = stream_of(int(found[1] or 0), int(found[2]))
+        if source >= _STREAMS_MAX:
+            raise UsageError("message id", text, "names a source that no cluster has", "use message.id as it was given")
+        return cls(source, int(found[3]))
 
 
 class Trail:
@@ -121,7 +127,7 @@ class Cursor(NamedTuple):
 
 _CURSOR: Final = re.compile(
     r"(?:(?P<node>\d{1,5})(?:\.(?P<epoch>\d{1,19}))?:)?(?P<position>\d{1,19})"
-    r"(?:@(?P<seen>\d{1,5}\.\d{1,19}(?:,\d{1,5}\.\d{1,19})*)?)?"
+    r"(?:@(?P<seen>\d{1,6}\.\d{1,19}(?:,\d{1,6}\.\d{1,19})*)?)?"
 )
 
 
@@ -133,6 +139,9 @@ def parse_cursor(text: str) -> Cursor:
         raise UsageError("cursor", shown, "is not one", 'use message.cursor, or "0" for everything the node still has')
     node, epoch, seen = found["node"], found["epoch"], found["seen"]
     pairs = [pair.split(".") for pair in (seen or "").split(",") if pair]
+    highest = max([int(source) for source, _ in pairs], default=0)
+    if highest >= _STREAMS_MAX:
+        raise UsageError("cursor", text[:100], f"names source {highest}, which no cluster has", "use message.cursor")
     return Cursor(
         position=int(found["position"]),
         node=-1 if node is None else int(node),

@@ -26,7 +26,8 @@ from msgspec import Meta
 
 from antecede.core.errors import UsageError
 from antecede.core.limits import DEPENDENCIES_MAX, PUBLICATIONS_MAX
-from antecede.core.message import Dependency, Seq, Source
+from antecede.core.message import Seq, Source
+from antecede.core.partitions import Stream, StreamMessage
 from antecede.wire.codec import FRAME_BYTES_FULL, RecordCodec
 
 #: The role a client names in its hello, and what it speaks. The number goes up with every change below other than
@@ -48,8 +49,9 @@ _Number: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 #: Counts things in the same record, which its frame bounds.
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 20)]
 _Text: TypeAlias = Annotated[str, Meta(max_length=2048)]
-#: By source: the last message read.
-Seen: TypeAlias = Annotated[tuple[tuple[Source, _Number], ...], Meta(max_length=1 << 16)]
+#: Sources that a reader may name, with the last message of each that it has.
+SOURCES_SEEN_MAX: Final = 1 << 16
+Seen: TypeAlias = Annotated[tuple[tuple[Stream, _Number], ...], Meta(max_length=SOURCES_SEEN_MAX)]
 
 
 class Record(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -67,7 +69,7 @@ class Publish(Record, frozen=True, gc=False, tag="p"):
 
     number: _Number
     payloads: Annotated[tuple[bytes, ...], Meta(min_length=1, max_length=PUBLICATIONS_MAX)]
-    after: Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
+    after: Annotated[tuple[StreamMessage, ...], Meta(max_length=DEPENDENCIES_MAX)] = ()
     level: Annotated[int, Meta(ge=-1, le=1 << 16)] = -1
     #: The node fails the publications that are not acknowledged within this time; 0: after a time of its own.
     timeout_ms: Annotated[int, Meta(ge=0, le=TIMEOUT_MS_MAX)] = 0
@@ -138,8 +140,8 @@ class Items(Record, frozen=True, gc=False, tag="m"):
     dropped: _Number
     payloads: tuple[bytes, ...]
     positions: tuple[tuple[_Number, _Count], ...]
-    ids: tuple[tuple[Source, Seq, _Count], ...]
-    deps: dict[_Count, Annotated[tuple[Dependency, ...], Meta(max_length=DEPENDENCIES_MAX)]] = {}
+    ids: tuple[tuple[Stream, Seq, _Count], ...]
+    deps: dict[_Count, Annotated[tuple[StreamMessage, ...], Meta(max_length=DEPENDENCIES_MAX)]] = {}
     held_us: dict[_Count, _Number] = {}
     out_of_order: tuple[_Count, ...] = ()
 
@@ -157,7 +159,7 @@ def items_body(feed: int, dropped: int, piece: bytes) -> bytes:
 class Acks(Record, frozen=True, gc=False, tag="k"):
     """Publications that are as durable as was asked. `runs`: (first request number, first sequence number, count)."""
 
-    source: Source
+    source: Stream
     runs: tuple[tuple[_Number, Seq, _Count], ...]
 
 
@@ -179,7 +181,7 @@ class Ended(Record, frozen=True, gc=False, tag="e"):
     after: _Number = 0
     first: _Number = 0
     #: For a client that came from another node: (source, first, last) of the messages this node does not have.
-    missing: tuple[tuple[Source, Seq, Seq], ...] = ()
+    missing: tuple[tuple[Stream, Seq, Seq], ...] = ()
 
 
 class Begun(Record, frozen=True, gc=False, tag="b"):

@@ -278,9 +278,11 @@ def _messages(data: _Bytes, span: _Spans, window: Window | None) -> tuple[_Messa
 def _bases(data: _Bytes, name: _Spans) -> Ints:
     """What the streams of a partition begin with, by its name (`core.partitions`): `p5`, or any other for the first."""
     size = name.end - name.begin
-    first, tens, ones = [data.single.take(name.begin + at).astype(np.int64) for at in range(3)]
-    number = np.where(size == 2, tens - 48, 10 * (tens - 48) + ones - 48)
-    return np.where((first == ord("p")) & (size > 1) & (size < 4), number * SLOTS_MAX, 0)
+    first, *digits = [data.single.take(name.begin + at).astype(np.int64) for at in range(4)]
+    number = np.zeros_like(size)
+    for at, digit in enumerate(digits, 1):
+        number = np.where(at < size, 10 * number + digit - ord("0"), number)
+    return np.where((first == ord("p")) & (size > 1) & (size < 5), number * SLOTS_MAX, 0)
 
 
 def _pairs(walk: _Walk, names_in: _Bytes | None = None) -> _Deps:
