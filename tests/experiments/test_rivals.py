@@ -1,11 +1,20 @@
 """The rivals' experiments, at sizes that take seconds: what they count, and the relations that their texts state."""
 
+import random
+from collections import deque
+
+from antecede.core import Message, Packet, Process
 from antecede.experiments import find
 from antecede.experiments.rivals.comparison import COMPARED, CausalComparison
 from antecede.experiments.rivals.plumtree import PlumtreeBesideGossip
 from antecede.experiments.rivals.probabilistic_clocks import KEYS, Clocks, Load, violated_share
+from antecede.experiments.rivals.state import StateSampler, entries
+from antecede.experiments.rivals.total import COMPARED as TOTAL
+from antecede.experiments.rivals.total import TotalComparison
 from antecede.protocols.registry import PROTOCOLS, options
-from antecede.sim import RunSpec
+from antecede.sim import RunSpec, simulate
+from antecede.sim.tracing import Tracer
+from antecede.trace import Recorder
 
 
 def test_fewer_entries_violate_more_and_a_vector_clock_nothing() -> None:
@@ -80,3 +89,66 @@ def test_violations_are_counted_where_order_is_not_promised_and_there_alone() ->
     assert counted("lpbcast")[0] == 0 < counted("lpbcast")[1]
     for name in ("vcube-ps", "safe-links", "vector-clocks", "plumtree"):
         assert counted(name) == (1, 0), name
+
+
+# -- total order ------------------------------------------------------------------------------------------------------
+
+
+def test_every_protocol_with_one_order_is_compared() -> None:
+    total = {name for name in PROTOCOLS if "total" in options(name, {}).promises}
+    assert total <= {compared.protocol for compared in TOTAL.values()}
+    experiment = find("comparison-total")
+    assert set(experiment.runs("one-topic", 16, 1)) == set(TOTAL)
+    assert {spec.protocol for spec in experiment.runs("churn", 16, 1).values()} == {"tno", "sequencer"}
+
+
+def test_nodes_agree_where_it_is_promised_and_elsewhere_the_audit_counts() -> None:
+    experiment = TotalComparison()
+    runs = experiment.runs("overlapping", 12, 1)
+    figures = {name: experiment.execute(runs[name]) for name in ("sequencer", "sequencing-atoms", "pabcast")}
+    assert figures["sequencer"]["promises_one_order"] == figures["sequencing-atoms"]["promises_one_order"] == 1
+    assert figures["sequencer"]["disagreeing_percent"] == figures["sequencing-atoms"]["disagreeing_percent"] == 0
+    assert figures["sequencer"]["violations_percent"] == 0 < figures["sequencing-atoms"]["violations_percent"]
+    assert figures["pabcast"]["promises_one_order"] == 0 < figures["pabcast"]["disagreeing_percent"]
+    assert figures["sequencer"]["state"] < figures["sequencer"]["state_of_one"], "one node keeps what all wait for"
+
+
+# -- state ------------------------------------------------------------------------------------------------------------
+
+
+class _Counting(Process):
+    """A process with state of every kind."""
+
+    def __init__(self, settings: dict[str, int]) -> None:
+        super().__init__(0)
+        self.settings = settings
+        self.levels: dict[int, int] = {}
+        self.waiting: deque[Message] = deque()
+        self.rng = random.Random(1)
+
+    def publish(self, topic: str, payload: bytes) -> None: ...
+
+    def receive(self, sender: int, packet: Packet) -> None: ...
+
+    def size(self, packet: Packet) -> int:
+        return 0
+
+
+def test_state_is_counted_in_entries() -> None:
+    process = _Counting({"a": 1, "b": 2})
+    assert entries(process, frozenset()) == 2
+    assert entries(process, frozenset([id(process.settings)])) == 0
+    process.levels[7] = 1
+    process.waiting.append(Message("t", 1, 1, ((2, 1), (3, 1))))
+    assert entries(process, frozenset([id(process.settings)])) == 1 + 1 + 2, "a counter, a message, its dependencies"
+    process.out.send(1, Packet())
+    assert entries(process, frozenset([id(process.settings)])) == 4, "the outbox is no state"
+
+
+def test_looks_at_the_state_change_nothing() -> None:
+    spec = RunSpec(protocol="vcube-ps", nodes=8, workload="rate:messages=20,interval=20")
+    plain, looked, state = Recorder(), Recorder(), StateSampler()
+    simulate(spec, watch=[Tracer(plain)])
+    simulate(spec, watch=[Tracer(looked)], before=state.schedule)
+    assert list(plain.rows()) == list(looked.rows())
+    assert 0 < state.mean_max <= state.node_max

@@ -8,7 +8,7 @@ part's name, so that a change of the workload does not change the network's draw
 import hashlib
 import random
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -93,8 +93,18 @@ def check(spec: RunSpec) -> None:
         raise UsageError("seed", spec.seed, "is negative", "choose 0 or more")
 
 
-def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch: Sequence[Observer] = ()) -> RunResult:
-    """Run to the end, with further observers if any. Raises `UsageError` if the spec names something unknown."""
+def simulate(
+    spec: RunSpec,
+    *,
+    trace: bool = False,
+    measure: bool = True,
+    watch: Sequence[Observer] = (),
+    before: Callable[[Simulation], None] | None = None,
+) -> RunResult:
+    """Run to the end, with further observers if any. Raises `UsageError` if the spec names something unknown.
+
+    `before` is called with the simulation before it runs, to schedule looks at its processes.
+    """
     check(spec)
     network_choice = parse("network", spec.network, NETWORKS)
     workload = parse("workload", spec.workload, WORKLOADS)
@@ -130,6 +140,8 @@ def simulate(spec: RunSpec, *, trace: bool = False, measure: bool = True, watch:
     workload.start(simulation, members, random.Random(f"{spec.seed}/workload"))
     for fault in faults:
         fault.schedule(simulation, spec.nodes)
+    if before is not None:
+        before(simulation)
     with gc_paused():
         simulation.run()
 

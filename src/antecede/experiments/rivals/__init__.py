@@ -3,12 +3,14 @@
 probabilistic_clocks   violations of causal order against the size of the vector, its keys, and the load
 plumtree               Plumtree over HyParView beside gossip: copies, latency, repair
 comparison             every causal protocol under the same loads
-costs                  what is measured in the last three (no experiment)
+total                  every protocol with total order under the same loads
+costs, state           what is measured in these (no experiments)
 """
 
 from antecede.experiments.rivals.comparison import COMPARISON
 from antecede.experiments.rivals.delta_causal import DEADLINES
 from antecede.experiments.rivals.plumtree import PLUMTREE
 from antecede.experiments.rivals.probabilistic_clocks import CLOCKS
+from antecede.experiments.rivals.total import TOTAL_COMPARISON
 
-RIVALS = (*COMPARISON, *PLUMTREE, *CLOCKS, *DEADLINES)
+RIVALS = (*COMPARISON, *TOTAL_COMPARISON, *PLUMTREE, *CLOCKS, *DEADLINES)

@@ -65,6 +65,8 @@ _SHOWN = (
     "hold",
     "violations_percent",
     "lost_percent",
+    "state",
+    "state_of_one",
 )
 
 

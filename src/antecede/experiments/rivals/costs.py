@@ -7,7 +7,11 @@
   latency              u.t. from publication to delivery, at other nodes; mean and maximum
   hold                 u.t. from the first arrival to delivery: what order costs; mean
   to_all               u.t. from publication until every node that never crashed has delivered it; mean over messages
+  state                entries of state, the mean of all nodes when it is highest (`state`)
+  state_of_one         the most entries of state that one node has
   violations_percent   deliveries that the audit finds out of causal order
+  disagreeing_percent  pairs of nodes that delivered two messages in different orders, where it is asked for
+  tagged_percent       deliveries that the protocol itself tagged as out of order; the audit does not judge their order
   lost_percent         deliveries that were owed and never happened
 
 Sizes of packets follow each protocol's own byte model: papers count numbers and names with 2, 4 or 8 bytes.
@@ -19,6 +23,8 @@ from statistics import fmean
 from antecede.audit import audit
 from antecede.core import Message, Packet
 from antecede.experiments.kim_ahn.reliability import Spreading
+from antecede.experiments.rivals.state import StateSampler
+from antecede.protocols.options import TOTAL
 from antecede.search.harness import AppTracer
 from antecede.sim import RunSpec, simulate
 from antecede.sim.run import promises_across_topics
@@ -33,15 +39,24 @@ class Costs(Spreading):
         super().__init__()
         self._packets = self._bytes = self._headers = self._carried = self._copies = 0
         self._first: dict[tuple[int, tuple[str, int, int]], int] = {}
+        self._payloads: dict[tuple[str, int, int], int] = {}
         self._latencies: list[int] = []
         self._holds: list[int] = []
+
+    def published(self, now: int, node: int, message: Message) -> None:
+        super().published(now, node, message)
+        self._payloads[message.topic, message.source, message.seq] = len(message.payload)
 
     def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
         self._packets += 1
         self._bytes += size
         if messages := packet.messages:
-            self._headers += size - sum([len(message.payload) for message in messages])
+            self._headers += size - sum([self._payload(message) for message in messages])
             self._carried += len(messages)
+
+    def _payload(self, message: Message) -> int:
+        """Bytes that the application published. A layered protocol carries them with its own in a payload."""
+        return self._payloads.get((message.topic, message.source, message.seq), len(message.payload))
 
     def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
         for message in packet.messages:
@@ -78,15 +93,24 @@ class Costs(Spreading):
         return fmean(times) / TICKS if times else 0.0
 
 
-def measured(spec: RunSpec, windows: Mapping[str, tuple[float, float]] | None = None) -> dict[str, float]:
-    """Run `spec` and have the audit count. `windows`: further values of `to_all`, for messages of these times."""
-    costs, recorder = Costs(), Recorder()
-    simulate(spec, measure=False, watch=[costs, AppTracer(recorder)])
-    report = audit(recorder.rows(), rules=("causal", "complete"), across_topics=promises_across_topics(spec))
-    figures = costs.figures()
+def measured(
+    spec: RunSpec, windows: Mapping[str, tuple[float, float]] | None = None, *, total: bool = False
+) -> dict[str, float]:
+    """Run `spec` and have the audit count. `windows`: further values of `to_all`, for messages of these times.
+
+    `total`: count pairs of nodes that disagree and tagged deliveries as well, and causal order across all topics.
+    """
+    costs, recorder, state = Costs(), Recorder(), StateSampler()
+    simulate(spec, measure=False, watch=[costs, AppTracer(recorder)], before=state.schedule)
+    rules = ("causal", "complete", TOTAL) if total else ("causal", "complete")
+    report = audit(recorder.rows(), rules=rules, across_topics=total or promises_across_topics(spec))
+    figures = costs.figures() | {"state": state.mean_max, "state_of_one": float(state.node_max)}
     for name, window in (windows or {}).items():
         figures[name] = costs.to_all(*window)
-    for rule, name in (("causal", "violations_percent"), ("complete", "lost_percent")):
+    counted = {"causal": "violations_percent", "complete": "lost_percent", TOTAL: "disagreeing_percent"}
+    for rule in rules:
         judged = report.rule(rule)
-        figures[name] = 100 * judged.violations / max(1, judged.checked)
+        figures[counted[rule]] = 100 * judged.violations / max(1, judged.checked)
+    if total:
+        figures["tagged_percent"] = 100 * report.tagged / max(1, report.deliveries)
     return figures

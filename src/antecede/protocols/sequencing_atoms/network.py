@@ -7,7 +7,8 @@ The paper asks for a network without loops, in which the atoms of a group lie on
 atoms never contradict each other. How it builds one is not in the surveys that we have. Assumed: groups that overlap,
 directly or through others, have one chain. Every message travels along it in the same direction, from the first atom of
 its group to the last, through atoms of other groups in between, which do not number it. A group without overlaps has an
-atom to itself. An atom is hosted by the member of both groups that hosts the fewest so far.
+atom to itself. Atoms that follow each other share a host as far as one node belongs to all their overlaps: a message
+then takes one hop for all of them.
 """
 
 from itertools import combinations
@@ -37,19 +38,30 @@ class SequencingNetwork:
                 near[topic] |= pair - {topic}
         rank = {topic: place for place, topic in enumerate(_by_component(near))}
         overlaps |= {frozenset((topic,)) for topic in sets if not near[topic]}
-        load: dict[int, int] = {}
-        self.atoms: list[Atom] = []
-        for pair in sorted(overlaps, key=lambda pair: sorted([rank[topic] for topic in pair])):
-            members = frozenset.intersection(*[sets[topic] for topic in pair])
-            host = min(members, key=lambda node: (load.get(node, 0), node))
-            load[host] = load.get(host, 0) + 1
-            self.atoms.append(Atom(pair, members, host))
+        pairs = sorted(overlaps, key=lambda pair: sorted([rank[topic] for topic in pair]))
+        members = [frozenset.intersection(*[sets[topic] for topic in pair]) for pair in pairs]
+        self.atoms = [Atom(*atom) for atom in zip(pairs, members, _hosts(members), strict=True)]
         #: By group: its first and its last atom, as indices of `atoms`.
         self.spans: dict[str, tuple[int, int]] = {}
         for index, atom in enumerate(self.atoms):
             for topic in atom.groups:
                 first, _ = self.spans.get(topic, (index, index))
                 self.spans[topic] = (first, index)
+
+
+def _hosts(members: list[frozenset[int]]) -> list[int]:
+    """The host of each atom: the node that can go on to host the most of the atoms behind it."""
+    hosts: list[int] = []
+    while len(hosts) < len(members):
+        able = members[len(hosts)]
+        run = 0
+        for following in members[len(hosts) :]:
+            if not able & following:
+                break
+            able &= following
+            run += 1
+        hosts += [min(able)] * run
+    return hosts
 
 
 def _by_component(near: dict[str, set[str]]) -> list[str]:

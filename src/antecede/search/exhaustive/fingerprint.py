@@ -115,7 +115,7 @@ class _Walk:
             self._dict(value)
         elif isinstance(value, list | deque | set | frozenset):
             (self._set if isinstance(value, set | frozenset) else functools.partial(self._sequence, list))(value)
-        names = [name for base in kind.__mro__ for name in _slots(base)]
+        names = [name for base in kind.__mro__ for name in slots_of(base)]
         own = getattr(value, "__dict__", None)
         if own is None and not names and kind.__flags__ & _HEAP == 0:
             raise TypeError(
@@ -135,7 +135,7 @@ _HEAP: Final = 1 << 9
 
 
 @functools.cache
-def _slots(kind: type) -> tuple[str, ...]:
+def slots_of(kind: type) -> tuple[str, ...]:
     """The attributes that instances have through this class: its slots, or those of a compiled class."""
     slots = kind.__dict__.get("__slots__", ())
     names = (slots,) if isinstance(slots, str) else tuple(slots)
