@@ -22,6 +22,7 @@ PLAYERS: dict[str, type[Scenario]] = {
     "plumtree": PlumtreeScenario,
     "probabilistic_clocks": FloodingScenario,
     "propagation_tree": TotalScenario,
+    "safe_links": PlumtreeScenario,
     "sequencing_atoms": TotalScenario,
     "tno": TnoScenario,
     "vcube_ps": Scenario,

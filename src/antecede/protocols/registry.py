@@ -127,7 +127,7 @@ PROTOCOLS: dict[str, Protocol] = {
     ),
     "safe-links": Protocol(
         "causal broadcast by flooding FIFO links; a new link is used once it is safe; messages name no others",
-        "Friedman & Manor 2004; Nédelec et al. 2018a; thesis 3.4",
+        "Friedman & Manor 2004; Nédelec et al. 2018a, 2018b; thesis 3.3.4",
         SafeLinksOptions,
     ),
     "message-history": Protocol(

@@ -1,10 +1,14 @@
 """Every random search by name."""
 
 from antecede.core import UsageError
-from antecede.search import gossip, locamu, logs, plumtree, tno, vcube_ps
+from antecede.search import fixed_groups, gossip, locamu, logs, plumtree, tno, vcube_ps
 from antecede.search.harness import Search
 
 SEARCHES: dict[str, Search] = {
+    "delta-causal": Search(
+        "Δ-causal order: deadlines from too short to generous, coarse clocks, lossy, repeating and reordering links",
+        fixed_groups.DeltaCausalRun.search,
+    ),
     "gossip": Search(
         "gossip with predecessor lists: overlapping groups, loss, duplication, crashes, subscribers that move, both "
         "versions",
@@ -18,9 +22,17 @@ SEARCHES: dict[str, Search] = {
         "causal order over logs: lost appends and acknowledgements, copies, slow logs, filters, retention, crashes",
         logs.search,
     ),
+    "message-history": Search(
+        "message history: late acknowledgements, impatient sources, lossy, repeating and reordering links",
+        fixed_groups.HistoryRun.search,
+    ),
     "plumtree": Search(
         "Plumtree over HyParView: small views, joins, leaves, crashes, suspicions, lossy links, with and without order",
         plumtree.search,
+    ),
+    "safe-links": Search(
+        "causal broadcast over FIFO links: links that come and go, with and without a memory of old messages",
+        fixed_groups.SafeLinksRun.search,
     ),
     "vcube-ps": Search(
         "VCube-PS: subscriptions, rejoins, crashes, suspicions, lossy and reordering links, both modes",
@@ -29,6 +41,10 @@ SEARCHES: dict[str, Search] = {
     "tno": Search(
         "total notification order: overlapping subscriptions, churn, loss, swaps of topics, managers that crash",
         tno.search,
+    ),
+    "vector-clocks": Search(
+        "probabilistic clocks with an entry for each process, which promise order: repeating and reordering links",
+        fixed_groups.VectorClocksRun.search,
     ),
 }
 

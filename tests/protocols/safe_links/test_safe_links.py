@@ -10,7 +10,7 @@ from antecede.audit import audit
 from antecede.core import Packet, ProtocolError, UsageError
 from antecede.protocols.options import PROMISES
 from antecede.protocols.safe_links import SafeLinks
-from antecede.protocols.safe_links.process import Ask, Flood, Ping, Pong
+from antecede.protocols.safe_links.process import Ask, Changes, Flood, Ping, Pong
 from antecede.sim import RunSpec, simulate
 from antecede.sim.run import promised_rules
 
@@ -58,7 +58,8 @@ def test_a_message_has_as_many_bytes_with_many_nodes_as_with_few() -> None:
 
 
 def member(node: int, links: list[int], ring: int = 1) -> SafeLinks:
-    return SafeLinks(node, frozenset({"t"}), random.Random(1), links, ring=ring, changes=1, every_us=10)
+    changes = Changes(ring=ring, times=1, every_us=10)
+    return SafeLinks(node, frozenset({"t"}), random.Random(1), links, changes)
 
 
 def test_a_new_link_carries_first_what_was_delivered_since_the_question() -> None:

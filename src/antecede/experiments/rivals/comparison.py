@@ -43,6 +43,7 @@ COMPARED: dict[str, _Compared] = {
     "causal-barriers": _Compared("causal-barriers", _CALM),
     "jedi": _Compared("jedi", _CALM),
     "safe-links": _Compared("safe-links", _CALM),
+    "safe-links, forgetting": _Compared("safe-links", _CALM, {"forget": True}),
     "vector-clocks": _Compared("probabilistic-clocks", _CALM, {"entries": 0}),
     "message-history": _Compared("message-history", _LOSS),
     "delta-causal": _Compared("delta-causal", _LOSS, {"horizon": 5000.0}),

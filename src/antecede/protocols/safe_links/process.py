@@ -12,12 +12,12 @@ The link is *safe* from then on. A link may be dropped at any time, as long as t
 never dropped.
 
 Links lose nothing, and nodes do not crash. Packets may overtake each other: each link numbers its packets, and the
-receiver puts them in order. A node remembers which messages it has seen, one number for each source: with "how to
-forget" (Nédelec et al. 2018b, not built) it would not.
+receiver puts them in order. A node remembers which messages it has seen, one number for each source; `forgetting` does
+without.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final, NamedTuple
 
 from msgspec import Meta
 
@@ -65,8 +65,19 @@ class Pong(Packet, frozen=True, gc=False, tag="safe.pong"):
     question: Seq
 
 
+class Changes(NamedTuple):
+    """How a node's links change: it replaces one `times` times, about every `every_us`, and never the first `ring`."""
+
+    ring: int
+    times: int
+    every_us: int
+
+
 class SafeLinks(FixedMembers):
     """A node of an overlay whose links change."""
+
+    #: Does a node forward a message over the link on which it came, too?
+    forwards_back: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -74,19 +85,15 @@ class SafeLinks(FixedMembers):
         topics: frozenset[str],
         rng: Rng,
         links: Sequence[int],
-        *,
-        ring: int,
-        changes: int,
-        every_us: int,
+        changes: Changes,
     ) -> None:
-        """`links`: the nodes to which it sends; the first `ring` of them are never dropped. It replaces one of the
-        others `changes` times, about every `every_us`."""
+        """`links`: the nodes to which it sends at first."""
         super().__init__(node, topics)
         self._rng = rng
         self._links = list(links)
-        self._ring = ring
-        self._changes = changes
-        self._every_us = every_us
+        self._ring = changes.ring
+        self._changes = changes.times
+        self._every_us = changes.every_us
         self._seq: dict[str, int] = {}
         self._seen: dict[tuple[str, int], NumberSet] = {}
         self._fifo: FifoLinks[Linked] = FifoLinks()
@@ -144,16 +151,19 @@ class SafeLinks(FixedMembers):
 
     def _new(self, message: Message, *, sender: int | None) -> None:
         """Deliver and forward a message, unless it has come before."""
-        seen = self._seen.setdefault((message.topic, message.source), NumberSet())
-        if not seen.add(message.seq):
+        if not self._is_new(message, sender):
             return
         if message.topic in self._taken:
             self.out.deliver(message)
         for link in self._links:
-            if link != sender:
+            if link != sender or self.forwards_back:
                 self._forward(link, message)
         for buffer in self._buffers.values():
             buffer.append(message)
+
+    def _is_new(self, message: Message, sender: int | None) -> bool:
+        """Has it not come before? Remember it from now on."""
+        return self._seen.setdefault((message.topic, message.source), NumberSet()).add(message.seq)
 
     def _forward(self, to: int, message: Message) -> None:
         self.out.send(to, Flood(self._fifo.next(to), message))
