@@ -1,8 +1,15 @@
-"""Causal broadcast on trees: with causal aggregation, with timer bundling, or one message to a packet."""
+"""Causal broadcast on trees: one message to a packet, or bundled.
+
+broadcast   one message to a packet
+process     causal aggregation
+riding      the same, with unrelated messages that ride along
+timer       packets that wait a fixed time for further messages
+"""
 
 from antecede.protocols.aggregation.broadcast import CausalBroadcast
 from antecede.protocols.aggregation.packets import Bundle
 from antecede.protocols.aggregation.process import CausalAggregation
+from antecede.protocols.aggregation.riding import RidingAlong
 from antecede.protocols.aggregation.timer import TimerBundling
 
-__all__ = ["Bundle", "CausalAggregation", "CausalBroadcast", "TimerBundling"]
+__all__ = ["Bundle", "CausalAggregation", "CausalBroadcast", "RidingAlong", "TimerBundling"]

@@ -10,6 +10,7 @@ from antecede.overlay.trees import PerSourceTrees, SingleTree, Trees
 from antecede.overlay.vcube import VCube
 from antecede.protocols.aggregation.broadcast import CausalBroadcast
 from antecede.protocols.aggregation.process import CausalAggregation
+from antecede.protocols.aggregation.riding import RidingAlong
 from antecede.protocols.aggregation.timer import TimerBundling
 from antecede.protocols.options import EDGES_ONCE, PROMISES, TICKS, MakeProcess, ProtocolOptions
 from antecede.protocols.sizes import ByteModel
@@ -48,16 +49,21 @@ class AggregationOptions(TreeOptions, frozen=True, kw_only=True):
     aggregate: bool = True
     #: Stamp immediate predecessors instead of changed clock entries. Not with aggregation, which needs indirect ones.
     barrier: bool = False
+    #: While a message is kept back from a child, others for that child wait for it and leave in the same packet.
+    ride_along: bool = False
 
     def build(self, nodes: int) -> MakeProcess:
         trees, sizes = self._trees(nodes), self._sizes()
         if not self.aggregate:
+            if self.ride_along:
+                raise UsageError("ride_along", True, "messages ride in bundles", "leave aggregate at true")
             return lambda node: CausalBroadcast(node, trees, sizes, barrier=self.barrier)
         if self.barrier:
             raise UsageError(
                 "barrier", True, "hides the indirect dependencies aggregation needs", "set aggregate=false"
             )
-        return lambda node: CausalAggregation(node, trees, sizes)
+        make = RidingAlong if self.ride_along else CausalAggregation
+        return lambda node: make(node, trees, sizes)
 
 
 class TimerOptions(TreeOptions, frozen=True, kw_only=True):

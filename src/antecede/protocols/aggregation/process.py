@@ -29,7 +29,7 @@ from antecede.protocols.aggregation.packets import Bundle
 from antecede.protocols.sizes import ByteModel
 
 #: A message on an edge: (the child it is for, its number in the order of arrival, the message).
-_OnEdge = tuple[int, int, Message]
+OnEdge = tuple[int, int, Message]
 
 
 class CausalAggregation(CausalBroadcast):
@@ -39,13 +39,17 @@ class CausalAggregation(CausalBroadcast):
         super().__init__(node, trees, sizes)
         # Two kinds of streams. A source: its messages received here without a hole (`vector_max`). (child, source):
         # that source's messages forwarded to that child, counted only while some of them are kept back.
-        self._edges: Counters[_OnEdge] = Counters()
+        self._edges: Counters[OnEdge] = Counters()
         # By source, then child: the sequence numbers of the messages kept back.
         self._kept: dict[int, dict[int, set[int]]] = {}
         self._arrivals = 0
 
     def _send_own(self, message: Message) -> None:
         super()._send_own(message)
+        self._count_own(message)
+
+    def _count_own(self, message: Message) -> None:
+        """This node has its own message, unless that goes to the root first and comes back from there."""
         if not self._trees.returns(self.node):
             self._edges.raise_to(self.node, message.seq)
 
@@ -63,9 +67,9 @@ class CausalAggregation(CausalBroadcast):
         if not hops:
             return
         kept = self._kept.get(source)
-        free = hops
+        free: Sequence[int] = hops
         if missing or kept or after_a_hole:
-            free = ()
+            unhindered: list[int] = []
             for hop in hops:
                 needs: list[Need] = [entry for entry in missing if self._trees.carries(self.node, hop, entry[0])]
                 if after_a_hole or (kept and seq - 1 in kept.get(hop, ())):
@@ -74,8 +78,15 @@ class CausalAggregation(CausalBroadcast):
                     self._kept.setdefault(source, {}).setdefault(hop, set()).add(seq)
                     self._edges.wait((hop, self._arrivals, message), needs)
                 else:
-                    leaving.append((hop, self._arrivals, message))
-        if leaving:
+                    unhindered.append(hop)
+            free = unhindered
+        self._depart(hops, leaving, free, message, packet)
+
+    def _depart(
+        self, hops: tuple[int, ...], leaving: list[OnEdge], free: Sequence[int], message: Message, packet: Bundle
+    ) -> None:
+        """Send `message` to the hops that are `free`, and `leaving`, the messages that waited for it."""
+        if leaving or message.source in self._kept:
             self._send_bundled(hops, leaving + [(hop, self._arrivals, message) for hop in free])
         else:
             alone = packet if len(packet.messages) == 1 else Bundle((message,))
@@ -83,7 +94,7 @@ class CausalAggregation(CausalBroadcast):
             for hop in free:
                 send(hop, alone)
 
-    def _send_bundled(self, hops: tuple[int, ...], leaving: list[_OnEdge]) -> None:
+    def _send_bundled(self, hops: tuple[int, ...], leaving: list[OnEdge]) -> None:
         """Send the messages that may leave for `hops`, and those that waited only for them, bundled by hop."""
         by_hop: dict[int, list[tuple[int, Message]]] = {}
         for hop, arrival, message in leaving:  # grows during the loop
