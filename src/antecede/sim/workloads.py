@@ -14,6 +14,7 @@ from antecede.sim.brokered import Brokered
 from antecede.sim.churn import Churn
 from antecede.sim.detectors import Detectors
 from antecede.sim.engine import Simulation
+from antecede.sim.mobile import Mobile
 from antecede.sim.overlapping import Overlapping
 from antecede.sim.partitioned import Partitioned
 from antecede.sim.saturation import Saturating
@@ -202,6 +203,7 @@ WORKLOADS: dict[str, type[WorkloadChoice]] = {
     "detectors": Detectors,
     "brokered": Brokered,
     "churn": Churn,
+    "mobile": Mobile,
     "quiet": Quiet,
     "saturating": Saturating,
 }
