@@ -225,3 +225,20 @@ def test_mistakes_are_one_line_and_exit_code_2(words: tuple[str, ...], says: str
     assert done.stderr.startswith("error: ")
     assert len(done.stderr.splitlines()) == 1
     assert says in done.stderr
+
+
+def test_placement_advises_on_slots(tmp_path: Path) -> None:
+    """Two towns: the nodes of each take the two slots of one edge."""
+    file = tmp_path / "rtt.txt"
+    file.write_text("0 80 80 4\n80 0 4 80\n80 4 0 80\n4 80 80 0\n")
+    done = antecede("cluster", "placement", str(file), "--names", "paris1,tokyo1,tokyo2,paris2")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line.split()[-1][:-1] for line in lines[:4]] in (
+        ["paris", "paris", "tokyo", "tokyo"],
+        ["tokyo", "tokyo", "paris", "paris"],
+    )
+    assert lines[4] == "mean from a publisher to a subscriber: 28.0 ms; in the order of the file 53.3 ms"
+    refused = antecede("cluster", "placement", str(file), "--names", "paris1")
+    assert refused.returncode == 2
+    assert "names 1 nodes" in refused.stderr

@@ -1,4 +1,4 @@
-"""`antecede cluster`: runs several nodes on this machine and shows a table of their state; forgets a node."""
+"""`antecede cluster`: runs several nodes on this machine and shows their state; forgets a node; advises on slots."""
 
 import asyncio
 import contextlib
@@ -18,11 +18,14 @@ from antecede.cli.tables import cluster_table
 from antecede.client.bus import Bus
 from antecede.client.connect import connect
 from antecede.core import AntecedeError, UsageError
+from antecede.loading import need_extra
 from antecede.node.config import make_config
 from antecede.node.local_cluster import NODES_MAX, LocalCluster
 from antecede.wire.address import PORT_DEFAULT
 
-app = typer.Typer(help="Run several nodes on this machine, or forget a node.", invoke_without_command=True)
+app = typer.Typer(
+    help="Run several nodes on this machine, forget a node, or choose slots by latency.", invoke_without_command=True
+)
 
 
 @app.callback()
@@ -90,6 +93,40 @@ def forget_command(
         typer.echo(await bus.forget(name))
 
     access.run(ask)
+
+
+@app.command("placement")
+def placement_command(
+    file: Annotated[
+        Path, typer.Argument(help="Round-trip times in ms: a square matrix, a row a line, as `ping` measures them.")
+    ],
+    names: Annotated[
+        str, typer.Option(help="Names of the nodes in the order of the rows: a,b,c. Default: 0, 1, …")
+    ] = "",
+) -> None:
+    """Advise which node should take which slot, so that messages travel over short links.
+
+    Example, with three nodes whose round-trip times were measured:
+
+        antecede cluster placement rtt.txt --names paris,lyon,tokyo
+
+    Each node asks for its slot when it joins (`slot = N` in its settings). A node that has joined keeps its slot. Nodes
+    do not measure round-trip times themselves; slots are not changed while a cluster runs.
+    """
+    need_extra("lab", "cluster placement")
+    from antecede.overlay.placement import mean_path_latency, place  # noqa: PLC0415 - NumPy, which a node does without
+    from antecede.sim.matrix import count_rows, read_one_way  # noqa: PLC0415 - the lab
+
+    count = count_rows(str(file))
+    chosen = names.split(",") if names else [str(number) for number in range(count)]
+    if len(chosen) != count:
+        raise UsageError("--names", names, f"names {len(chosen)} nodes; {file} has {count} rows", "name each row once")
+    one_way = read_one_way(str(file), count)
+    placed = place(one_way)
+    before, after = (mean_path_latency(one_way, order, range(count)) / 1e6 for order in (range(count), placed))
+    for slot, row in enumerate(placed):
+        typer.echo(f"slot = {slot:<4} {chosen[row]}")
+    typer.echo(f"mean from a publisher to a subscriber: {after:.1f} ms; in the order of the file {before:.1f} ms")
 
 
 async def _run(directory: Path, nodes: int, port: int, seconds: float, settings: dict[str, Any]) -> None:

@@ -12,12 +12,7 @@ from antecede.sim.units import TICKS
 
 def read_one_way(path: str, nodes: int) -> list[list[int]]:
     """One-way propagation times in ticks between the first `nodes` nodes of the file."""
-    try:
-        text = Path(path).read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not plain text"
-        raise UsageError("matrix file", path, f"cannot be read ({reason})", "name a text file of numbers") from None
-    lines = [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]
+    lines = _lines(path)
     if len(lines) < nodes:
         raise UsageError(
             "matrix file",
@@ -40,3 +35,17 @@ def read_one_way(path: str, nodes: int) -> list[list[int]]:
             raise UsageError("matrix file", path, f"row {number} has the value {bad}", "times are 0 or more")
         rows.append([round(value / 2 * TICKS) for value in rtts])
     return rows
+
+
+def count_rows(path: str) -> int:
+    """How many nodes the file has."""
+    return len(_lines(path))
+
+
+def _lines(path: str) -> list[list[str]]:
+    try:
+        text = Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not plain text"
+        raise UsageError("matrix file", path, f"cannot be read ({reason})", "name a text file of numbers") from None
+    return [line.replace(",", " ").split() for line in text.splitlines() if line.strip()]

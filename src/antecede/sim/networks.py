@@ -1,5 +1,6 @@
 """The networks that a user chooses by name, with the papers' parameters as defaults. Times are in u.t."""
 
+import math
 import random
 from abc import abstractmethod
 from typing import Annotated, Literal
@@ -98,25 +99,56 @@ class HeavyTailed(PacketSwitchedChoice, frozen=True, kw_only=True):
         return heavy_tailed(random.Random(seed), ticks(self.mean), self.shape)
 
 
-class Matrix(PacketSwitchedChoice, frozen=True, kw_only=True):
-    """Measured round-trip times from a file (ms), half of it one way; 1 ms counts as 1 u.t."""
+class PlacedChoice(PacketSwitchedChoice, frozen=True, kw_only=True):
+    """A packet-switched network with a time for each link; `place` says which of its nodes gets which number."""
 
-    file: str
-    #: Which node of the file gets which number: as in the file, drawn at random, or so that trees are short.
+    #: Numbers as the network has them, drawn at random, or so that the trees of VCube are short.
     place: Literal["file", "random", "latency"] = "file"
 
+    @abstractmethod
+    def one_way(self, nodes: int, seed: str) -> list[list[int]]:
+        """Ticks from one node to another."""
+
     def propagation(self, nodes: int, seed: str) -> Propagation:
-        one_way = read_one_way(self.file, nodes)
+        one_way = self.one_way(nodes, seed)
         if self.place == "file":
             return from_matrix(one_way)
         if self.place == "random":
             order = random.Random(seed).sample(range(nodes), nodes)
         else:
-            need_extra("lab", "the network matrix with place=latency")
+            need_extra("lab", "a network with place=latency")
             from antecede.overlay.placement import place  # noqa: PLC0415 - NumPy, which a node does without
 
             order = place(one_way)
         return from_matrix([[one_way[node][other] for other in order] for node in order])
+
+
+class Matrix(PlacedChoice, frozen=True, kw_only=True):
+    """Measured round-trip times from a file (ms), half of it one way; 1 ms counts as 1 u.t."""
+
+    file: str
+
+    def one_way(self, nodes: int, seed: str) -> list[list[int]]:
+        return read_one_way(self.file, nodes)
+
+
+class Regions(PlacedChoice, frozen=True, kw_only=True):
+    """Nodes in a few regions at random points of a plane: short ways within a region, long ones between regions."""
+
+    count: Annotated[int, Meta(ge=1)] = 5
+    #: The longest way within a region, and the side of the plane, in u.t.
+    near: Positive = 10.0
+    side: Positive = 150.0
+
+    def one_way(self, nodes: int, seed: str) -> list[list[int]]:
+        rng = random.Random(f"{seed}/regions")
+        centres = [(rng.uniform(0, self.side), rng.uniform(0, self.side)) for _ in range(self.count)]
+        at = [rng.choice(centres) for _ in range(nodes)]
+        rows = [[0] * nodes for _ in range(nodes)]
+        for a in range(nodes):
+            for b in range(a):
+                rows[a][b] = rows[b][a] = ticks(math.dist(at[a], at[b]) + rng.uniform(1, self.near))
+        return rows
 
 
 class PeerSim(NetworkChoice, frozen=True, kw_only=True):
@@ -182,6 +214,7 @@ NETWORKS: dict[str, type[NetworkChoice]] = {
     "constant": Constant,
     "heavy-tailed": HeavyTailed,
     "matrix": Matrix,
+    "regions": Regions,
     "peersim": PeerSim,
     "shared-bandwidth": SharedBandwidth,
     "fast-and-slow": FastAndSlow,
