@@ -12,6 +12,10 @@ Protocol" (ICPP 2018).
     chapter_5_brokers   Figure 5.12: trees of brokers
     chapter_5_authors   every recorded run of the authors' own simulator (`authors_simulator`, a .csv file) beside ours
     chapter_6           section 6.2.1: aggregation inside VCube-PS
+    chapter_6_faults    section 6.2.2.1: the same under loss and crashes
+    chapter_6_riding    section 6.2.2.2: messages that ride along with a bundle
+    chapter_6_placement section 6.2.1: nodes in the slots of the hypercube by latency
+    chapter_6_areas     section 6.2.2.3: topics that are cells of an area, and nodes that move
 
 The printed values of all papers, Table 4.1's among them, are in `experiments/published.csv`.
 """
@@ -24,6 +28,10 @@ from antecede.experiments.thesis.chapter_5_brokers import BROKERS
 from antecede.experiments.thesis.chapter_5_churn import CHURN
 from antecede.experiments.thesis.chapter_5_order import ORDER_AND_TOPICS
 from antecede.experiments.thesis.chapter_6 import AGGREGATION
+from antecede.experiments.thesis.chapter_6_areas import AREAS
+from antecede.experiments.thesis.chapter_6_faults import UNDER_FAULTS
+from antecede.experiments.thesis.chapter_6_placement import PLACEMENT
+from antecede.experiments.thesis.chapter_6_riding import RIDING
 
 THESIS = (
     *CHAPTER_4,
@@ -33,5 +41,9 @@ THESIS = (
     *BROKERS,
     *AUTHORS,
     *AGGREGATION,
+    *UNDER_FAULTS,
+    *RIDING,
+    *PLACEMENT,
+    *AREAS,
     *DIAGNOSIS,
 )

@@ -58,7 +58,7 @@ class AggregationInside(Experiment):
         values = []
         for system in _SYSTEMS:
             together, alone = metrics[f"{system}-together"], metrics[f"{system}-alone"]
-            for name, read in (("packets", _packets), ("bytes", _bytes), ("all_bytes", _all_bytes)):
+            for name, read in (("packets", packets_with_messages), ("bytes", _bytes), ("all_bytes", _all_bytes)):
                 values.append(Value(system, nodes, f"{name}_saved", 100 * (1 - read(together) / read(alone))))
             values.append(Value(system, nodes, "bytes_a_message", _bytes(alone) / alone["receptions"]))
             for name in ("reception", "delivery"):
@@ -67,7 +67,7 @@ class AggregationInside(Experiment):
         return values
 
 
-def _packets(metrics: Metrics) -> int:
+def packets_with_messages(metrics: Metrics) -> int:
     """Packets that carry messages."""
     if "packets" in metrics:
         return int(metrics["packets"])
