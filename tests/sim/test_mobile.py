@@ -4,10 +4,14 @@ import math
 import random
 from itertools import pairwise
 
+import pytest
+
 from antecede.audit import audit
 from antecede.core.areas import cell_of, cells_touched, topic_of
 from antecede.sim import RunSpec, simulate
-from antecede.sim.mobile import Mobile, Path
+from antecede.sim.mobile import Mobile
+from antecede.sim.networks import Square
+from antecede.sim.paths import Path
 from antecede.sim.units import TICKS
 from antecede.trace import Event
 
@@ -54,3 +58,9 @@ def test_subscriptions_follow_the_nodes_and_order_holds_across_cells() -> None:
     assert moves > 10
     # Long after the last move every node takes what it touched at its last step.
     assert all(1 <= len(topics) <= 9 for topics in taken.values())
+
+
+def test_a_packet_takes_time_by_distance() -> None:
+    network = Square(t_pc=0, t_t=0, paths=3, least=5, side=100).build(4, "any seed")
+    one, other = (Path(3, node, 0.0).at(0) for node in (1, 2))
+    assert network.arrivals(0, 1, 2, 50)[0] == pytest.approx((5 + 100 * math.dist(one, other)) * TICKS, abs=1)

@@ -3,12 +3,8 @@
 Each node goes in a straight line to a point drawn at random, then to the next: random waypoints. Topics are the cells
 of one level (`core.areas`). A node takes the cells that a disc around it touches. Every `step` it subscribes to those
 that it has come near, and leaves those behind it. Level 0 is one topic for all, which every node takes.
-
-`Path` gives the position of a node at any time, from the number of the paths and of the node alone. So an observer can
-tell which deliveries were of messages from within a node's disc.
 """
 
-import math
 import random
 from functools import partial
 from typing import Annotated
@@ -17,33 +13,9 @@ from msgspec import Meta
 
 from antecede.core.areas import cell_of, cells_touched, topic_of
 from antecede.sim.engine import Simulation
+from antecede.sim.paths import Path
 from antecede.sim.units import ticks
 from antecede.sim.workload import Count, Members, NotNegative, Positive, WorkloadChoice
-
-
-class Path:
-    """Where one node is at which time."""
-
-    def __init__(self, paths: int, node: int, speed: float) -> None:
-        """`speed` is in sides of the square per 1000 u.t.; 0: the node stays where it is."""
-        self._rng = random.Random(f"{paths}/path of {node}")
-        self._speed = speed / 1000
-        # Times of arrival, and points, in order. A node leaves a point when it comes there.
-        self._times = [0.0]
-        self._points = [(self._rng.random(), self._rng.random())]
-
-    def at(self, time: float) -> tuple[float, float]:
-        if self._speed == 0:
-            return self._points[0]
-        while self._times[-1] <= time:
-            point = (self._rng.random(), self._rng.random())
-            self._times.append(self._times[-1] + math.dist(self._points[-1], point) / self._speed)
-            self._points.append(point)
-        after = next(number for number, arrival in enumerate(self._times) if arrival > time)
-        begin, end = self._times[after - 1], self._times[after]
-        done = (time - begin) / (end - begin)
-        (x, y), (to_x, to_y) = self._points[after - 1], self._points[after]
-        return x + done * (to_x - x), y + done * (to_y - y)
 
 
 class Mobile(WorkloadChoice, frozen=True, kw_only=True):

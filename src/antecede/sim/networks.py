@@ -22,6 +22,7 @@ from antecede.sim.network import (
     heavy_tailed,
     normal,
 )
+from antecede.sim.paths import Path
 from antecede.sim.peersim import StepQueues
 from antecede.sim.units import TICKS, ticks
 
@@ -151,6 +152,20 @@ class Regions(PlacedChoice, frozen=True, kw_only=True):
         return rows
 
 
+class Square(PacketSwitchedChoice, frozen=True, kw_only=True):
+    """Nodes at the points of a square where the workload `mobile` begins: a packet takes time by distance."""
+
+    #: Selects the points, as in the workload.
+    paths: Annotated[int, Meta(ge=0)] = 1
+    #: Propagation between two nodes at the same point, and how much more a side of the square takes, in u.t.
+    least: NotNegative = 10.0
+    side: Positive = 173.0
+
+    def propagation(self, nodes: int, seed: str) -> Propagation:
+        at = [Path(self.paths, node, 0.0).at(0.0) for node in range(nodes)]
+        return from_matrix([[ticks(self.least + self.side * math.dist(one, other)) for other in at] for one in at])
+
+
 class PeerSim(NetworkChoice, frozen=True, kw_only=True):
     """The VCube-PS authors' simulator: one packet a step and node, propagation 99 or 100 (see `sim.peersim`)."""
 
@@ -215,6 +230,7 @@ NETWORKS: dict[str, type[NetworkChoice]] = {
     "heavy-tailed": HeavyTailed,
     "matrix": Matrix,
     "regions": Regions,
+    "square": Square,
     "peersim": PeerSim,
     "shared-bandwidth": SharedBandwidth,
     "fast-and-slow": FastAndSlow,
