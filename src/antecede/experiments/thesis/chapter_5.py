@@ -213,7 +213,7 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
         "figure-5.8",
         "All nodes subscribe, 25 % or 100 % publish: latency, t_pp 100 and 1000",
         "SRPT's 2.48 times the latency at 256 nodes is met in both time models (2.45 and 2.47). The printed +38.8 % "
-        "from 25 % to 100 % publishers is for 4096 nodes, whose 33 million packets `bench/vcube_ps.py` sends. It is "
+        "from 25 % to 100 % publishers is for 4096 nodes, which takes 33 million packets (`--full`, by arrays). It is "
         "not met: acknowledgements, which share the queue, are half of the load, and the authors' simulator already "
         "shows +45.9 % at 1024. At 4096 it is +240 % here (872 and 2964 u.t.): a node has 8190 packets to send, one a "
         "step. With t_pp = 1000 the root has the same queue, and it counts for a tenth as much.",
