@@ -1,15 +1,18 @@
 """A node that is gone for good is forgotten by the whole cluster, and its slot gets another owner."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from antecede import Node
 from antecede.core.epochs import epoch_base
 from antecede.core.errors import AntecedeError, JournalError
+from antecede.core.partitions import homes
 from antecede.node.roster import Member, Roster
-from tests.client.running import awaited
+from tests.client.running import awaited, bodies, take
 from tests.node.clusters import cluster, make, restart, until_all_have
 
 
@@ -116,6 +119,30 @@ async def test_a_node_that_has_left_frees_its_slot(tmp_path: Path) -> None:
             await until_all_have(nodes, 2)
             with pytest.raises(JournalError, match="n3 has its slot"):
                 await restart(left, tmp_path, nodes[0], slots=3)
+
+
+@awaited
+async def test_a_node_that_joins_later_reads_what_the_former_owner_of_a_slot_published(tmp_path: Path) -> None:
+    """It joins after the former owner's messages were closed, and there are no others."""
+    settings: dict[str, Any] = {"slots": 4, "partitions": 8, "replicas": 1}
+    async with cluster(4, tmp_path, **settings) as nodes:
+        left, other = nodes.pop(), nodes.pop()
+        partitions = nodes[0].partitions
+        topic = next(f"t{n}" for n in range(99) if homes(partitions.of(f"t{n}"), range(4), 1)[0] < 2)
+        name = partitions.names[partitions.of(topic)]
+        async with left.connect() as bus:
+            await bus.publish(topic, b"left behind", durability="replicated(1)")
+        await left.leave()
+        async with AsyncExitStack() as stack:
+            fresh = await stack.enter_async_context(make(4, (nodes[0].address,), tmp_path, **settings))
+            assert fresh.slot == left.slot
+            async with asyncio.timeout(40):
+                while any(node.process.last_before(name, left.slot, 1) != 1 for node in nodes):
+                    await asyncio.sleep(0.05)
+            await other.leave()
+            later = await stack.enter_async_context(make(5, (nodes[0].address,), tmp_path, **settings))
+            async with later.connect() as bus, bus.subscribe(topic, since="0") as feed:
+                assert bodies(await take(feed, 1)) == [b"left behind"]
 
 
 @awaited

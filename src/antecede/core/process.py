@@ -282,8 +282,8 @@ class Process(ABC):
         return self.delivered(topic).get(self.node, 0)
 
     def last_before(self, topic: str, source: int, epoch: int) -> int:
-        """The last message of the source before this epoch of its number began; 0: none, or it is not known here."""
-        return 0
+        """The last message of the source before this epoch of its number began; 0: none; −1: it is not known here."""
+        return -1
 
     def stamps_now(self, topic: str) -> bool:
         """Would `publish` stamp a message on `topic` at once, that is, return it?"""

@@ -7,7 +7,6 @@ feed is first given the past of its partitions from their homes (`past.replay`).
 
 from typing import TYPE_CHECKING
 
-from antecede.core.epochs import epoch_of
 from antecede.core.errors import GapError
 from antecede.core.partitions import split_stream
 from antecede.node.past.replay import Replay
@@ -46,12 +45,9 @@ async def _find_unseen(feed: "Feed", delivered: dict[int, int]) -> None:
     missing = []
     for stream, wanted in sorted(unread.items()):
         before = found[stream][0] - 1 if stream in found else delivered[stream]
-        if epoch_of(before) > epoch_of(wanted):  # another owner of the slot: only what the former one left is missing
-            before = hub.last_before(stream, wanted)
         if hub.total:  # numbers that were declared void are not missing; those before the oldest message are
             before = min(before, (await history.reached_at(oldest, delivered)).get(stream, 0))
-        if before >= wanted:
-            missing.append((stream, wanted, before))
+        missing += hub.ranges(stream, wanted, before)
     if missing and not feed.over_gaps:
         raise GapError(0, oldest + 1, tuple(missing))
     feed.position = max(oldest, min([present, *[position for _, position in found.values()]]))
@@ -86,7 +82,7 @@ async def _lacking(feed: "Feed") -> dict[int, int] | None:
         return None  # the feed ends at the gap
     levels = await history.reached_at(position, delivered)
     for gap in reversed(gaps):
-        levels.update({stream: first - 1 for stream, first, _ in gap.missing})
+        levels.update({stream: first - 1 for stream, first, _ in reversed(gap.missing)})
     return levels
 
 

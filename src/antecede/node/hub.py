@@ -13,10 +13,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 from antecede.core import Message, Packet
-from antecede.core.epochs import epoch_of, within_epoch
+from antecede.core.epochs import epoch_base, epoch_of, within_epoch
 from antecede.core.partitions import split_stream
 from antecede.journal.batch import Batch
 from antecede.node.feed import Feed
@@ -85,7 +86,7 @@ class Hub:
         #: By stream: every message up to this one was delivered here or predates our join. Asked when one waits.
         self.settled: Callable[[], dict[int, int]] | None = None
         #: The protocol's `last_before`.
-        self.seam: Callable[[str, int, int], int] = lambda topic, source, epoch: 0
+        self.seam: Callable[[str, int, int], int] = lambda topic, source, epoch: -1
         self.feeds: set[Feed] = set()
         #: What clients ask for in excess of a turn.
         self.turns = Turns()
@@ -192,9 +193,19 @@ class Hub:
             known = self.partitions.number
             self._arrived += [message for packet in packets for message in packet.messages if known(message.topic) >= 0]
 
-    def last_before(self, stream: int, seq: int) -> int:
-        """The last message of the stream in the epoch of `seq`, where that has ended; 0: it is not known."""
-        return self.seam(*self.partitions.stream_name(stream), epoch_of(seq) + 1)
+    def ranges(self, stream: int, first: int, last: int) -> list[tuple[int, int, int]]:
+        """The messages `first` to `last` of a stream, as (stream, first, last) for each owner of its slot.
+
+        Where it is not known with which message a former owner ended, its range goes to the end of its numbers.
+        """
+        found = []
+        for epoch in range(epoch_of(first), epoch_of(last)):
+            end = self.seam(*self.partitions.stream_name(stream), epoch + 1)
+            end = epoch_base(epoch + 1) if end < 0 else end
+            if first <= end:
+                found.append((stream, first, end))
+            first = max(first, epoch_base(epoch + 1) + 1)
+        return [*found, (stream, first, last)] if first <= last else found
 
     # -- feeds ---------------------------------------------------------------------------------------------------------
 
@@ -222,10 +233,11 @@ class Hub:
             if stream in reached:
                 reached[stream] = message.seq - 1
         for stream, seq in reached.items():
-            if epoch_of(seq) and not within_epoch(seq):  # the end of an epoch: where its messages end is known
-                reached[stream] = max(self.last_before(stream, seq - 1), before.get(stream, 0))
-        missing = [(stream, before.get(stream, 0) + 1, seq) for stream, seq in sorted(reached.items())]
-        gap = Gap(batch.first - 1 + after, tuple([one for one in missing if one[1] <= one[2]]), partition, joined)
+            if epoch_of(seq) and not within_epoch(seq):  # the end of an epoch: its messages end before, as a rule
+                ends = [last for _, _, last in self.ranges(stream, before.get(stream, 0) + 1, seq)]
+                reached[stream] = max([before.get(stream, 0), *ends])
+        missing = [self.ranges(stream, before.get(stream, 0) + 1, seq) for stream, seq in sorted(reached.items())]
+        gap = Gap(batch.first - 1 + after, tuple(chain.from_iterable(missing)), partition, joined)
         if joined and not gap.missing:
             return gap
         self.history.add_gap(gap)

@@ -85,6 +85,12 @@ def test_the_next_owner_of_a_number_begins_above_what_the_former_one_could_give(
     simulation.subscribe(2, "t")
     simulation.run()
     assert simulation.processes[2].last_published("t") == epoch_base(1)
+    # It joined behind the seam, and knows where that is; also after a crash.
+    assert simulation.processes[2].last_before("t", 2, 1) == 1
+    simulation.crash(2)
+    simulation.recover(2)
+    simulation.run()
+    assert simulation.processes[2].last_before("t", 2, 1) == 1
     assert simulation.publish(2, "t", b"new") is not None
     simulation.run()
     new = [(node, message.seq) for node, message in delivered if message.payload == b"new"]

@@ -150,10 +150,7 @@ class Planner:
         for stream, last in sorted(wanted.items()):
             first = had.get(stream, 0) + 1
             before = min(last, found[stream][0] - 1) if stream in found else last
-            if epoch_of(before) > epoch_of(first):  # another owner of the slot: what the former one left is missing
-                before = hub.last_before(stream, first)
-            if before >= first:
-                lacking.append((stream, first, before))
+            lacking += hub.ranges(stream, first, before)
         for gap in hub.history.gaps_from(span.after):
             if gap.position < span.last:
                 for stream, low, high in await self._inside(gap.missing, wanted, had):

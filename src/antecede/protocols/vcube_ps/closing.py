@@ -31,7 +31,7 @@ The new epoch travels with the views, as the register of the number (`view`). So
 any acknowledgement or comparison of views. What X had acknowledged is dropped: stability waits for it no more.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from antecede.core import Message
@@ -170,13 +170,26 @@ class Closing:
             return  # not learned yet, or closed before
         done = group.order.reached(packet.topic, packet.source)
         if packet.closed and (done >= packet.last or not group.takes):
-            self._close(group, stream, packet.epoch, packet.last)
+            # A sender that joined behind the seam in an earlier version does not know the last message: it says 0.
+            self._close(group, stream, packet.epoch, max(packet.last, stream.delivered(done)))
         elif not packet.closed and packet.digest != group.view.digest:
             self._differs(group, sender)
         elif group.takes and done < packet.last:
             self._admit(group, stream, packet.last)
         else:
             self._moved(group, stream)  # the custodian takes this node for slower than it is
+
+    def joined_behind(self, group: Group, seams: Mapping[tuple[int, int], int]) -> None:
+        """This node joined: note where the streams ended that were closed before its floors.
+
+        `seams`: by source and epoch, the last message before the epoch, as the members say. The node never delivers
+        these messages, but a reader who asks for the past must be told of them.
+        """
+        for (source, epoch), last in seams.items():
+            stream = group.stream(source)
+            if stream.got >= epoch_base(epoch) and epoch not in stream.seams:
+                stream.seams[epoch] = last
+                self._state.out.keep(Closed(group.name, source, epoch, last))
 
     def _moved(self, group: Group, stream: Stream) -> None:
         """The stream ended or was closed here: tell its custodian, or go on publishing."""

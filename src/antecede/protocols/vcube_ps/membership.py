@@ -170,6 +170,7 @@ class Membership:
                     return  # late, and maybe of things that are gone with the speaker; the others are asked one by one
                 raise_to(roll.counts, packet.counts)
                 raise_to(roll.stable, packet.stable)
+                roll.seams.update({(source, epoch): last for source, epoch, last in packet.seams})
                 roll.taken |= packet.taken
                 self.learn(group, packet.view)
                 self.roll_call.answered(group, speakers)
@@ -180,6 +181,7 @@ class Membership:
             raise_to(gathering.view, packet.view)
             raise_to(gathering.counts, packet.counts)
             raise_to(gathering.stable, packet.stable)
+            gathering.seams.update({(source, epoch): last for source, epoch, last in packet.seams})
             gathering.skipped.update(packet.skipped)
             gathering.taken |= packet.taken
             self._came_up(group, packet.node, register, gathering, sender)
@@ -208,6 +210,7 @@ class Membership:
             tuple(sorted(gathering.skipped)),
             asked,
             gathering.taken,
+            tuple([(source, epoch, last) for (source, epoch), last in gathering.seams.items()]),
         )
         self._state.out.send(gathering.parent, answer)
 
@@ -239,3 +242,4 @@ class Membership:
             raise_to(gathering.counts, done)
             if source in gathering.counts and stream.stable:
                 gathering.stable[source] = stream.stable
+            gathering.seams.update({(source, epoch): last for epoch, last in stream.seams.items()})

@@ -90,6 +90,8 @@ class SubAck(_OfMember, frozen=True, gc=False, tag="vps.suback"):
     asked: Count = 0
     #: Does a node below the sender take the topic?
     taken: bool = False
+    #: (source, epoch, last) each: the last message of the source before that epoch of its number began (`closing`).
+    seams: Annotated[tuple[tuple[Source, Epoch, Count], ...], Meta(max_length=1 << CUBE_DIMENSION_MAX)] = ()
 
 
 class Act(_OfMember, frozen=True, gc=False, tag="vps.act"):

@@ -422,6 +422,7 @@ class VCubePs(Suspicions):
             group.takes = True
             self.out.joined(group.name)
             begin_after(self._state, group, floors)
+            self._closing.joined_behind(group, roll.seams)
             outside.entered(group)
             self._deliver(group.order.floors(group.name, floors))
             for source, stable in roll.stable.items():

@@ -49,7 +49,7 @@ class Questions(Process, ABC):
 
     def last_before(self, topic: str, source: int, epoch: int) -> int:
         stream = self._state.group(topic).streams.get(source)
-        return 0 if stream is None else stream.seams.get(epoch, 0)
+        return -1 if stream is None else stream.seams.get(epoch, -1)
 
     def children(self, topic: str) -> tuple[int, ...]:
         return self._state.group(topic).view.near[self._state.dimension]

@@ -33,7 +33,8 @@ class Sizes(FieldSizes, frozen=True):
             case Ack():
                 size = self.node if packet.left else 0
             case SubAck():
-                size = self.entry * (len(packet.view) + len(packet.counts)) + self.node * len(packet.skipped)
+                entries = len(packet.view) + len(packet.counts) + len(packet.seams)
+                size = self.entry * entries + self.node * len(packet.skipped)
             case ActAck():
                 size = self.entry * len(packet.counts)
             case Have():

@@ -29,6 +29,7 @@ class JoinReplies:
         "heard_at",
         "lacking",
         "register",
+        "seams",
         "stable",
         "taken",
         "waits_for",
@@ -43,6 +44,8 @@ class JoinReplies:
         #: By source, of a joiner: its floor, and up to where messages are stable.
         self.counts: dict[int, int] = {}
         self.stable: dict[int, int] = {}
+        #: By source and epoch: the last message before the epoch began.
+        self.seams: dict[tuple[int, int], int] = {}
         #: By source: up to where no node that is up has messages any more.
         self.gone: dict[int, int] = {}
         #: Has a node answered that takes the topic?
@@ -64,7 +67,7 @@ class JoinReplies:
 class Gathering:
     """A SUB that this node passed on: the node to answer, the answers still to come, and what came up so far."""
 
-    __slots__ = ("counts", "parent", "skipped", "stable", "taken", "view", "waits_for")
+    __slots__ = ("counts", "parent", "seams", "skipped", "stable", "taken", "view", "waits_for")
 
     def __init__(self, parent: int, waits_for: set[int]) -> None:
         self.parent = parent
@@ -72,6 +75,7 @@ class Gathering:
         self.view: dict[int, int] = {}
         self.counts: dict[int, int] = {}
         self.stable: dict[int, int] = {}
+        self.seams: dict[tuple[int, int], int] = {}
         self.skipped: set[int] = set()
         self.taken = False
 
