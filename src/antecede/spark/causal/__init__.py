@@ -4,6 +4,7 @@ operator.py   `causal_order`: a stream into causal order per key, with state tha
 stateful.py   Spark's stateful operators around a step
 keyed.py      orders the rows of one key: the gate, what to give up, what to remember
 by_id.py      the same for rows that have ids, with cycles released at once
+passing.py    the rows of a batch through the gate all at once: its order, in less time
 holes.py      rows of a filtered stream, which wait for nothing beyond their batch
 ids.py        which ids were released: segments that never change, forgotten behind a horizon
 waiting.py    the rows that wait, as a table

@@ -74,7 +74,7 @@ class ById(Ordering):
     def remember(self, seen: SeenIds, given_up: list[Any]) -> None:
         """Look up all ids of this batch, its rows' and those they name."""
         self.seen = seen
-        self.ids = list(dict.fromkeys([*self.headers.streams, *(stream for stream, _ in self.headers.needs)]))
+        self.ids = self.headers.columns.streams
         self.digests: Digests = digests(self.ids)
         there = np.flatnonzero(seen.among(self.digests)).tolist()
         levels = {self.ids[index]: 1 for index in there}
@@ -145,8 +145,8 @@ class ById(Ordering):
 
     def state(self, held: Held) -> bytes:
         rule = self.rule
-        shown = {self.headers.streams[row] for row in self.out}
-        new = np.array([one in shown for one in self.ids], np.bool_)
+        new = np.zeros(len(self.ids), np.bool_)
+        new[self.headers.columns.source[self.out]] = True
         self.seen.add(self.digests[new], self.clock_ms, rule.horizon)
         self.remembered = self.seen.count
         given_up = list(self.gate.settled().given_up)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from antecede.audit.vectorised.columns import Ints
 from antecede.core import UsageError
-from antecede.core.gate import Need, Stream
+from antecede.core.gate import Need
 from antecede.spark.causal.naming import Naming
 
 _Array: TypeAlias = Any  # pyarrow has no types
@@ -32,25 +32,27 @@ class Columns(NamedTuple):
     need_number: Ints
 
 
-class Headers(NamedTuple):
-    """The same for the gate. The needs of a row are `needs[starts[row] : starts[row + 1]]`."""
+class Headers:
+    """The same for the gate: names and dependencies of single rows."""
 
-    streams: list[Stream]
-    numbers: list[int]
-    starts: list[int]
-    needs: list[Need]
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+
+    def name(self, row: int) -> Need:
+        columns = self.columns
+        return columns.streams[columns.source[row]], int(columns.number[row])
 
     def of(self, row: int) -> list[Need]:
-        return self.needs[self.starts[row] : self.starts[row + 1]]
+        """What a row names as its dependencies."""
+        streams, _, _, starts, source, number = self.columns
+        mine = slice(starts[row], starts[row + 1])
+        return [(streams[at], n) for at, n in zip(source[mine].tolist(), number[mine].tolist(), strict=True)]
 
 
-def read_headers(rows: pa.Table, naming: Naming) -> Headers:
-    """Read the headers of rows of one key. Raises as `read_columns` does."""
-    columns = read_columns(rows, naming)
-    words = np.empty(len(columns.streams), object)
-    words[:] = columns.streams
-    needs = zip(words[columns.need_source].tolist(), columns.need_number.tolist(), strict=True)
-    return Headers(words[columns.source].tolist(), columns.number.tolist(), columns.starts.tolist(), list(needs))
+def no_columns() -> Columns:
+    """The columns of no rows."""
+    none = np.zeros(0, np.int64)
+    return Columns([], none, none, np.zeros(1, np.int64), none, none)
 
 
 def read_columns(rows: pa.Table, naming: Naming) -> Columns:

@@ -12,12 +12,10 @@ A row that comes in a later batch than a higher number of its source is marked "
 name is remembered, as ids are (`ids`).
 """
 
-from itertools import pairwise
-from typing import Any
+import numpy as np
 
-from antecede.core.gate import Need
 from antecede.spark.causal.by_id import ById
-from antecede.spark.causal.headers import Headers
+from antecede.spark.causal.headers import Columns, Headers
 from antecede.spark.causal.steps import LATE
 
 
@@ -26,28 +24,35 @@ class WithHoles(ById):
 
     def rename(self) -> None:
         """Make an id of each name; a row also names the next lower number of its source that is here."""
-        headers = self.headers
-        names = list(zip(headers.streams, headers.numbers, strict=True))
-        by_source: dict[Any, set[int]] = {}
-        for source, number in names:
-            by_source.setdefault(source, set()).add(number)
-        here = set(names)
-        before = {(source, b): (source, a) for source, all_ in by_source.items() for a, b in pairwise(sorted(all_))}
-        needs: list[Need] = []
-        starts = [0]
-        for row, name in enumerate(names):
-            needs += [(need, 1) for need in headers.of(row) if need in here]
-            if name in before:
-                needs.append((before[name], 1))
-            starts.append(len(needs))
-        self.names = names
-        self.headers = Headers(list(names), [1] * len(names), starts, needs)
+        streams, source, number, starts, need_source, need_number = self.headers.columns
+        rows = np.arange(len(source))
+        sources, numbers = np.concatenate([source, need_source]), np.concatenate([number, need_number])
+        order = np.lexsort((numbers, sources))
+        other = np.diff(sources[order], prepend=-1) != 0
+        ids = np.empty(len(order), np.int64)
+        ids[order] = np.cumsum(other | (np.diff(numbers[order], prepend=0) != 0)) - 1
+        of_row, of_need = ids[: len(rows)], ids[len(rows) :]
+        here = np.zeros(len(ids), np.bool_)
+        here[of_row] = True
+        renumbered = np.cumsum(here) - 1
+        name = renumbered[of_row]
+        owner = np.repeat(rows, np.diff(starts))[here[of_need]]
+        named = renumbered[of_need[here[of_need]]]
+        first = np.unique(name, return_index=True)[1]
+        lower = np.diff(source[first], prepend=-1) == 0  # names are sorted: the one before is of the same source
+        later = np.flatnonzero(lower[name])
+        at = np.searchsorted(owner, later, side="right")
+        owner, named = np.insert(owner, at, later), np.insert(named, at, name[later] - 1)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(rows)))])
+        names = [(streams[code], n) for code, n in zip(source[first].tolist(), number[first].tolist(), strict=True)]
+        self.headers = Headers(Columns(names, name, np.ones_like(name), starts, named, np.ones_like(named)))
 
     def release_circles(self) -> None:
         super().release_circles()  # no row waits for one that is not here: none is left
         highest = dict(self.highest)
-        for at, row in enumerate(self.out):
-            source, number = self.names[row]
+        names = self.headers.columns.streams
+        for at, name in enumerate(self.headers.columns.source[self.out].tolist()):
+            source, number = names[name]
             if number < highest.get(source, number):
                 self.words[at] = LATE
                 self.late += 1

@@ -18,13 +18,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from antecede.audit.vectorised.columns import Ints
 from antecede.core import Gate, LimitError, Verdict
 from antecede.core.gate import READY, WAITING, Need, Settled, Stream
-from antecede.spark.causal.headers import Headers, read_headers
+from antecede.spark.causal.headers import Headers, no_columns, read_columns
 from antecede.spark.causal.ids import Horizon
 from antecede.spark.causal.naming import Naming
+from antecede.spark.causal.passing import pass_rows
 from antecede.spark.causal.steps import CAUSAL, INCOMPLETE, LATE, Held, Late, Rows, Step, read_state
 
 _VERSION: Final = 2
@@ -90,9 +93,8 @@ class Ordering(Rows):
         #: Holes of this batch that are too wide to be remembered.
         self.passed_over: dict[Stream, range] = {}
         self.any_given_up = False
-        self.headers: Headers = (
-            read_headers(self.pool, rule.naming) if self.pool.num_columns else Headers([], [], [0], [])
-        )
+        columns = read_columns(self.pool, rule.naming) if self.pool.num_columns else no_columns()
+        self.headers = Headers(columns)
         #: Waiting rows, oldest first; and, once something is given up, the same by name.
         self.waiting: dict[int, None] = {}
         self.by_name: dict[Need, int] = {}
@@ -101,7 +103,7 @@ class Ordering(Rows):
     def resume(self, settled: Settled) -> None:
         """Go on from what was settled in earlier batches."""
         self.any_given_up = bool(settled.given_up)
-        self.gate.resume(settled)
+        self.settled = settled
 
     def step(self) -> Step:
         rule = self.rule
@@ -121,27 +123,62 @@ class Ordering(Rows):
         """Release rows that wait for each other only. With numbers, a cycle waits until it is given up."""
 
     def _take_all(self) -> None:
-        """Offer all rows to the gate, waiting ones first. Nothing is given up here: the common case, and fast."""
-        streams, numbers, starts, needs = self.headers
-        gate, out, marking = self.gate, self.out, self.any_given_up
+        """Offer all rows to the gate, waiting ones first. Nothing is given up here."""
+        streams, source, number, *_ = self.headers.columns
+        levels = self.settled.levels
+        level = np.array([levels.get(stream, 0) for stream in streams], np.int64)
+        if self.settled.beyond or self._any_late(level):
+            self._take_each()
+            return
+        passed = pass_rows(self.headers.columns, level)
+        self.out, self.duplicates = passed.out, passed.duplicates
+        np.maximum.at(level, source[self.out], number[self.out])
+        moved = {stream: n for stream, n in zip(streams, level.tolist(), strict=True) if n}
+        self.gate.resume(self.settled._replace(levels=levels | moved))
+        for row in passed.waiting:
+            self.gate.offer(row, (self.name(row),), self.headers.of(row))
+        self.waiting = dict.fromkeys(sorted(passed.waiting))
+        suspects = self._may_lack()
+        self.words = [self._word(row) if row in suspects else CAUSAL for row in self.out] if suspects else []
+        self.words += [CAUSAL] * (len(self.out) - len(self.words))
+
+    def _any_late(self, level: Ints) -> bool:
+        """Is there a row whose position was given up?"""
+        if not self.any_given_up:
+            return False
+        _, source, number, *_ = self.headers.columns
+        settled = np.flatnonzero(number <= level[source]).tolist()
+        return any(number in self.settled.given_up.get(stream, ()) for stream, number in map(self.name, settled))
+
+    def _may_lack(self) -> set[int]:
+        """Rows that name a source and a number of given-up positions, if not always of one position."""
+        if not self.any_given_up:
+            return set()
+        streams, source, number, starts, need_source, need_number = self.headers.columns
+        lost = self.settled.given_up
+        of_lost = np.array([stream in lost for stream in streams], np.bool_)
+        numbers = np.array([n for positions in lost.values() for n in positions], np.int64)
+        owner = np.repeat(np.arange(len(source)), np.diff(starts))
+        named = owner[of_lost[need_source] & np.isin(need_number, numbers)]
+        own = np.flatnonzero(of_lost[source] & np.isin(number - 1, numbers))
+        return {*named.tolist(), *own.tolist()}
+
+    def _take_each(self) -> None:
+        """Offer rows one by one: a position that was given up may be filled in between."""
+        gate, out = self.gate, self.out
+        gate.resume(self.settled)
         waited: list[int] = []
-        for row, (stream, number) in enumerate(zip(streams, numbers, strict=True)):
-            mine = needs[starts[row] : starts[row + 1]]
-            if gate.admit(stream, number, mine):
-                out.append(row)
-            else:
-                verdict = gate.offer(row, ((stream, number),), mine)
-                if verdict is WAITING:
-                    waited.append(row)
-                elif verdict is READY:
-                    out += gate.drain()
-                elif verdict is Verdict.LATE:
-                    self._late(row)
-                else:
-                    self.duplicates += 1
-            if marking:
+        for row in range(len(self.headers.columns.source)):
+            verdict = gate.offer(row, (self.name(row),), self.headers.of(row))
+            if verdict is WAITING:
+                waited.append(row)
+            elif verdict is READY:
+                out += gate.drain()
                 self.mark()
-        self.mark()
+            elif verdict is Verdict.LATE:
+                self._late(row)
+            else:
+                self.duplicates += 1
         gone = set(out)
         self.waiting = {row: None for row in waited if row not in gone}
 
@@ -250,7 +287,7 @@ class Ordering(Rows):
         return self.gate.gave_up(stream, n) or n in self.passed_over.get(stream, ())
 
     def name(self, row: int) -> Need:
-        return self.headers.streams[row], self.headers.numbers[row]
+        return self.headers.name(row)
 
     def _kept(self) -> Held:
         rows, text = list(self.waiting), self.rule.naming.text
