@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType, TimestampType
 
+from antecede.spark.gc_freeze import freeze_once
 from antecede.spark.quoting import plain_name
 
 #: How much is gathered before it is sorted by key. More makes fewer and longer packets, and takes more memory.
@@ -55,6 +56,7 @@ def packer(
     """
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_once()
         task = TaskContext.get()
         at = (0 if task is None else task.partitionId()) << _NUMBER_BITS
         for rows in _gathered(batches):
@@ -91,6 +93,7 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For `mapInArrow`: unpack packets into rows, in order."""
+    freeze_once()
     for batch in batches:
         for packet in batch.column(ROWS):
             buffer = packet.as_buffer()

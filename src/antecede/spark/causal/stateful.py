@@ -29,6 +29,7 @@ from antecede.spark.causal.holes import WithHoles
 from antecede.spark.causal.keyed import Rule, advance
 from antecede.spark.causal.packing import EVERYTHING, ROWS, opened, packets
 from antecede.spark.causal.steps import WORDS, Step
+from antecede.spark.gc_freeze import freeze_once
 from antecede.spark.quoting import plain_name
 
 #: The names of the columns that are added: of the word, of the time a row waited, and of its position.
@@ -64,6 +65,7 @@ def _use_rocksdb(spark: SparkSession) -> None:
 
 def _ordering(rule: Rule | LogRule, added: Added) -> Callable[..., Iterator[pd.DataFrame]]:
     def order(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+        freeze_once()
         arrived = opened(frames)
         kept = state.getOption
         if not arrived and kept is None:
@@ -91,6 +93,7 @@ class IdProcessor(StatefulProcessor):
         self._rule, self._added = rule, added
 
     def init(self, handle: StatefulProcessorHandle) -> None:
+        freeze_once()
         self._handle = handle
         self._kept = handle.getValueState(KEPT, f"{STATE} binary")
         self._store = _MapStore(handle.getMapState("ids", "segment bigint, part int", "ids binary"))
