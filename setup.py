@@ -20,7 +20,7 @@ COMPILED = {
     "core": "clocks domain_order gate numbers process",
     "overlay": "extended members shared_tree trees vcube",
     "protocols": "bundling",
-    "protocols/aggregation": "broadcast process riding timer",
+    "protocols/aggregation": "broadcast hybrid process riding timer",
     "protocols/gossip": "broker digests order store views",
     "protocols/locamu": "column conversations identifiers log node relay routing state",
     "protocols/vcube_ps": "carrying custody order pipelined questions state streams suspicions",

@@ -5,6 +5,7 @@ from collections import deque
 
 from antecede.core import Message, Packet, Process
 from antecede.experiments import find
+from antecede.experiments.rivals.bundling import Bundling
 from antecede.experiments.rivals.comparison import COMPARED, CausalComparison
 from antecede.experiments.rivals.plumtree import PlumtreeBesideGossip
 from antecede.experiments.rivals.probabilistic_clocks import KEYS, Clocks, Load, violated_share
@@ -152,3 +153,11 @@ def test_looks_at_the_state_change_nothing() -> None:
     simulate(spec, watch=[Tracer(looked)], before=state.schedule)
     assert list(plain.rows()) == list(looked.rows())
     assert 0 < state.mean_max <= state.node_max
+
+
+def test_an_adaptive_timer_costs_little_under_a_light_load() -> None:
+    experiment = Bundling()
+    light = experiment.runs("normal", 100, 1)
+    figures = {name: experiment.execute(light[name]) for name in ("causal aggregation", "timer", "adaptive timer")}
+    fixed, adaptive, none = (figures[name]["latency"] for name in ("timer", "adaptive timer", "causal aggregation"))
+    assert none < adaptive < (none + fixed) / 2

@@ -31,6 +31,7 @@ CONTEXT = ("brokered:messages=15,count=3,several=0.3,overlap=1", *BROKERED)
 WORKLOADS: dict[str, tuple[str, ...]] = {
     "causal-aggregation": PLAIN,
     "timer-bundling": PLAIN,
+    "hybrid-bundling": PLAIN,
     "vcube-ps": (*PLAIN, *PARTIAL, *CHURN),
     "vcube-diagnosis": ("quiet",),
     "locamu": (*PLAIN, *PARTIAL, *CHURN),
@@ -78,7 +79,8 @@ OPTIONS: dict[str, tuple[dict[str, object], ...]] = {
     "gossip-rounds": ({}, {"brokers": 8}),
     "tno": ({}, {"ens": "scribe", "ttl": 2000.0}, {"replicas": 3}),
     "srpt-b": ({"brokers": 4},),
-    "timer-bundling": ({"wait": 20},),
+    "timer-bundling": ({"wait": 20}, {"wait": 40, "adaptive": True}),
+    "hybrid-bundling": ({"wait": 20}, {"wait": 40, "few": 0.5}),
     "delta-causal": ({"horizon": 1000.0}, {"delta": 150.0, "horizon": 0.0}),
 }
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from antecede.core import UsageError
 from antecede.core.choices import convert
-from antecede.protocols.aggregation.options import AggregationOptions, TimerOptions
+from antecede.protocols.aggregation.options import AggregationOptions, HybridOptions, TimerOptions
 from antecede.protocols.delta_causal.options import DeltaCausalOptions
 from antecede.protocols.diagnosis.options import DiagnosisOptions
 from antecede.protocols.flooding.options import BarriersOptions, CbcastOptions, DeltaOptions, JediOptions
@@ -40,9 +40,14 @@ PROTOCOLS: dict[str, Protocol] = {
         AggregationOptions,
     ),
     "timer-bundling": Protocol(
-        "causal broadcast on the same trees whose packets wait a fixed time for company",
-        "thesis 3.4.5",
+        "causal broadcast on the same trees whose packets wait for company, a fixed time or one that follows the load",
+        "thesis 3.4.1, 3.4.5",
         TimerOptions,
+    ),
+    "hybrid-bundling": Protocol(
+        "causal aggregation whose packets wait for company at the nodes where few of them are bundles",
+        "thesis 6.2.2.2",
+        HybridOptions,
     ),
     "vcube-ps": Protocol(
         "causal publish/subscribe on a tree of subscribers for each publisher, joins and leaves included",

@@ -37,6 +37,8 @@ COMPARED: dict[str, _Compared] = {
     "vcube-ps": _Compared("vcube-ps", _ALL),
     "causal-aggregation": _Compared("causal-aggregation", _CALM),
     "timer-bundling": _Compared("timer-bundling", _CALM, {"wait": 20}),
+    "timer-bundling, adaptive": _Compared("timer-bundling", _CALM, {"wait": 20, "adaptive": True}),
+    "hybrid-bundling": _Compared("hybrid-bundling", _CALM, {"wait": 20}),
     "srpt-s": _Compared("srpt-s", ("calm", "churn")),
     "locamu": _Compared("locamu", _ALL),
     "cbcast": _Compared("cbcast", _CALM),

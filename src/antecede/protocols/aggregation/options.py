@@ -9,6 +9,7 @@ from antecede.core.limits import PACKET_BYTES_MAX
 from antecede.overlay.trees import PerSourceTrees, SingleTree, Trees
 from antecede.overlay.vcube import VCube
 from antecede.protocols.aggregation.broadcast import CausalBroadcast
+from antecede.protocols.aggregation.hybrid import HybridBundling
 from antecede.protocols.aggregation.process import CausalAggregation
 from antecede.protocols.aggregation.riding import RidingAlong
 from antecede.protocols.aggregation.timer import TimerBundling
@@ -71,7 +72,22 @@ class TimerOptions(TreeOptions, frozen=True, kw_only=True):
 
     #: How long a packet waits for further messages, in units of time.
     wait: Annotated[float, Meta(gt=0)] = 10.0
+    #: The wait follows the load, up to that.
+    adaptive: bool = False
 
     def build(self, nodes: int) -> MakeProcess:
         trees, sizes, wait_us = self._trees(nodes), self._sizes(), round(self.wait * TICKS)
-        return lambda node: TimerBundling(node, trees, sizes, wait_us=wait_us)
+        return lambda node: TimerBundling(node, trees, sizes, wait_us=wait_us, adaptive=self.adaptive)
+
+
+class HybridOptions(TreeOptions, frozen=True, kw_only=True):
+    """Causal aggregation, and timers where it bundles little."""
+
+    #: How long a packet waits for further messages at most, in units of time.
+    wait: Annotated[float, Meta(gt=0)] = 10.0
+    #: Packets wait at nodes where less than this share of them are bundles by causal aggregation.
+    few: Annotated[float, Meta(ge=0, le=1)] = 0.1
+
+    def build(self, nodes: int) -> MakeProcess:
+        trees, sizes, wait_us = self._trees(nodes), self._sizes(), round(self.wait * TICKS)
+        return lambda node: HybridBundling(node, trees, sizes, wait_us=wait_us, few=self.few)
