@@ -8,10 +8,11 @@ deliver.
 One kind of message never rides: one that a message on the same edge waits for. Were it to wait for the packet that its
 own departure releases, both would wait for ever.
 
-*No deadlock.* A message that rides on an edge of dimension c waits for one that is kept back there. That one waits for
-a predecessor that will take the same edge. On every path down a VCube tree dimensions fall, so the predecessor comes
-over an edge of a higher dimension. Waiting always points to a higher dimension, and on the highest nothing is kept
-back: only publishers send on it. On one tree for all, the way to the root comes first, and nothing waits there.
+*No deadlock.* The dimension of an edge is the highest bit in which the numbers of its ends differ. On every path down a
+VCube tree dimensions fall. A message that rides on an edge of dimension c waits for one that is kept back there. That
+one waits for a predecessor that will take the same edge, and so comes over an edge of a higher dimension. Waiting
+always points to a higher dimension, and on the highest nothing is kept back: only publishers send on it. On one tree
+for all, the way to the root comes first, and nothing waits there.
 """
 
 from collections.abc import Sequence
