@@ -10,6 +10,7 @@ from antecede.experiments.rivals.comparison import COMPARED, CausalComparison
 from antecede.experiments.rivals.plumtree import PlumtreeBesideGossip
 from antecede.experiments.rivals.probabilistic_clocks import KEYS, Clocks, Load, violated_share
 from antecede.experiments.rivals.state import StateSampler, entries
+from antecede.experiments.rivals.thicket import LoadSpread
 from antecede.experiments.rivals.total import COMPARED as TOTAL
 from antecede.experiments.rivals.total import TotalComparison
 from antecede.protocols.registry import PROTOCOLS, options
@@ -74,7 +75,7 @@ def test_a_comparison_has_each_protocol_where_it_is_made_for_the_faults() -> Non
     experiment = find("comparison-causal")
     assert isinstance(experiment, CausalComparison)
     assert set(experiment.runs("calm", 16, 1)) == set(COMPARED)
-    assert set(experiment.runs("churn", 16, 1)) == {"vcube-ps", "srpt-s", "locamu", "plumtree"}
+    assert set(experiment.runs("churn", 16, 1)) == {"vcube-ps", "srpt-s", "locamu", "plumtree", "thicket"}
     assert all(spec.faults == ("loss:share=0.05",) for spec in experiment.runs("loss", 16, 1).values())
 
 
@@ -161,3 +162,13 @@ def test_an_adaptive_timer_costs_little_under_a_light_load() -> None:
     figures = {name: experiment.execute(light[name]) for name in ("causal aggregation", "timer", "adaptive timer")}
     fixed, adaptive, none = (figures[name]["latency"] for name in ("timer", "adaptive timer", "causal aggregation"))
     assert none < adaptive < (none + fixed) / 2
+
+
+def test_several_trees_spread_the_load_of_one_publisher() -> None:
+    experiment = LoadSpread()
+    runs = experiment.runs("one-publisher", 16, 1)
+    one, four = (experiment.execute(runs[name]) for name in ("plumtree, 12 links", "thicket, 4 trees"))
+    assert four["load_at_10"] > one["load_at_10"], "leaves of one tree forward nothing"
+    assert four["load_at_100"] < one["load_at_100"]
+    assert four["lost_percent"] == four["violations_percent"] == 0
+    assert experiment.axis is not None

@@ -52,6 +52,7 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "message-history": (*PLAIN, *PARTIAL),
     "delta-causal": (*PLAIN, *PARTIAL),
     "plumtree": (*PLAIN, *PARTIAL, CHURN[0]),
+    "thicket": (*PLAIN, *PARTIAL, CHURN[0]),
     "probabilistic-clocks": (*PLAIN, *PARTIAL),
     "sequencer": (*PLAIN, *PARTIAL),
     "sequencing-atoms": (*PLAIN, *PARTIAL),

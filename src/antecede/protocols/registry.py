@@ -13,7 +13,7 @@ from antecede.protocols.gossip.rival_options import LpbcastOptions, PabcastOptio
 from antecede.protocols.locamu.options import LoCaMuOptions
 from antecede.protocols.message_history.options import HistoryOptions
 from antecede.protocols.options import ProtocolOptions
-from antecede.protocols.plumtree.options import PlumtreeOptions
+from antecede.protocols.plumtree.options import PlumtreeOptions, ThicketOptions
 from antecede.protocols.probabilistic_clocks.options import ProbabilisticOptions
 from antecede.protocols.propagation_tree.options import TreeOptions
 from antecede.protocols.safe_links.options import SafeLinksOptions
@@ -150,6 +150,11 @@ PROTOCOLS: dict[str, Protocol] = {
         "causal order",
         "Leitão et al. 2007, Plumtree and HyParView; LoCaMu Table I",
         PlumtreeOptions,
+    ),
+    "thicket": Protocol(
+        "Plumtree with several trees, to which a source deals out its messages, so that each node forwards in few",
+        "Ferreira et al. 2010; LoCaMu Table I",
+        ThicketOptions,
     ),
     "probabilistic-clocks": Protocol(
         "broadcast with a vector of fewer entries than processes: most deliveries are in causal order, not all",

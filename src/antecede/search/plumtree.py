@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from antecede.protocols.options import MakeProcess
-from antecede.protocols.plumtree.options import PlumtreeOptions
+from antecede.protocols.plumtree.options import PlumtreeOptions, ThicketOptions
 from antecede.search import harness
 from antecede.search.harness import NOTHING_LOST, ORDER, Run
 from antecede.trace import Row
@@ -72,17 +72,19 @@ class PlumtreeRun(Run[Trial]):
         count = max(2, round(self.trial.members * self.trial.nodes))
         return {f"t{topic}": sorted(rng.sample(self.nodes, count)) for topic in range(self.trial.topics)}
 
-    def maker(self) -> MakeProcess:
+    def options(self) -> PlumtreeOptions:
         trial = self.trial
-        options = PlumtreeOptions(
+        return PlumtreeOptions(
             order=trial.order,
             active=trial.active,
             passive=trial.passive,
             store=trial.store,
             attempts=64 if self.calm else 8,  # a link that is slow for long loses nothing there
         )
-        return options.build_with_rng(
-            trial.nodes, self.founders(), lambda node: random.Random(f"{self.seed}/protocol at {node}")
+
+    def maker(self) -> MakeProcess:
+        return self.options().build_with_rng(
+            self.trial.nodes, self.founders(), lambda node: random.Random(f"{self.seed}/protocol at {node}")
         )
 
     def actions(self) -> Sequence[tuple[int, Callable[[], None]]]:
@@ -114,6 +116,22 @@ class PlumtreeRun(Run[Trial]):
     def rules(self, rows: Sequence[Row]) -> tuple[str, ...]:
         rules = NOTHING_LOST if self.calm else ORDER
         return rules if self.trial.order == "causal" else tuple([rule for rule in rules if rule not in _OF_ORDER])
+
+
+class ThicketRun(PlumtreeRun):
+    """The same with two to four trees."""
+
+    def options(self) -> PlumtreeOptions:
+        plain = super().options()
+        return ThicketOptions(
+            order=plain.order,
+            active=plain.active + 2,
+            passive=plain.passive,
+            store=plain.store,
+            attempts=plain.attempts,
+            trees=2 + self.seed % 3,
+            fanout=self.seed % 5,
+        )
 
 
 _STORE_SMALL = 20

@@ -38,6 +38,10 @@ SEARCHES: dict[str, Search] = {
         "VCube-PS: subscriptions, rejoins, crashes, suspicions, lossy and reordering links, both modes",
         vcube_ps.search,
     ),
+    "thicket": Search(
+        "Thicket: several trees on small views, under the same schedules as Plumtree",
+        plumtree.ThicketRun.search,
+    ),
     "tno": Search(
         "total notification order: overlapping subscriptions, churn, loss, swaps of topics, managers that crash",
         tno.search,

@@ -52,6 +52,7 @@ COMPARED: dict[str, _Compared] = {
     "gossip-context": _Compared("gossip-context", _LOSS),
     "gossip-rounds": _Compared("gossip-rounds", _LOSS),
     "plumtree": _Compared("plumtree", _ALL),
+    "thicket": _Compared("thicket", _ALL),
     "probabilistic-clocks": _Compared("probabilistic-clocks", _CALM, {"entries": 16, "keys": 2}),
     "jedi, links reorder": _Compared("jedi", _CALM, {"fifo": False}),
     "delta-neighbourhood": _Compared("delta-neighbourhood", _CALM),

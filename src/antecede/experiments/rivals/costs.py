@@ -7,6 +7,7 @@
   latency              u.t. from publication to delivery, at other nodes; mean and maximum
   hold                 u.t. from the first arrival to delivery: what order costs; mean
   to_all               u.t. from publication until every node that never crashed has delivered it; mean over messages
+  load_at_50           messages that a node sent and forwarded, in percent of the mean: the median; other percentiles
   state                entries of state, the mean of all nodes when it is highest (`state`)
   state_of_one         the most entries of state that one node has
   violations_percent   deliveries that the audit finds out of causal order
@@ -31,6 +32,9 @@ from antecede.sim.run import promises_across_topics
 from antecede.sim.units import TICKS
 from antecede.trace import Recorder
 
+#: Percentiles of nodes by load.
+LOADS = (0, 10, 25, 50, 75, 90, 100)
+
 
 class Costs(Spreading):
     """An observer that adds up packets, bytes and times."""
@@ -40,6 +44,7 @@ class Costs(Spreading):
         self._packets = self._bytes = self._headers = self._carried = self._copies = 0
         self._first: dict[tuple[int, tuple[str, int, int]], int] = {}
         self._payloads: dict[tuple[str, int, int], int] = {}
+        self._load: dict[int, int] = {}
         self._latencies: list[int] = []
         self._holds: list[int] = []
 
@@ -53,6 +58,7 @@ class Costs(Spreading):
         if messages := packet.messages:
             self._headers += size - sum([self._payload(message) for message in messages])
             self._carried += len(messages)
+            self._load[node] = self._load.get(node, 0) + len(messages)
 
     def _payload(self, message: Message) -> int:
         """Bytes that the application published. A layered protocol carries them with its own in a payload."""
@@ -83,6 +89,12 @@ class Costs(Spreading):
             "to_all": self.to_all(),
         }
 
+    def loads(self) -> dict[str, float]:
+        """Messages that members sent and forwarded, in percent of their mean: of the node at each percentile."""
+        loads = sorted([self._load.get(node, 0) for node in self.takes])
+        mean = max(1, sum(loads)) / max(1, len(loads))
+        return {f"load_at_{at}": 100 * loads[(len(loads) - 1) * at // 100] / mean for at in LOADS}
+
     def to_all(self, begin: float = 0.0, end: float = float("inf")) -> float:
         """The mean over messages published in that time that reached all nodes that never crashed."""
         times = []
@@ -104,7 +116,7 @@ def measured(
     simulate(spec, measure=False, watch=[costs, AppTracer(recorder)], before=state.schedule)
     rules = ("causal", "complete", TOTAL) if total else ("causal", "complete")
     report = audit(recorder.rows(), rules=rules, across_topics=total or promises_across_topics(spec))
-    figures = costs.figures() | {"state": state.mean_max, "state_of_one": float(state.node_max)}
+    figures = costs.figures() | costs.loads() | {"state": state.mean_max, "state_of_one": float(state.node_max)}
     for name, window in (windows or {}).items():
         figures[name] = costs.to_all(*window)
     counted = {"causal": "violations_percent", "complete": "lost_percent", TOTAL: "disagreeing_percent"}

@@ -1,15 +1,16 @@
 """Options of Plumtree over HyParView."""
 
 from collections.abc import Collection
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from antecede.core import Outbox
 from antecede.core.rng import MakeRng, Rng
 from antecede.protocols.options import TICKS, Founders, MakeProcess, RngOptions, taken_by
 from antecede.protocols.plumtree.order import CausalOrder, NoOrder
 from antecede.protocols.plumtree.process import PlumtreeNode
+from antecede.protocols.plumtree.thicket import Thicket
 from antecede.protocols.plumtree.tree import Plumtree, TreeSettings
 from antecede.protocols.plumtree.views import ViewSettings
 
@@ -18,6 +19,8 @@ Units = Annotated[float, Meta(gt=0)]
 
 class PlumtreeOptions(RngOptions, frozen=True, kw_only=True):
     """Views of the paper's sizes. Founders begin with random views that are symmetric; others join at a founder."""
+
+    tree_type: ClassVar[type[Plumtree]] = Plumtree
 
     #: Deliver in causal order, or when a message comes.
     order: Literal["causal", "none"] = "causal"
@@ -42,14 +45,8 @@ class PlumtreeOptions(RngOptions, frozen=True, kw_only=True):
         order = ("causal", "fifo") if self.order == "causal" else ()
         return (*order, "exactly-once", "no-invention")
 
-    def build_with_rng(self, nodes: int, founders: Founders, rng: MakeRng) -> MakeProcess:
-        views = ViewSettings(
-            active=self.active,
-            passive=self.passive,
-            shuffle_us=round(self.shuffle * TICKS),
-            answer_us=round(self.answer * TICKS),
-        )
-        tree = TreeSettings(
+    def tree_settings(self) -> TreeSettings:
+        return TreeSettings(
             announce_us=round(self.announce * TICKS),
             missing_us=round(self.missing * TICKS),
             graft_us=round(self.graft * TICKS),
@@ -57,6 +54,15 @@ class PlumtreeOptions(RngOptions, frozen=True, kw_only=True):
             threshold=self.threshold,
             store_max=self.store,
         )
+
+    def build_with_rng(self, nodes: int, founders: Founders, rng: MakeRng) -> MakeProcess:
+        views = ViewSettings(
+            active=self.active,
+            passive=self.passive,
+            shuffle_us=round(self.shuffle * TICKS),
+            answer_us=round(self.answer * TICKS),
+        )
+        tree = self.tree_settings()
         taken = taken_by(founders)
         drawn = rng(nodes)  # of no node: it draws the first views
         links = {topic: links_of(sorted(members), self.active, drawn) for topic, members in founders.items()}
@@ -65,7 +71,7 @@ class PlumtreeOptions(RngOptions, frozen=True, kw_only=True):
         def make_tree(topic: str, node: int, out: Outbox, own: Rng) -> Plumtree | None:
             if not founders.get(topic):
                 return None
-            made = Plumtree(topic, node, out, own, views, tree, order(), sorted(founders[topic]))
+            made = self.tree_type(topic, node, out, own, views, tree, order(), sorted(founders[topic]))
             if node in links[topic]:
                 others = [other for other in links[topic] if other not in (node, *links[topic][node])]
                 passive = others if len(others) <= self.passive else own.sample(others, self.passive)
@@ -73,6 +79,21 @@ class PlumtreeOptions(RngOptions, frozen=True, kw_only=True):
             return made
 
         return lambda node: PlumtreeNode(node, make_tree, sorted(taken.get(node, ())), rng(node))
+
+
+class ThicketOptions(PlumtreeOptions, frozen=True, kw_only=True):
+    """Several trees on the same views, which have more links for it."""
+
+    tree_type: ClassVar[type[Plumtree]] = Thicket
+
+    active: Annotated[int, Meta(ge=3, le=64)] = 12
+    #: How many trees there are; a source deals its messages out to them in turn.
+    trees: Annotated[int, Meta(ge=1, le=64)] = 4
+    #: How many links a node adds when it begins to forward in a tree; 0: all.
+    fanout: Annotated[int, Meta(ge=0)] = 4
+
+    def tree_settings(self) -> TreeSettings:
+        return structs.replace(super().tree_settings(), trees=self.trees, fanout=self.fanout or self.active)
 
 
 def links_of(members: Collection[int], degree: int, rng: Rng) -> dict[int, list[int]]:

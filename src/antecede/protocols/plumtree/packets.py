@@ -95,16 +95,20 @@ class Gossip(TopicPacket, frozen=True, gc=False, tag="plumtree.gossip"):
 
 
 class IHave(TopicPacket, frozen=True, gc=False, tag="plumtree.ihave"):
-    """Messages that the sender has: source, sequence number, and links crossed."""
+    """Messages that the sender has: source, sequence number, and links crossed; in Thicket, where it is interior."""
 
     names: Annotated[tuple[tuple[Source, Seq, Hops], ...], Meta(max_length=ITEMS_MAX)]
+    interior: Annotated[tuple[Hops, ...], Meta(max_length=64)] = ()
 
 
 class Graft(TopicPacket, frozen=True, gc=False, tag="plumtree.graft"):
-    """The sender wants this link in the tree, and this message, if it names one."""
+    """The sender wants this link in the tree, and this message, if it names one. `tree`: which, in Thicket."""
 
     name: Name | None
+    tree: Hops = 0
 
 
 class Prune(TopicPacket, frozen=True, gc=False, tag="plumtree.prune"):
-    """The sender got a message over this link that it had: the link leaves the tree."""
+    """The sender got a message over this link that it had: the link leaves the tree. `tree`: which, in Thicket."""
+
+    tree: Hops = 0

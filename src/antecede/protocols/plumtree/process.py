@@ -119,7 +119,7 @@ class PlumtreeNode(Process):
             bytes_ += NAME * (1 + len(message.deps)) + len(message.payload)
         match packet:
             case IHave():
-                bytes_ += NAME * len(packet.names)
+                bytes_ += NAME * len(packet.names) + len(packet.interior)
             case Welcome():
                 bytes_ += NAME * len(packet.levels)
             case Shuffle() | ShuffleReply():
@@ -143,7 +143,11 @@ class PlumtreeNode(Process):
 
     def children(self, topic: str) -> tuple[int, ...]:
         tree = self._trees.get(topic)
-        return () if tree is None else tuple([peer for peer in tree.active if peer not in tree.lazy])
+        return (
+            ()
+            if tree is None
+            else tuple([peer for peer in tree.active if not all(peer in lazy for lazy in tree.lazies)])
+        )
 
     def delivered(self, topic: str) -> dict[int, int]:
         return dict(self._trees[topic].order.levels()) if topic in self._trees else {}

@@ -13,7 +13,7 @@ Assumed, since the paper runs over TCP: a copy that comes twice from the same no
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -41,9 +41,14 @@ class TreeSettings(msgspec.Struct, frozen=True, kw_only=True):
     threshold: int
     #: How many messages a node stores for those that ask.
     store_max: int
+    #: How many trees there are, and how many links a node adds when it begins to forward in one; both for Thicket.
+    trees: int = 1
+    fanout: int = 0
 
 
-class _Stored(NamedTuple):
+class Stored(NamedTuple):
+    """A message, the node that it came from, and how many links it had crossed."""
+
     message: Message
     sender: int | None
     hops: int
@@ -63,6 +68,9 @@ class _Missing:
 class Plumtree(HyParView):
     """The tree of one topic, on its views."""
 
+    #: Is a link lazy at first? Then a peer may think it eager that is lazy here, and is told so when a copy comes.
+    begins_lazy: ClassVar[bool] = False
+
     def __init__(
         self,
         topic: str,
@@ -78,9 +86,11 @@ class Plumtree(HyParView):
         self._tree = settings
         self.order = order
         self.lazy: set[int] = set()
+        #: The lazy links of each tree. Plumtree has one tree.
+        self.lazies = [self.lazy, *[set[int]() for _ in range(settings.trees - 1)]]
         self.last = 0
         self._seen: dict[int, NumberSet] = {}
-        self._store: BoundedCache[Name, _Stored] = BoundedCache(settings.store_max)
+        self._store: BoundedCache[Name, Stored] = BoundedCache(settings.store_max)
         self.missing: dict[Name, _Missing] = {}
         #: By lazy peer: names to be announced.
         self._news: dict[int, list[tuple[int, int, int]]] = {}
@@ -120,7 +130,7 @@ class Plumtree(HyParView):
             self.last = max(self.last, message.seq)
         self.order.restore(message, own=own)
         self._seen_of(message.source).add(message.seq)
-        self._store[message.source, message.seq] = _Stored(message, None, 0)
+        self._store[message.source, message.seq] = Stored(message, None, 0)
 
     def _publish(self, payload: bytes, *, waited: bool = False) -> Message:
         self.last += 1
@@ -130,7 +140,7 @@ class Plumtree(HyParView):
         self.out.keep(Published(message))
         self._seen_of(self.node).add(message.seq)
         self.out.deliver(message)
-        self._spread(_Stored(message, None, 0))
+        self._spread(Stored(message, None, 0))
         return message
 
     # -- membership ----------------------------------------------------------------------------------------------------
@@ -139,13 +149,22 @@ class Plumtree(HyParView):
         super().found(active, passive)
         self.returning = True
 
+    def lazy_for(self, seq: int) -> set[int]:
+        """The lazy links of the tree that carries a source's message with this number."""
+        return self.lazies[seq % len(self.lazies)]
+
+    def begin_link(self, peer: int) -> None:
+        for lazy in self.lazies:
+            (lazy.add if self.begins_lazy else lazy.discard)(peer)
+
     def linked(self, peer: int) -> None:
-        self.lazy.discard(peer)
+        self.begin_link(peer)
         if self.returning and not self.joining:
             self._publish_waiting()
 
     def unlinked(self, peer: int) -> None:
-        self.lazy.discard(peer)
+        for lazy in self.lazies:
+            lazy.discard(peer)
         self._news.pop(peer, None)
 
     def greeting(self) -> Welcome:
@@ -186,12 +205,12 @@ class Plumtree(HyParView):
                     if seq not in self._seen_of(source):
                         self._expect((source, seq), (sender, hops))
             case Graft():
-                self.lazy.discard(sender)
+                self.lazies[packet.tree % len(self.lazies)].discard(sender)
                 if packet.name is not None and (stored := self._store.get(packet.name)) is not None:
                     self.out.send(sender, Gossip(self.topic, stored.message, stored.hops + 1))
             case Prune():
                 if sender in self.active:
-                    self.lazy.add(sender)
+                    self.lazies[packet.tree % len(self.lazies)].add(sender)
 
     def wake(self, timer: tuple[object, ...]) -> None:
         match timer:
@@ -203,15 +222,17 @@ class Plumtree(HyParView):
                 super().wake(timer)
 
     def _came(self, sender: int, message: Message, hops: int) -> None:
+        lazy = self.lazy_for(message.seq)
         if not self._seen_of(message.source).add(message.seq):
             stored = self._store.get((message.source, message.seq))
-            if sender in self.active and sender not in self.lazy and (stored is None or stored.sender != sender):
-                self.lazy.add(sender)
-                self.out.send(sender, Prune(self.topic))
+            surplus = sender not in lazy or self.begins_lazy
+            if sender in self.active and surplus and (stored is None or stored.sender != sender):
+                lazy.add(sender)
+                self.out.send(sender, Prune(self.topic, message.seq % len(self.lazies)))
             return
         missing = self.missing.pop((message.source, message.seq), None)
-        self.lazy.discard(sender)
-        self._spread(_Stored(message, sender, hops))
+        lazy.discard(sender)
+        self._spread(Stored(message, sender, hops))
         if missing is not None:
             self._shorten(sender, hops, missing)
         self._deliver(self.order.take(message))
@@ -225,14 +246,15 @@ class Plumtree(HyParView):
 
     # -- spreading -----------------------------------------------------------------------------------------------------
 
-    def _spread(self, stored: _Stored) -> None:
+    def _spread(self, stored: Stored) -> None:
         message, sender, hops = stored
         self._store[message.source, message.seq] = stored
         packet = Gossip(self.topic, message, hops + 1)
+        lazy = self.lazy_for(message.seq)
         for peer in self.active:
             if peer == sender:
                 continue
-            if peer not in self.lazy:
+            if peer not in lazy:
                 self.out.send(peer, packet)
                 continue
             if not self._news and self._tree.announce_us:
@@ -244,8 +266,12 @@ class Plumtree(HyParView):
 
     def _announce(self) -> None:
         for peer, names in self._news.items():
-            self.out.send(peer, IHave(self.topic, tuple(names)))
+            self.out.send(peer, IHave(self.topic, tuple(names), self.interior()))
         self._news.clear()
+
+    def interior(self) -> tuple[int, ...]:
+        """What announcements say of this node's load: nothing, in Plumtree."""
+        return ()
 
     def _shorten(self, sender: int, hops: int, missing: _Missing) -> None:
         """Graft a link over which the message would have come on a much shorter way; prune the one it came over."""
@@ -273,7 +299,7 @@ class Plumtree(HyParView):
         if missing is None:
             return
         while missing.announcers:
-            peer, _ = missing.announcers.pop(0)
+            peer, _ = missing.announcers.pop(self._choice(name, missing.announcers))
             if peer in self.active:
                 self._graft(peer, name)
                 return
@@ -291,9 +317,13 @@ class Plumtree(HyParView):
                 self.out.keep(GaveUp(self.topic, self.order.clock_floor))
             self._deliver(passed)
 
+    def _choice(self, name: Name, announcers: list[tuple[int, int]]) -> int:
+        """Which announcer to ask for the message: the first one."""
+        return 0
+
     def _graft(self, peer: int, name: Name) -> None:
-        self.lazy.discard(peer)
-        self.out.send(peer, Graft(self.topic, name))
+        self.lazy_for(name[1]).discard(peer)
+        self.out.send(peer, Graft(self.topic, name, name[1] % len(self.lazies)))
         self.out.wake_after(self._tree.graft_us, ("missing", self.topic, *name))
 
     def _seen_of(self, source: int) -> NumberSet:
