@@ -41,11 +41,12 @@ class LoadSpread(Experiment):
     about = (
         "60 messages, one every 200 u.t. `load_at_…` is what the node at that percentile sends and forwards, in "
         "percent of the mean of all. Means of three seeds at 64 nodes. With one publisher a quarter of Plumtree's "
-        "nodes forward 24 % of the mean or less, with Thicket's four trees 50 %; the node at 90 forwards 240 and 167 %. The busiest "
-        "is the publisher, which roots all trees. A message is sent 1.2 times in either. Thicket's larger views cost "
-        "announcements: 11 packets a delivery instead of 5; Plumtree on such views has 12, and a load far more uneven "
-        "(90: 279 %, busiest 889 %). With publishers drawn at random (`calm`) Plumtree's load is even by itself, since "
-        "its tree changes all the time, and Thicket gains nothing but time (658 u.t. against 865)."
+        "nodes forward 24 % of the mean or less, with Thicket's four trees 50 %; the node at 90 forwards 240 and "
+        "167 %. The busiest is the publisher, which roots all trees. A message is sent 1.2 times in either. "
+        "Thicket's larger views cost announcements: 11 packets a delivery instead of 5; Plumtree on such views has "
+        "12, and a load far more uneven (90: 279 %, busiest 889 %). With publishers drawn at random (`calm`) "
+        "Plumtree's load is even by itself, since its tree changes all the time, and Thicket gains nothing but time "
+        "(658 u.t. against 865)."
     )
     settings = ("one-publisher", "calm")
     sizes = (16, 64)
