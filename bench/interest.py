@@ -45,8 +45,9 @@ def cpu_s(cluster: LocalCluster) -> float:
 
 
 def stored(cluster: LocalCluster) -> int:
-    """Bytes of all journals, of nodes that have stopped: their logs are in the files then."""
-    return sum([cluster.journal(node).stat().st_size for node in range(cluster.count)])
+    """Bytes of all journals with their logs, of nodes that have stopped."""
+    homes = [cluster.journal(node).parent for node in range(cluster.count)]
+    return sum([file.stat().st_size for home in homes for file in home.glob("journal.db*")])
 
 
 async def read(bus: Bus, topics: list[str], count: int, ready: "asyncio.Future[None]") -> float:

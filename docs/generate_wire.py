@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import inspect as mi
 
 from antecede.core.message import Message
-from antecede.journal import blocks, fetched, migration, schema, topics
+from antecede.journal import blocks, entries, fetched, index, migration, schema, segments, topics
 from antecede.node import identity, joining, roster
 from antecede.node.bulk import staging
 from antecede.node.mqtt import store
@@ -43,6 +43,7 @@ def _directory() -> list[str]:
         "|---|---|---|",
         f"| `journal.db` | The journal (below). SQLite; beside it `-wal` and `-shm` while it is open. | "
         f"{migration.VERSION} |",
+        "| `journal.db.` and 16 digits | A segment of the journal's log, named after its first address (below). | – |",
         "| `journal.db.lock` | Locked by the process that has the journal open; its process id, for people. | – |",
         f"| `{identity.SIGNING_KEY}` | With TLS: the Ed25519 key of the node, in hexadecimal; it signs messages. | – |",
         "| `roster.json` | The table of members (`Member`, below) and this node's key. | – |",
@@ -90,7 +91,19 @@ def _records() -> list[str]:
 
 
 def _journal() -> list[str]:
-    lines = ["## The journal", "", *_prose(schema), *_prose(migration), "```sql", schema.TABLES.strip(), "```", ""]
+    lines = [
+        "## The journal",
+        "",
+        *_prose(schema),
+        *_prose(migration),
+        *_prose(segments),
+        *_prose(entries),
+        *_prose(index),
+        "```sql",
+        schema.TABLES.replace("main.", "").strip(),
+        "```",
+        "",
+    ]
     for module in (fetched, topics):
         lines += [*_prose(module), "```sql", module.TABLE.strip(), "```", ""]
     lines += ["### Blocks", "", *_prose(blocks), *_all((blocks.DeliveryBlock, blocks.StoredChange))]

@@ -33,7 +33,14 @@ async def test_the_directory_of_a_node(tmp_path: Path) -> None:
     async with Node(port=0, directory=home) as node, node.connect() as bus:
         await bus.publish("t", b"secret")
         names = {path.name for path in home.iterdir()}
-        assert {"journal.db", "journal.db-wal", "journal.db-shm", "journal.db.lock", "roster.json"} <= names
+        assert {
+            "journal.db",
+            "journal.db-wal",
+            "journal.db-shm",
+            "journal.db.lock",
+            f"journal.db.{0:016x}",
+            "roster.json",
+        } <= names
         assert readable_by_others(home) == []
     assert readable_by_others(home) == []
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from antecede.core import Message, UsageError
 from antecede.core.errors import GapError, JournalError, StoppedError
 from antecede.core.process import Change
-from antecede.journal import Journal, Retention, writer
+from antecede.journal import Journal, Retention, index, segments, writer
 from antecede.journal.batch import Batch
-from antecede.journal.migration import VERSION
 from antecede.journal.schema import APPLICATION
+from antecede.journal.segments import segment_bases, segment_path
 from antecede.journal.writer import copy_log
 from tests.wire.helpers import Got, Sent, message
 
@@ -274,29 +274,6 @@ def test_only_one_process_at_a_time(tmp_path: Path) -> None:
     play(test)
 
 
-def test_a_journal_of_version_2_goes_on(tmp_path: Path) -> None:
-    """Its blocks are plain; those written from now on may be packed, so an earlier antecede must refuse it by name."""
-
-    async def test() -> None:
-        path = tmp_path / "journal"
-        journal = await opened(path)
-        await append(journal, message(1), message(2))
-        await journal.close()
-        with sqlite3.connect(path) as connection:
-            connection.execute("PRAGMA user_version=2")
-        connection.close()
-        journal = await opened(path)
-        named = Message("p1", 0, 3, (), bytes(2000), (("p2", 1, 5),))
-        await append(journal, named)
-        assert [item.message for item in (await journal.read(0)).items] == [message(1), message(2), named]
-        await journal.close()
-        with sqlite3.connect(path) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
-        connection.close()
-
-    play(test)
-
-
 def test_a_journal_closes_while_a_checkpoint_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`close` comes just before the thread takes note that something was committed. The thread ends all the same."""
     monkeypatch.setattr(writer, "_CHECKPOINT_S", 0)
@@ -347,7 +324,7 @@ def _torn(path: Path) -> None:
 
 def _hole(path: Path) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM deliveries WHERE first = 21")
+        connection.execute("DELETE FROM sections WHERE first = 21")
     connection.close()
 
 
@@ -364,6 +341,30 @@ def _truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:20_000])
 
 
+def _cut_log(path: Path) -> None:
+    log = segment_path(path, 0)
+    log.write_bytes(log.read_bytes()[:-200])  # more than the life after the stop has written
+
+
+def _zeros_in_log(path: Path) -> None:
+    """As many as an entry has, so that those behind it are where they were."""
+    log = segment_path(path, 0)
+    data = bytearray(log.read_bytes())
+    data[20_000:22_000] = bytes(2000)
+    log.write_bytes(data)
+
+
+def _changed_kept_record(path: Path) -> None:
+    log = segment_path(path, 0)
+    data = log.read_bytes()
+    assert data.count(b"test.got") == 21
+    log.write_bytes(data[::-1].replace(b"tog.tset", b"tog.tseT", 1)[::-1])
+
+
+def _no_log(path: Path) -> None:
+    segment_path(path, 0).unlink()
+
+
 @pytest.mark.parametrize(
     ("harm", "problem"),
     [
@@ -373,19 +374,25 @@ def _truncated(path: Path) -> None:
         (_torn, "is damaged"),
         (_hole, "is damaged .positions 1 to 400 hold 380 deliveries"),
         (_truncated, "is damaged"),
-        (_changed("DELETE FROM deliveries WHERE first = 381"), "written up to position 400, and are there up to 380"),
-        (_changed("DELETE FROM deliveries"), "written up to position 400, and are there up to 0"),
-        (_changed("DELETE FROM kept"), "written from number 2 to 21, 0 from 2 to 0 are there"),
-        (_changed("DELETE FROM kept WHERE number = 21"), "written from number 2 to 21, 19 from 2 to 20 are there"),
-        (_changed("DELETE FROM kept WHERE number = 2"), "written from number 2 to 21, 19 from 3 to 21 are there"),
-        (_changed("DELETE FROM kept WHERE number = 9"), "written from number 2 to 21, 19 from 2 to 21 are there"),
-        (_changed("DELETE FROM changes"), "changes were written up to number 2, and are there up to 0"),
+        (_changed("DELETE FROM sections WHERE first = 381"), "written up to position 400, and are there up to 380"),
+        (_changed("DELETE FROM sections"), "written up to position 400, and are there up to 0"),
+        (_changed("DELETE FROM kept"), "written from number 1 to 1, 0 from 1 to 0 are there"),
+        (_changed("DELETE FROM changes"), r"changes were written up to number \d+, and are there up to 0"),
+        (_changed("UPDATE facts SET value = value + 500 WHERE name = 'indexed_to'"), "its log was written up to byte"),
+        (_cut_log, "its log was written up to byte"),
+        (_zeros_in_log, "its log is not whole at byte"),
+        (_changed_kept_record, "its log is not whole at byte"),
+        (_no_log, "its log is needed from byte .*, and its first segment is missing"),
         (_changed("DELETE FROM tail"), "the table of tails has 0 rows"),
         (_changed("DELETE FROM facts WHERE name = 'removed'"), "the table of facts is incomplete"),
         (_changed("UPDATE ranges SET at = 7 WHERE at = 1"), "1 ranges name deliveries that are not there"),
     ],
 )
-def test_doubts_are_raised_on_opening(tmp_path: Path, harm: Callable[[Path], None], problem: str) -> None:
+def test_doubts_are_raised_on_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], None], problem: str
+) -> None:
+    monkeypatch.setattr(index, "SECTION_BYTES", 1)  # a section a batch
+
     async def test() -> None:
         path = tmp_path / "journal"
         journal = await opened(path)
@@ -406,20 +413,37 @@ def test_doubts_are_raised_on_opening(tmp_path: Path, harm: Callable[[Path], Non
     play(test)
 
 
-def test_a_flipped_bit_is_an_error_not_a_message(tmp_path: Path) -> None:
+def test_a_flipped_bit_is_an_error_not_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 1)  # a segment a batch
+
     async def test() -> None:
         path = tmp_path / "journal"
         journal = await opened(path)
-        await append(journal, message(1, payload=b"precious" * 10), kept=[Got(message(1, payload=b"precious" * 10))])
+        await append(journal, message(1, payload=b"precious" * 10))
+        await append(journal, message(2))
+        await append(journal, kept=[Got(message(1, payload=b"valuable" * 10))])
         await journal.close()
-        data = path.read_bytes()
-        path.write_bytes(data.replace(b"preciousprecious", b"preciouspreciuus"))
-        journal = await opened(path)  # SQLite itself sees nothing wrong
+        harmed = []
+        for base in segment_bases(path):
+            log = segment_path(path, base)
+            data = log.read_bytes()
+            if b"preciousprecious" in data:
+                log.write_bytes(data.replace(b"preciousprecious", b"preciouspreciuus"))
+            if b"valuablevaluable" in data:
+                harmed.append((log, data))
+        journal = await opened(path)  # only the newest segment is read whole when a node starts
         with pytest.raises(JournalError, match="its checksum is wrong"):
             await journal.read(0)
         with pytest.raises(JournalError, match="its checksum is wrong"):
-            await journal.kept()
+            await journal.messages("t", 0, 1, 1)
+        assert [item.message.seq for item in (await journal.read(1)).items] == [2]
         await journal.close()
+        with pytest.raises(JournalError, match="its log is not whole at byte"):
+            await opened(path, check="full")
+        ((log, data),) = harmed
+        log.write_bytes(data.replace(b"valuablevaluable", b"valuablevaluuble"))
+        with pytest.raises(JournalError, match="its log is not whole at byte"):  # kept records are read at every start
+            await opened(path)
 
     play(test)
 

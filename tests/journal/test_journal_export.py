@@ -13,12 +13,13 @@ from antecede.core import Message, Packet
 from antecede.core.errors import JournalError
 from antecede.core.process import Change
 from antecede.journal import Journal, Retention, export_rows, export_trace
+from antecede.journal.segments import segment_path
 from antecede.node.driver import Driver
-from antecede.trace import Event
+from antecede.trace import Event, payload_digest
 from antecede.trace.files import read_trace, table_rows
 from antecede.wire.envelope import seal
 from antecede.wire.memory import MemoryNetwork
-from tests.wire.helpers import Keeper, Node, bundle, message
+from tests.wire.helpers import Keeper, Node, Sent, bundle, message
 
 from .test_journal import append
 
@@ -164,6 +165,40 @@ class Tagging(Keeper):
     def receive(self, sender: int, packet: Packet) -> None:
         for one in packet.messages:
             self.out.deliver(one, out_of_order=one.seq % 2 == 0)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_publication_on_a_topic_that_the_node_does_not_take_is_written_once(kept: bool, tmp_path: Path) -> None:
+    """It is no delivery. Where a kept record holds it, the change names that record."""
+    secret = seal("questions/a", b"written once", time_us=1)
+    sent = [Message("t", 0, seq, (), secret + b"%d" % seq) for seq in (1, 2, 3)]
+
+    async def make() -> None:
+        journal = await Journal.open(tmp_path / "0", cluster="test", kept=(Sent,))
+        await journal.set_node(0)
+        await append(
+            journal,
+            sent[1],
+            changes=[
+                Change(0, "publish", "t", sent[0]),
+                Change(0, "publish", "t", sent[1]),
+                Change(1, "publish", "t", sent[2]),
+            ],
+            kept=[Sent(sent[2]), Sent(sent[0])] if kept else [],
+        )
+        await journal.close()
+
+    asyncio.run(make())
+    log = segment_path(tmp_path / "0", 0).read_bytes()
+    assert [log.count(one.payload) for one in sent] == [1, 1, 1]
+    rows = [(row.event, row.seq, row.digest) for row in export_rows([tmp_path / "0"]) if row.source >= 0]
+    digests = [payload_digest(one.payload) for one in sent]
+    assert rows == [
+        (Event.PUBLISH, 1, digests[0]),
+        (Event.PUBLISH, 2, digests[1]),
+        (Event.DELIVER, 2, digests[1]),
+        (Event.PUBLISH, 3, digests[2]),
+    ]
 
 
 def test_a_delivery_out_of_order_is_tagged_all_the_way(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A journal in trouble: a full disk, a wrong clock. Nothing acknowledged is lost, and what is left can be audited."""
 
 import asyncio
+import os
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from antecede.audit import audit
 from antecede.core.errors import JournalError, StoppedError
-from antecede.journal import Journal, JournalFile, Retention, export_rows
+from antecede.journal import Journal, JournalFile, Retention, export_rows, segments
 from antecede.journal.clock import Clock
 from antecede.node.driver import Driver
 from antecede.wire.memory import MemoryNetwork
@@ -37,19 +38,25 @@ class Hands:
 # -- a full disk -------------------------------------------------------------------------------------------------------
 
 
-async def fill_up(path: Path, *, close: bool) -> list[int]:
+async def fill_up(path: Path, monkeypatch: pytest.MonkeyPatch, *, close: bool) -> list[int]:
     """A life of a node that ends with a full disk; the numbers of messages that were acknowledged."""
     journal = await Journal.open(path, cluster="test", kept=Keeper.records)
     await journal.set_node(3)
     driver = Driver(Keeper(3), MemoryNetwork().transport(3), lambda batch: None, journal=journal)
     await driver.start()
     safe = []
-    connection = journal._writer._connection
+    write, room = os.pwrite, 1 << 40
+
+    def limited(file: int, data: bytes, at: int) -> int:
+        nonlocal room
+        room -= len(data)
+        return write(file, data[: max(0, len(data) + min(0, room))], at)
+
     try:
         for number in range(10_000):
-            if number == 20:  # as many pages as there are, and a few more
-                (pages,) = connection.execute("PRAGMA page_count").fetchone()
-                connection.execute(f"PRAGMA max_page_count={pages + 4}")
+            if number == 20:  # as much as there is, and a few batches more
+                monkeypatch.setattr(segments.os, "pwrite", limited)
+                room = 10_000
             several = [driver.publish_durably("t", b"payload " * 20) for _ in range(7)]
             for done in await asyncio.gather(*several):
                 safe.append(done.seq)
@@ -61,16 +68,19 @@ async def fill_up(path: Path, *, close: bool) -> list[int]:
         await journal.close()
     else:
         journal.abort()
+    monkeypatch.setattr(segments.os, "pwrite", write)
     return safe
 
 
 @pytest.mark.parametrize("close", [True, False])
-def test_after_a_full_disk_the_journal_goes_on_and_can_be_audited(close: bool, tmp_path: Path) -> None:
+def test_after_a_full_disk_the_journal_goes_on_and_can_be_audited(
+    close: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "journal"
 
     async def test() -> None:
-        first = await fill_up(path, close=close)
-        second = await fill_up(path, close=close)
+        first = await fill_up(path, monkeypatch, close=close)
+        second = await fill_up(path, monkeypatch, close=close)
         assert first + second == list(range(1, len(first) + len(second) + 1))
         assert len(first) > 140
         journal = await Journal.open(path, cluster="test", kept=Keeper.records, check="full")
@@ -87,7 +97,7 @@ def test_a_stop_that_cannot_be_written_still_releases_the_file(tmp_path: Path) -
     async def test() -> None:
         journal = await opened(tmp_path / "journal")
         await append(journal, message(1))
-        connection = journal._writer._connection
+        connection = journal._store._writer._connection
         connection.execute("PRAGMA query_only=1")
         await journal.close()
         journal = await opened(tmp_path / "journal")

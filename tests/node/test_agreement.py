@@ -1,5 +1,6 @@
 """Nodes that disagree refuse each other, and a node refuses a directory of other settings: by name, with a remedy."""
 
+import asyncio
 import json
 import random
 import sqlite3
@@ -14,8 +15,10 @@ import pytest
 from antecede import Node
 from antecede.core import Process, Record, UsageError
 from antecede.core.errors import JournalError, RefusedError
-from antecede.journal.blocks import KeptCodec
+from antecede.journal import Journal
+from antecede.journal.batch import Batch
 from antecede.journal.restoring import restoring
+from antecede.journal.segments import segment_path
 from antecede.protocols.live_registry import LIVE
 from tests.client.running import awaited
 from tests.node.clusters import cluster, make, until_all_have
@@ -169,15 +172,26 @@ def fail(self: object, records: object) -> None:
 async def test_a_damaged_kept_record_is_refused(damage: bytes | None, tmp_path: Path) -> None:
     await publish_something(tmp_path)
     path = tmp_path / "n0" / "journal.db"
-    with sqlite3.connect(path) as connection:
-        number, block = connection.execute("SELECT max(number), block FROM kept").fetchone()
-        strange = KeptCodec((Strange,)).encode([Strange(1)])  # a whole record, of no protocol there is
-        block = strange if damage is None else damage + block[len(damage) :]
-        connection.execute("UPDATE kept SET block = ? WHERE number = ?", (block, number))
-    connection.close()
-    with pytest.raises(JournalError, match="unknown tag 'strange'" if damage is None else "checksum") as told:
+    if damage is None:
+        await keep(path, Strange(1))  # a whole record, of no protocol there is
+    else:
+        log = segment_path(path, 0)
+        data = log.read_bytes()
+        at = data.index(b"vps.")
+        log.write_bytes(data[:at] + damage + data[at + len(damage) :])
+    with pytest.raises(JournalError, match="unknown tag 'strange'" if damage is None else "is not whole") as told:
         await make(0, (), tmp_path, slots=4).start()
     assert str(path) in str(told.value)
+
+
+async def keep(path: Path, record: Record) -> None:
+    """Write a kept record into a journal."""
+    journal = await Journal.open(path, cluster="antecede", kept=(type(record),))
+    batch = Batch(first=journal.position + 1, time_us=0, deliveries=[], changes=[], held_us={}, kept=[record])
+    done = asyncio.get_running_loop().create_future()
+    journal.append(batch, done.set_result)
+    assert await done is None
+    await journal.close()
 
 
 class Strange(Record, frozen=True, tag="strange"):

@@ -126,10 +126,10 @@ async def cut_tail(cluster: LocalCluster, node: int, lose: Any) -> None:
     cluster.processes[node].send_signal(18)
     await lose
     await cluster.kill(node)
-    for name in ("journal.db", "journal.db-wal", "journal.db-shm"):
-        (home / name).unlink(missing_ok=True)
-        if (cluster.directory / "cut" / name).exists():
-            shutil.copy(cluster.directory / "cut" / name, home / name)
+    for one in home.glob("journal.db*"):
+        one.unlink()
+    for one in (cluster.directory / "cut").glob("journal.db*"):
+        shutil.copy(one, home / one.name)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -11,13 +11,19 @@ joins.py      where the node began to take topics, and what it lacks of them
 retention.py  removes deliveries by age and size
 replay.py     reads deliveries back in order, for feeds that begin in the past
 topics.py     the topic index: which deliveries a reader may skip
+store.py      appends batches to the log, and writes the tables beside it
+entries.py    batches as bytes in the log
+segments.py   the files of the log
+index.py      the index of the log: which part has which deliveries
+recovery.py   opens the log where the last life left it
+view.py       the log and its index as readers see them
 reading.py    reads a journal in bulk from outside, beside the node
 export.py     exports journals as one trace, for the audit
-schema.py     tables, and checks on opening
+schema.py     the tables beside the log, and checks on opening
 restoring.py  names the journal whose records a protocol cannot restore
 migration.py  versions, and bringing earlier ones up
 blocks.py     what is stored, as bytes with a checksum
-writer.py     the thread that commits
+writer.py     the thread that commits to the tables
 lock.py       lets one process use a journal
 
 Names are loaded when they are first used: a program that only reads a journal needs no event loop and no trace.

@@ -1,8 +1,7 @@
 """Blocks: what a journal stores, as bytes with a checksum.
 
-A batch is stored as up to three blocks: its deliveries, its changes, its kept records. A block costs one row whatever
-it holds, so a busy node writes few rows and an idle one small ones. SQLite notices torn pages; the checksum notices
-flipped bits, which become an error that names the journal.
+A batch is stored as up to three blocks: its deliveries, its changes, its kept records, in one entry of the log
+(`entries`). The checksum notices flipped bits, which become an error that names the journal.
 
 Messages of a partitioned cluster name dozens of others, mostly the same ones as the message before. So their blocks are
 *packed* by zlib, to about half. A plain block begins with the head of a msgpack array; a packed one with zlib's 0x78.
@@ -102,6 +101,8 @@ class StoredChange(msgspec.Struct, frozen=True, gc=False, array_like=True):
     message: Message | None = None
     #: With `publish`: this many, each with the delivery right behind it. Read back as so many changes.
     count: _Count = 1
+    #: With `publish`: the index of the kept record of the batch that begins with the message; −1: there is none.
+    kept: Annotated[int, Meta(ge=-1)] = -1
 
 
 def store_changes(batch: Batch) -> list[StoredChange]:
@@ -109,17 +110,32 @@ def store_changes(batch: Batch) -> list[StoredChange]:
     deliveries = batch.deliveries
     stored: list[StoredChange] = []
     done_to = 0
+    holders = _holders(batch) if any(change.message is not None for change in batch.changes) else {}
     for run in batch.runs:
-        stored += [_stored(change, deliveries) for change in batch.changes[done_to : run.before]]
+        stored += [_stored(change, deliveries, holders) for change in batch.changes[done_to : run.before]]
         done_to = run.before
         stored.append(StoredChange(run.after, "publish", deliveries[run.after].topic, None, run.length))
-    stored += [_stored(change, deliveries) for change in batch.changes[done_to:]]
+    stored += [_stored(change, deliveries, holders) for change in batch.changes[done_to:]]
     return stored
 
 
-def _stored(change: Change, deliveries: Sequence[Message]) -> StoredChange:
+def _stored(change: Change, deliveries: Sequence[Message], holders: dict[int, int]) -> StoredChange:
     behind = change.after < len(deliveries) and deliveries[change.after] is change.message
-    return StoredChange(change.after, change.what, change.topic, None if behind else change.message)
+    if behind or change.message is None:
+        return StoredChange(change.after, change.what, change.topic)
+    holder = holders.get(id(change.message), -1)
+    message = change.message if holder < 0 else None
+    return StoredChange(change.after, change.what, change.topic, message, 1, holder)
+
+
+def _holders(batch: Batch) -> dict[int, int]:
+    """By the identity of messages: the index of the kept record that begins with it."""
+    found: dict[int, int] = {}
+    for index, record in enumerate(batch.kept):
+        message = getattr(record, "message", None)
+        if message is not None and getattr(record, "__struct_fields__", ())[:1] == ("message",):
+            found[id(message)] = index
+    return found
 
 
 class DamagedError(ValueError):
@@ -136,6 +152,9 @@ _CHANGES_MAX: Final = 1 << 20
 #: What decoding raises for bytes that are no block: of another type, no UTF-8, nested too deep.
 _UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
+
+#: Bytes of the checksum behind a block.
+SEAL_BYTES: Final = 4
 
 #: The first byte of a packed block, and what one may hold unpacked: many times the largest batch.
 _PACKED: Final = 0x78
@@ -180,6 +199,13 @@ class _Tagged(msgspec.Struct, frozen=True, gc=False, array_like=True):
     tag: str
 
 
+class _Holding(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A kept record that begins with a message."""
+
+    tag: str
+    message: Message
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _deliveries = msgspec.msgpack.Decoder(DeliveryBlock)
 _lean = msgspec.msgpack.Decoder(LeanBlock)
@@ -189,6 +215,8 @@ _deps = msgspec.msgpack.Decoder(list[tuple[int, int]])
 _across = msgspec.msgpack.Decoder(list[tuple[str, int, int]])
 _changes = msgspec.msgpack.Decoder(list[StoredChange])
 _tagged = msgspec.msgpack.Decoder(list[_Tagged])
+_raw_records = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_holding = msgspec.msgpack.Decoder(_Holding)
 
 
 def encode_deliveries(
@@ -250,8 +278,11 @@ def encode_changes(changes: list[StoredChange]) -> bytes:
     return seal_block(_encode(changes), pack=True)
 
 
-def decode_changes(block: bytes) -> list[StoredChange]:
+def decode_changes(block: bytes, kept: bytes = b"") -> list[StoredChange]:
+    """`kept`: the kept records of their batch, sealed; publications that they hold have their messages then."""
     stored = _decode(_changes, block)
+    if kept and any(change.kept >= 0 for change in stored):
+        stored = [change if change.kept < 0 else _held(change, kept) for change in stored]
     if all(change.count == 1 for change in stored):
         return stored
     if sum([change.count for change in stored]) > _CHANGES_MAX:
@@ -261,6 +292,17 @@ def decode_changes(block: bytes) -> list[StoredChange]:
         for change in stored
         for index in range(change.count)
     ]
+
+
+def _held(change: StoredChange, kept: bytes) -> StoredChange:
+    records = _decode(_raw_records, kept)
+    if change.kept >= len(records):
+        raise DamagedError(f"it names kept record {change.kept} of {len(records)}")
+    try:
+        message = _holding.decode(records[change.kept]).message
+    except _UNDECODABLE as error:
+        raise DamagedError(f"the message of a kept record does not decode ({error})") from None
+    return StoredChange(change.after, change.what, change.topic, message)
 
 
 class KeptCodec:

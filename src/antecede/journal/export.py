@@ -19,8 +19,10 @@ from antecede.core import Message, ProtocolError
 from antecede.core.epochs import epoch_of, within_epoch
 from antecede.core.errors import JournalError
 from antecede.core.limits import CUBE_DIMENSION_MAX
-from antecede.journal.blocks import DamagedError, Delivered, StoredChange, decode_changes, decode_deliveries
+from antecede.journal.blocks import DamagedError, Delivered, decode_deliveries
 from antecede.journal.schema import open_for_reading
+from antecede.journal.segments import SegmentGoneError
+from antecede.journal.view import View
 from antecede.loading import need_extra
 from antecede.trace import Event, Recorder, Row, payload_digest
 from antecede.wire.envelope import label
@@ -108,25 +110,27 @@ def _merged(streams: list[Iterator[Row]]) -> Iterator[Row]:
 
 def _node_rows(path: Path) -> Iterator[Row]:
     """One journal, in its node's order."""
-    connection = open_for_reading(path, "quick")
+    view = open_for_reading(path, "quick")
     try:
-        connection.execute("BEGIN")  # one state of the file throughout
-        node = connection.execute("SELECT value FROM facts WHERE name = 'node'").fetchone()
-        if node is None:
-            raise JournalError(str(path), "belongs to a node that has no slot yet", "export it once it has joined")
-        latest_us = 0
-        for row in _in_order(connection, _owner(node[0], _epoch(connection))):
-            latest_us = max(latest_us, row.time_us)
-            yield row if row.time_us == latest_us else row._replace(time_us=latest_us)
-    except (sqlite3.Error, DamagedError) as error:
+        with view.reading():  # one state of the file throughout
+            node = view.execute("SELECT value FROM facts WHERE name = 'node'").fetchone()
+            if node is None:
+                raise JournalError(str(path), "belongs to a node that has no slot yet", "export it once it has joined")
+            latest_us = 0
+            for row in _in_order(view, _owner(node[0], _epoch(view))):
+                latest_us = max(latest_us, row.time_us)
+                yield row if row.time_us == latest_us else row._replace(time_us=latest_us)
+    except (sqlite3.Error, OSError, DamagedError) as error:
         raise JournalError(str(path), f"cannot be read ({error})", "export the journals of other nodes") from None
+    except SegmentGoneError:
+        raise JournalError(str(path), "retention removed a part of it meanwhile", "export it again") from None
     finally:
-        connection.close()
+        view.close()
 
 
-def _in_order(connection: sqlite3.Connection, node: int) -> Iterator[Row]:
-    deliveries = _Lookahead(_deliveries(connection))
-    for position, time_us, change in _changes(connection):
+def _in_order(view: View, node: int) -> Iterator[Row]:
+    deliveries = _Lookahead(_deliveries(view))
+    for position, time_us, change in view.changes():
         while deliveries.first is not None and deliveries.first.position <= position:
             yield _delivered(node, deliveries.take())
         message = change.message
@@ -143,16 +147,9 @@ def _in_order(connection: sqlite3.Connection, node: int) -> Iterator[Row]:
         yield _delivered(node, deliveries.take())
 
 
-def _deliveries(connection: sqlite3.Connection) -> Iterator[Delivered]:
-    for first, time_us, block in connection.execute("SELECT first, time_us, block FROM deliveries ORDER BY first"):
-        yield from decode_deliveries(block).read(first, time_us)
-
-
-def _changes(connection: sqlite3.Connection) -> Iterator[tuple[int, int, StoredChange]]:
-    """Position of the last delivery before it, time, change."""
-    for position, time_us, block in connection.execute("SELECT position, time_us, block FROM changes ORDER BY number"):
-        for change in decode_changes(block):
-            yield position + change.after, time_us, change
+def _deliveries(view: View) -> Iterator[Delivered]:
+    for batch in view.batches(view.removed, view.position):
+        yield from decode_deliveries(batch.block).read(batch.first, batch.time_us)
 
 
 class _Lookahead:
@@ -202,9 +199,9 @@ def _delivered(node: int, item: Delivered) -> Row:
     )
 
 
-def _epoch(connection: sqlite3.Connection) -> int:
+def _epoch(view: View) -> int:
     """The epoch of the slot, of the node that the journal belongs to (`node.directory`)."""
-    row = connection.execute("SELECT value FROM facts WHERE name = 'settings'").fetchone()
+    row = view.execute("SELECT value FROM facts WHERE name = 'settings'").fetchone()
     return 0 if row is None else int(json.loads(row[0]).get("epoch", 0))
 
 

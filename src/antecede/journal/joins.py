@@ -9,6 +9,7 @@ import sqlite3
 from typing import Final, NamedTuple
 
 from antecede.journal.blocks import decode_changes
+from antecede.journal.view import View
 
 #: How the names of these facts begin: "join p5 1045".
 _NAME: Final = "join "
@@ -33,12 +34,12 @@ def note_join(connection: sqlite3.Connection, join: Join) -> None:
     connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (f"{_NAME}{join.topic} {join.position}", value))
 
 
-def find_joins(connection: sqlite3.Connection) -> list[Join]:
+def find_joins(view: View) -> list[Join]:
     """All joins of this journal, oldest first."""
-    facts = dict(connection.execute("SELECT name, value FROM facts WHERE name LIKE ?", (f"{_NAME}%",)).fetchall())
+    facts = dict(view.execute("SELECT name, value FROM facts WHERE name LIKE ?", (f"{_NAME}%",)).fetchall())
     found: list[Join] = []
     left: set[str] = set()
-    for position, block in connection.execute("SELECT position, block FROM changes WHERE membership ORDER BY number"):
+    for position, block in view.execute("SELECT position, block FROM changes WHERE membership ORDER BY number"):
         for change in decode_changes(block):
             if change.what == "unsubscribe":
                 left.add(change.topic)

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from antecede.core.errors import JournalError
-from antecede.journal.blocks import StoredChange, encode_changes
+from antecede.journal.blocks import SEAL_BYTES, StoredChange, encode_changes
+from antecede.journal.entries import encode_entry
+from antecede.journal.index import Gathering
 from antecede.journal.schema import REPLACE_NODE
+from antecede.journal.segments import LogWriter
 
 
 class Identity(NamedTuple):
@@ -24,8 +27,11 @@ class Identity(NamedTuple):
     incarnation: int
 
 
-def begin_life(connection: sqlite3.Connection, path: Path, cluster: str, now_us: int) -> Identity:
-    """Count a life, and note how the one before ended. Committed to the disk itself: an incarnation is used once."""
+def begin_life(connection: sqlite3.Connection, path: Path, cluster: str) -> tuple[Identity, int]:
+    """Count a life; the address at which the last one stopped its log, 0: it did not.
+
+    Committed to the disk itself: an incarnation is used once.
+    """
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("BEGIN IMMEDIATE")
     facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
@@ -38,38 +44,30 @@ def begin_life(connection: sqlite3.Connection, path: Path, cluster: str, now_us:
         connection.execute("ROLLBACK")
         raise JournalError(str(path), f"was given up: {facts['given_up']}", REPLACE_NODE)
     incarnation = int(facts["incarnation"]) + 1
-    if incarnation > 1:
-        if not facts["clean"]:
-            _note(connection, now_us, "crash")
-        _note(connection, now_us, "recover")
     connection.executemany(
         "INSERT OR REPLACE INTO facts VALUES (?, ?)",
         [("cluster", cluster), ("incarnation", incarnation), ("clean", 0)],
     )
     connection.execute("COMMIT")
-    return Identity(cluster, int(facts.get("node", -1)), int(facts.get("key", -1)), incarnation)
+    return Identity(cluster, int(facts.get("node", -1)), int(facts.get("key", -1)), incarnation), int(facts["clean"])
 
 
-def end_life(connection: sqlite3.Connection, now_us: int, ran_us: int) -> None:
-    """Note a clean stop, within a transaction."""
-    _note(connection, now_us, "stop")
-    connection.execute("UPDATE facts SET value = 1 WHERE name = 'clean'")
+def beginning(incarnation: int, *, clean: bool) -> list[StoredChange]:
+    """The changes with which a life begins; `clean`: the one before ended with a stop."""
+    if incarnation == 1:
+        return []
+    return [StoredChange(0, what, "") for what in (("recover",) if clean else ("crash", "recover"))]
+
+
+def append_changes(log: LogWriter, index: Gathering, time_us: int, changes: list[StoredChange]) -> None:
+    """Append changes of a life, as a batch of their own behind the last delivery."""
+    block = encode_changes(changes)
+    entry = encode_entry(index.position + 1, 0, time_us, b"", block[:-SEAL_BYTES], b"")
+    address = log.append(entry)
+    index.add(address, address + len(entry), index.position + 1, time_us, (), 0, block)
+
+
+def end_life(connection: sqlite3.Connection, end: int, ran_us: int) -> None:
+    """Note a clean stop, which ends the log at address `end`, within a transaction."""
+    connection.execute("UPDATE facts SET value = ? WHERE name = 'clean'", (end,))
     connection.execute("UPDATE facts SET value = ? WHERE name = 'ran_us'", (ran_us,))
-
-
-def _note(connection: sqlite3.Connection, time_us: int, what: str) -> None:
-    """Write a change behind the last delivery that is committed."""
-    (position,) = connection.execute("SELECT position FROM tail").fetchone()
-    number = insert_changes(connection, position, time_us, [StoredChange(0, what, "")])
-    connection.execute("UPDATE tail SET changes = ?", (number,))
-
-
-def insert_changes(connection: sqlite3.Connection, position: int, time_us: int, changes: list[StoredChange]) -> int:
-    """Write changes of a batch behind `position`; the number of their row, for the tail."""
-    membership = any(change.what != "publish" for change in changes)
-    row = connection.execute(
-        "INSERT INTO changes (position, time_us, membership, block) VALUES (?, ?, ?, ?)",
-        (position, time_us, membership, encode_changes(changes)),
-    )
-    assert row.lastrowid is not None
-    return row.lastrowid

@@ -4,12 +4,12 @@ These run in the journal's reading thread. They rest on the order of a journal: 
 numbers rise with positions, so its messages up to some number are those up to some position.
 """
 
-import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from antecede.core import Message
 from antecede.journal.blocks import decode_deliveries
+from antecede.journal.view import View
 
 #: (topic, source).
 StreamName: TypeAlias = tuple[str, int]
@@ -23,11 +23,11 @@ class Stretch(NamedTuple):
     reached: int
 
 
-def last_seqs(connection: sqlite3.Connection, streams: Iterable[StreamName]) -> dict[StreamName, int]:
+def last_seqs(view: View, streams: Iterable[StreamName]) -> dict[StreamName, int]:
     """By topic and source: the sequence number of the last message that was delivered here and is still stored."""
     found: dict[StreamName, int] = {}
     for topic, source in streams:
-        row = connection.execute(
+        row = view.execute(
             "SELECT last_seq FROM ranges WHERE topic = ? AND source = ? ORDER BY first_seq DESC LIMIT 1",
             (topic, source),
         ).fetchone()
@@ -36,20 +36,19 @@ def last_seqs(connection: sqlite3.Connection, streams: Iterable[StreamName]) -> 
     return found
 
 
-def first_after(connection: sqlite3.Connection, after: int, last: int) -> dict[StreamName, int]:
+def first_after(view: View, after: int, last: int) -> dict[StreamName, int]:
     """By topic and source: the lowest sequence number delivered at positions after `after`, up to about `last`."""
-    rows = connection.execute(
-        "SELECT first, last, block FROM deliveries WHERE first <= ? ORDER BY first DESC LIMIT 1", (after + 1,)
-    ).fetchone()
     found: dict[StreamName, int] = {}
     begin = after
-    if rows is not None and rows[1] > after:  # a block that holds positions on both sides
-        first, begin, block = rows
-        for index, message in enumerate(decode_deliveries(block).messages):
-            if first + index > after:
-                stream = (message.topic, message.source)
-                found[stream] = min(message.seq, found.get(stream, message.seq))
-    for topic, source, seq in connection.execute(
+    section = view.section_at(after + 1)
+    if section is not None and section.first <= after:  # it holds positions on both sides
+        begin = section.last
+        for batch in view.batches(after, begin):
+            for index, message in enumerate(decode_deliveries(batch.block).messages):
+                if batch.first + index > after:
+                    stream = (message.topic, message.source)
+                    found[stream] = min(message.seq, found.get(stream, message.seq))
+    for topic, source, seq in view.execute(
         "SELECT topic, source, min(first_seq) FROM ranges WHERE at > ? AND at <= ? GROUP BY topic, source",
         (begin, last),
     ):
@@ -57,14 +56,14 @@ def first_after(connection: sqlite3.Connection, after: int, last: int) -> dict[S
     return found
 
 
-def locate(connection: sqlite3.Connection, wanted: Mapping[StreamName, int]) -> dict[StreamName, tuple[int, int]]:
+def locate(view: View, wanted: Mapping[StreamName, int]) -> dict[StreamName, tuple[int, int]]:
     """By topic and source: the first message with at least this sequence number: its number, a position before it.
 
     A source of which there is none is left out.
     """
     found: dict[StreamName, tuple[int, int]] = {}
     for (topic, source), seq in wanted.items():
-        row = connection.execute(
+        row = view.execute(
             "SELECT first_seq, at FROM ranges WHERE topic = ? AND source = ? AND last_seq >= ? "
             "ORDER BY first_seq LIMIT 1",
             (topic, source, seq),
@@ -74,16 +73,16 @@ def locate(connection: sqlite3.Connection, wanted: Mapping[StreamName, int]) -> 
     return found
 
 
-#: Blocks that may hold messages with numbers from :first to :last: the table, the block's key, its first number.
+#: Rows of messages with numbers from :first to :last: their first and last number, the section or block they are in.
 _WITHIN: Final = (
-    "SELECT {key}, first_seq FROM {table} WHERE topic = :topic AND source = :source AND first_seq <= :last "
-    "AND last_seq >= :first AND first_seq >= coalesce((SELECT max(first_seq) FROM {table} "
-    "WHERE topic = :topic AND source = :source AND first_seq <= :first), 0)"
+    "SELECT first_seq, last_seq, {key} FROM {table} WHERE topic = :topic AND source = :source AND first_seq <= :last "
+    "AND last_seq >= :first AND first_seq >= coalesce((SELECT first_seq FROM {table} "
+    "WHERE topic = :topic AND source = :source AND first_seq <= :first ORDER BY first_seq DESC LIMIT 1), 0)"
 )
 
 
 def stretch(
-    connection: sqlite3.Connection,
+    view: View,
     topic: str,
     source: int,
     first: int,
@@ -97,26 +96,42 @@ def stretch(
     `fetched`: look also among those that were fetched from other nodes.
     """
     wanted = {"topic": topic, "source": source, "first": first, "last": last}
-    blocks = [
-        (seq, "SELECT block FROM deliveries WHERE first = ?", key)
-        for key, seq in connection.execute(_WITHIN.format(key="at", table="ranges"), wanted)
-    ]
+    places = [(*row, False) for row in view.execute(_WITHIN.format(key="at", table="ranges"), wanted)]
     if fetched:
-        blocks += [
-            (seq, "SELECT block FROM fetched WHERE number = ?", key)
-            for key, seq in connection.execute(_WITHIN.format(key="number", table="fetched"), wanted)
-        ]
+        places += [(*row, True) for row in view.execute(_WITHIN.format(key="number", table="fetched"), wanted)]
     found: dict[int, Message] = {}
     size = 0
-    for _, query, key in sorted(blocks):
-        row = connection.execute(query, (key,)).fetchone()
-        if row is None:
-            continue  # retention has just removed it
-        for message in decode_deliveries(row[0]).messages:
-            if message.source == source and message.topic == topic and first <= message.seq <= last:
+    held, theirs = 0, list[Message]()  # the section that was read last, and what it has of the source
+    for begin, end, key, was_fetched in sorted(places):
+        if was_fetched:
+            messages = _fetched(view, key)
+        else:
+            if key != held:
+                held, theirs = key, _in_section(view, key, topic, source)
+            messages = theirs
+        for message in messages:
+            if max(first, begin) <= message.seq <= min(last, end):
                 if size < bytes_max:
                     found[message.seq] = message
                 size += len(message.payload)
         if size >= bytes_max:
             return Stretch([found[seq] for seq in sorted(found)], max(found))
     return Stretch([found[seq] for seq in sorted(found)], last)
+
+
+def _in_section(view: View, at: int, topic: str, source: int) -> list[Message]:
+    """What the section that begins at position `at` has of a source on a topic."""
+    section = view.section_at(at)
+    if section is None:
+        return []
+    return [
+        message
+        for batch in view.batches(section.first - 1, section.last)
+        for message in decode_deliveries(batch.block).messages
+        if message.source == source and message.topic == topic
+    ]
+
+
+def _fetched(view: View, number: int) -> list[Message]:
+    row = view.execute("SELECT block FROM fetched WHERE number = ?", (number,)).fetchone()
+    return [] if row is None else decode_deliveries(row[0]).messages

@@ -1,13 +1,13 @@
 """Reads a journal from outside, beside the node that writes it: for tables, exports and other bulk readers.
 
-Nothing is written and no lock is taken: SQLite's WAL gives a reader the state of the last commit. A reader takes
-*chunks* of some megabytes, each in a transaction of its own; an open one would keep the node from checkpointing.
-Retention may remove what comes next between two chunks, which the reader notices (`GapError`).
+Nothing is written and no lock is taken: SQLite's WAL gives a reader the index of the last commit, and behind that the
+log is read as far as it is whole (`view`). A reader takes *chunks* of some megabytes, each in a transaction of its own;
+an open one would keep the node from checkpointing. Retention may remove what comes next between two chunks, which the
+reader notices (`GapError`).
 """
 
 import sqlite3
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -16,7 +16,9 @@ from antecede.journal.blocks import DamagedError, LeanBlock, decode_lean, plain_
 from antecede.journal.cuts import end_of, first_of, frontier_at, holes
 from antecede.journal.lookup import StreamName, locate
 from antecede.journal.schema import open_for_reading
+from antecede.journal.segments import SegmentGoneError
 from antecede.journal.topics import candidates
+from antecede.journal.view import StoredBatch, View
 
 T = TypeVar("T")
 
@@ -25,6 +27,12 @@ FILE_NAME: Final = "journal.db"
 
 #: Bytes of blocks taken at a time, about: enough to forget the cost of a statement, little beside a worker's memory.
 CHUNK_BYTES: Final = 4 * 1024 * 1024
+
+#: Sections from which the mean size of a message is taken.
+_NEWEST: Final = 16
+
+#: How often a reader looks again where retention removed the log under it.
+_TRIES: Final = 3
 
 
 class Extent(NamedTuple):
@@ -57,11 +65,11 @@ class JournalFile:
     def __init__(self, path: Path) -> None:
         """`path`: the journal, or the directory of its node. Raises `JournalError`."""
         self.path = path / FILE_NAME if path.is_dir() else path
-        self._connection = open_for_reading(self.path, None)
+        self._view = open_for_reading(self.path, None)
         try:
-            facts = dict(self._connection.execute("SELECT name, value FROM facts").fetchall())
+            facts = dict(self._view.execute("SELECT name, value FROM facts").fetchall())
         except sqlite3.Error as error:
-            self._connection.close()
+            self._view.close()
             raise self._unreadable(error) from None
         self.cluster = str(facts.get("cluster", ""))
         #: −1: it has none yet.
@@ -74,14 +82,11 @@ class JournalFile:
         self.close()
 
     def close(self) -> None:
-        self._connection.close()
+        self._view.close()
 
     def extent(self) -> Extent:
         """As of now."""
-        ((removed, last),) = self._rows(
-            "SELECT (SELECT value FROM facts WHERE name = 'removed'), (SELECT max(last) FROM deliveries)"
-        )
-        return Extent(removed, removed if last is None else last)
+        return self._reading(lambda view: Extent(view.removed, view.position))
 
     def before(self, time_us: int) -> int:
         """The position to read on from, for everything delivered at `time_us` or later.
@@ -89,33 +94,40 @@ class JournalFile:
         Clocks may be set: where times go back and forth, it lies before the first delivery of that time or later. So a
         reader may get earlier deliveries too, and misses none.
         """
-        ((first,),) = self._rows("SELECT min(first) FROM deliveries WHERE time_us >= ?", time_us)
-        return self.extent().position if first is None else first - 1
+
+        def read(view: View) -> int:
+            section = view.first_since(time_us)
+            if section is None:
+                return view.position
+            batches = view.batches(section.first - 1, section.last)
+            return next(batch.first for batch in batches if batch.time_us >= time_us) - 1
+
+        return self._reading(read)
 
     def within(self, after: int, last: int, bytes_max: int) -> int:
         """The position up to which there are about `bytes_max` bytes behind `after`: whole batches, at most `last`."""
-        size = 0
-        reached = after
-        try:
-            for end, length in self._connection.execute(
-                f"SELECT last, length(block) {_FROM} ORDER BY first", (after + 1,)
-            ):
-                if reached >= last or (reached > after and size + length > bytes_max):
+
+        def read(view: View) -> int:
+            size = 0
+            reached = after
+            for batch in view.batches(after, last):
+                if reached > after and size + len(batch.block) > bytes_max:
                     break
-                if end > after:
-                    size += length
-                    reached = end
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from None
-        return min(reached, last)
+                size += len(batch.block)
+                reached = batch.last
+            return min(reached, last)
+
+        return self._reading(read)
 
     def mean_size(self) -> int:
-        """About how many bytes a stored message takes, by the last thousand batches."""
-        ((size, count),) = self._rows(
-            "SELECT coalesce(sum(length(block)), 0), coalesce(sum(last - first + 1), 0) FROM "
-            "(SELECT first, last, block FROM deliveries ORDER BY first DESC LIMIT 1000)"
-        )
-        return size // max(1, count)
+        """About how many bytes a stored message takes, by the newest ones."""
+
+        def read(view: View) -> int:
+            newest = view.newest_sections(_NEWEST)
+            size, count = sum([one.bytes for one in newest]), sum([one.last - one.first + 1 for one in newest])
+            return size // max(1, count)
+
+        return self._reading(read)
 
     def blocks(self, after: int, last: int) -> Iterator[list[Stored]]:
         """The batches that hold the positions after `after` up to `last`, decoded, in chunks.
@@ -140,103 +152,79 @@ class JournalFile:
         that they hold no topic that one of the filters takes. Without partitions or filters, all are wanted.
         """
 
-        def read(connection: sqlite3.Connection) -> tuple[list[Sealed], int]:
-            self._check_range(after, last)
+        def read(view: View) -> tuple[list[Sealed], int]:
+            self._check_range(view, after, last)
             chunk: list[Sealed] = []
             size = 0
-            ranges, end = candidates(connection, after, last, filters)
+            ranges, end = candidates(view.execute, after, last, filters)
             for begin, wanted in ranges:
-                with closing(_blocks(connection, begin, wanted, partitions)) as rows:
-                    for row in map(_plain, rows):
-                        chunk.append(row)
-                        size += len(row.block)
-                        if size >= CHUNK_BYTES:
-                            return chunk, min(last, row.last)
+                for batch in _batches(view, begin, wanted, partitions):
+                    block = plain_block(batch.block)
+                    chunk.append(Sealed(batch.first, batch.last, batch.time_us, block))
+                    size += len(block)
+                    if size >= CHUNK_BYTES:
+                        return chunk, min(last, batch.last)
             return chunk, end
 
         return self._reading(read) if after < last else ([], after)
 
-    def _check_range(self, after: int, last: int) -> None:
-        removed, position = self.extent()
-        if after < removed:
-            raise GapError(after, removed + 1)
-        if position < last:
-            problem = f"ends at position {position}, before {last}"
+    def _check_range(self, view: View, after: int, last: int) -> None:
+        if after < view.removed:
+            raise GapError(after, view.removed + 1)
+        if view.position < last:
+            problem = f"ends at position {view.position}, before {last}"
             raise JournalError(str(self.path), problem, "name the journal that was read")
 
     def locate(self, wanted: Mapping[StreamName, int]) -> dict[StreamName, tuple[int, int]]:
         """`lookup.locate`."""
-        return self._reading(lambda connection: locate(connection, wanted))
+        return self._reading(lambda view: locate(view, wanted))
 
     def frontier_at(self, position: int, present: Mapping[StreamName, int]) -> dict[StreamName, int]:
         """`cuts.frontier_at`."""
-        return self._reading(lambda connection: frontier_at(connection, position, present))
+        return self._reading(lambda view: frontier_at(view, position, present))
 
     def first_of(self, wanted: Mapping[StreamName, int], last: int) -> int:
         """`cuts.first_of`."""
-        return self._reading(lambda connection: first_of(connection, wanted, last))
+        return self._reading(lambda view: first_of(view, wanted, last))
 
     def end_of(self, wanted: Mapping[StreamName, int]) -> int:
         """`cuts.end_of`."""
-        return self._reading(lambda connection: end_of(connection, wanted))
+        return self._reading(lambda view: end_of(view, wanted))
 
     def holes(self, stream: StreamName, after: int, last: int) -> list[tuple[int, int]]:
         """`cuts.holes`."""
-        return self._reading(lambda connection: holes(connection, *stream, after, last))
+        return self._reading(lambda view: holes(view, *stream, after, last))
 
-    def _reading(self, read: Callable[[sqlite3.Connection], T]) -> T:
-        """Call `read` with one state of the file: the node goes on writing and removing meanwhile."""
-        try:
-            self._connection.execute("BEGIN")
+    def _reading(self, read: Callable[[View], T]) -> T:
+        """Call `read` with one state of the journal: the node goes on writing and removing meanwhile."""
+        for _ in range(_TRIES):
             try:
-                return read(self._connection)
-            finally:
-                self._connection.execute("COMMIT")
-        except (sqlite3.Error, DamagedError) as error:
-            raise self._unreadable(error) from None
+                with self._view.reading():
+                    return read(self._view)
+            except SegmentGoneError:
+                continue
+            except (sqlite3.Error, OSError, DamagedError) as error:
+                raise self._unreadable(error) from None
+        raise self._unreadable("a part of its log is missing")
 
-    def _rows(self, query: str, *values: int) -> list[tuple[int, ...]]:
-        try:
-            return self._connection.execute(query, values).fetchall()
-        except sqlite3.Error as error:
-            raise self._unreadable(error) from None
-
-    def _unreadable(self, error: Exception) -> JournalError:
+    def _unreadable(self, error: Exception | str) -> JournalError:
         return JournalError(str(self.path), f"cannot be read ({error})", "read the journal of another node")
 
 
-def _blocks(
-    connection: sqlite3.Connection, after: int, last: int, partitions: Collection[str]
-) -> Generator[tuple[int, int, int, bytes], None, None]:
-    """The rows of deliveries behind position `after` up to `last`, of these partitions if any are named."""
+def _batches(view: View, after: int, last: int, partitions: Collection[str]) -> Iterator[StoredBatch]:
+    """The batches behind position `after` up to `last`, of these partitions if any are named."""
     if not partitions:
-        rows = connection.execute(
-            f"SELECT first, last, time_us, block {_FROM} AND first <= ? AND last > ? ORDER BY first",
-            (after + 1, last, after),
-        )
-        with closing(rows):
-            yield from rows
+        yield from view.batches(after, last)
         return
-    begin = connection.execute("SELECT max(first) FROM deliveries WHERE first <= ?", (after + 1,)).fetchone()[0]
+    section = view.section_at(after + 1)
     marks = ", ".join("?" * len(partitions))
-    places = connection.execute(
+    places = view.execute(
         f"SELECT DISTINCT at FROM ranges WHERE at >= ? AND at <= ? AND topic IN ({marks}) ORDER BY at",
-        (begin or 0, last, *partitions),
-    )
-    with closing(places):
-        for (place,) in places:
-            row = connection.execute(
-                "SELECT first, last, time_us, block FROM deliveries WHERE first = ? AND last > ?", (place, after)
-            ).fetchone()
-            if row is not None:
-                yield row
-
-
-def _plain(row: tuple[int, int, int, bytes]) -> Sealed:
-    """A row of deliveries, its block not packed."""
-    first, last, time_us, block = row
-    return Sealed(first, last, time_us, plain_block(block))
-
-
-#: From the batch that holds a position on.
-_FROM: Final = "FROM deliveries WHERE first >= coalesce((SELECT max(first) FROM deliveries WHERE first <= ?), 0)"
+        (after + 1 if section is None else section.first, last, *partitions),
+    ).fetchall()
+    for (place,) in places:
+        section = view.section_at(place)
+        if section is not None:
+            for batch in view.batches(max(after, section.first - 1), min(last, section.last)):
+                if any(one.topic in partitions for one in decode_lean(batch.block).messages):
+                    yield batch

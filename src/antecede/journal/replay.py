@@ -1,6 +1,5 @@
 """Reads deliveries back in order, a page at a time, for feeds that begin in the past."""
 
-import sqlite3
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
@@ -8,6 +7,7 @@ from antecede.core import Message
 from antecede.core.errors import GapError
 from antecede.journal.blocks import Delivered, decode_deliveries
 from antecede.journal.topics import candidates
+from antecede.journal.view import View
 
 
 class Page(NamedTuple):
@@ -18,7 +18,7 @@ class Page(NamedTuple):
 
 
 def replay(
-    connection: sqlite3.Connection,
+    view: View,
     after: int,
     last: int,
     *,
@@ -33,16 +33,10 @@ def replay(
     """
     items: list[Delivered] = []
     looked_at = 0
-    ranges, end = candidates(connection, after, last, filters)
+    ranges, end = candidates(view.execute, after, last, filters)
     for begin, wanted in ranges:
         reached = begin
-        for first, last_of_block, time_us, block in connection.execute(
-            "SELECT first, last, time_us, block FROM deliveries WHERE first >= coalesce("
-            "(SELECT max(first) FROM deliveries WHERE first <= ?), 0) AND first <= ? ORDER BY first",
-            (begin + 1, wanted),
-        ):
-            if last_of_block <= begin:
-                continue
+        for first, last_of_block, time_us, block in view.batches(begin, wanted):
             if first > reached + 1:
                 break
             for item in decode_deliveries(block).read(first, time_us):
@@ -54,6 +48,5 @@ def replay(
                 return Page(items, reached)
             rest()
         if reached < wanted:  # retention was here since the caller looked
-            (removed,) = connection.execute("SELECT value FROM facts WHERE name = 'removed'").fetchone()
-            raise GapError(after, removed + 1)
+            raise GapError(after, view.removed + 1)
     return Page(items, max(after, end))

@@ -1,17 +1,30 @@
-"""The tables of a journal, and opening one with every doubt raised before it is used.
+"""The tables of a journal beside its log, and opening one with every doubt raised before it is used.
 
 A journal of an earlier version is brought up when its node opens it (`migration`); one of a later version is refused by
-name. Readers from outside take all versions up to this one as they are: what they read has not changed since the first.
+name. Readers from outside take all versions up to this one as they are (`view`).
 """
 
+import os
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from antecede.core.errors import JournalError
+from antecede.journal.index import TABLES as INDEX
 from antecede.journal.migration import TAIL_AND_AGES, VERSION, bring_up
+from antecede.journal.retention import needed_address
+from antecede.journal.segments import (
+    HEAD_BYTES,
+    LogReader,
+    create_segment,
+    segment_bases,
+    segment_path,
+    sync_directory,
+)
+from antecede.journal.view import View
 from antecede.private_files import create_private
 
 #: "antc": tells a journal from any other SQLite file.
@@ -27,28 +40,17 @@ REPLACE_NODE: Final = (
 Check: TypeAlias = Literal["quick", "full"]
 
 TABLES: Final = f"""
--- Whose journal it is (cluster, node: its slot, key, incarnation), whether its last life ended with a stop (clean), the
--- last position that retention removed (removed), how long its node has run (ran_us), the settings that what is kept
--- depends on (settings, as JSON), why it must not be used any more, if so (given_up), and for each partition that the
--- node joined what it never delivers (join …, `journal/joins.py`).
+-- Whose journal it is (cluster, node: its slot, key, incarnation), the last position that retention removed (removed),
+-- how long its node has run (ran_us), the settings that what is kept depends on (settings, as JSON), why it must not be
+-- used any more, if so (given_up), and for each partition that the node joined what it never delivers (join …,
+-- `journal/joins.py`). Of its log: which it is (log), the address up to which it is indexed (indexed_to), from where on
+-- it has what retention left (log_from), from where on it has kept records that are not in the table (kept_from, where
+-- the next delivery has position kept_at), and where the last stop ended it (clean; 0: the node runs or has crashed).
 CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
--- Deliveries in order, a block a batch: positions first to last, without holes between blocks.
-CREATE TABLE deliveries (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, time_us INTEGER NOT NULL,
-                         block BLOB NOT NULL);
-
--- Which block (its first position) holds which messages of a source, for retransmission by sequence number.
-CREATE TABLE ranges (topic TEXT NOT NULL, source INTEGER NOT NULL, first_seq INTEGER NOT NULL,
-                     last_seq INTEGER NOT NULL, at INTEGER NOT NULL,
-                     PRIMARY KEY (topic, source, first_seq)) WITHOUT ROWID;
-CREATE INDEX ranges_at ON ranges (at);
-
--- Publications, memberships, stops, crashes and recoveries. `position` is that of the last delivery before the batch;
--- `membership` is 0 when there are only publications.
-CREATE TABLE changes (number INTEGER PRIMARY KEY, position INTEGER NOT NULL, time_us INTEGER NOT NULL,
-                      membership INTEGER NOT NULL, block BLOB NOT NULL);
-
--- What the protocol keeps across crashes, oldest first: records by their tags (`blocks.KeptCodec`).
+{INDEX.format(schema="main")}
+-- What the protocol keeps across crashes, oldest first: records by their tags (`blocks.KeptCodec`). Newer ones are in
+-- the log; compaction puts what they come to here.
 CREATE TABLE kept (number INTEGER PRIMARY KEY, block BLOB NOT NULL);
 
 -- The cursors of named readers. Retention waits for them.
@@ -100,13 +102,16 @@ def open_for_writing(path: Path, check: Check) -> sqlite3.Connection:
         check_file(path)
     elif not path.parent.is_dir():
         raise JournalError(str(path), "its directory does not exist", f"create {path.parent}")
+    else:
+        _check_no_log(path)
     connection = connect(path)
     with _closed_on_failure(connection, path):
         if fresh:
-            _create(connection)
+            _create(connection, path)
         else:
             check_contents(connection, path, check)
             bring_up(connection, path)
+            check_log(connection, path, check)
         connection.execute("PRAGMA journal_mode=WAL")
         # Checkpoints are made beside the commits (`writer`); this bounds the log should that not keep up.
         connection.execute("PRAGMA wal_autocheckpoint=64000")
@@ -124,7 +129,7 @@ def check_file(path: Path) -> None:
         raise JournalError(str(path), "is not a journal, or its head is damaged", "name a file antecede wrote")
 
 
-def open_for_reading(path: Path, check: Check | None) -> sqlite3.Connection:
+def open_for_reading(path: Path, check: Check | None) -> View:
     """Open a journal that may be a running node's: it is neither written nor locked. Without `check` only its version
     is looked at.
 
@@ -141,7 +146,7 @@ def open_for_reading(path: Path, check: Check | None) -> sqlite3.Connection:
             connection.execute("BEGIN")  # one state of the file: a running node goes on writing
             check_contents(connection, path, check)
             connection.execute("COMMIT")
-    return connection
+        return View(path, connection)
 
 
 def check_contents(connection: sqlite3.Connection, path: Path, check: Check) -> None:
@@ -149,11 +154,39 @@ def check_contents(connection: sqlite3.Connection, path: Path, check: Check) -> 
     (verdict,) = connection.execute(f"PRAGMA {'integrity_check' if check == 'full' else 'quick_check'}(1)").fetchone()
     if verdict != "ok":
         raise _damaged(path, verdict)
-    problem = _lost_deliveries(connection)
+    problem = _lost_deliveries(connection, "deliveries" if version < 4 else "sections")
     if problem is None and version > 1:
-        problem = _lost_rows(connection)
+        problem = _lost_rows(connection, "deliveries" if version < 4 else "sections")
     if problem is not None:
         raise _damaged(path, problem)
+
+
+def check_log(connection: sqlite3.Connection, path: Path, check: Check) -> None:
+    """Is the log there as far as it was indexed? With "full" every delivery is checked, else the newest segment's."""
+    facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
+    needed, end = needed_address(connection), int(facts["indexed_to"])
+    bases = [base for base in segment_bases(path) if base < end]
+    if not bases or bases[0] > needed:
+        raise _damaged(path, f"its log is needed from byte {needed} on, and its first segment is missing")
+    # Those before were removed; a power failure may have brought some back.
+    bases = bases[bisect_right(bases, needed) - 1 :]
+    for base, following in zip(bases, [*bases[1:], end], strict=True):
+        size = segment_path(path, base).stat().st_size
+        if base + size < following:
+            raise _damaged(
+                path, f"its log was written up to byte {following}, and segment {base} ends at {base + size}"
+            )
+    log = LogReader(path, bytes.fromhex(facts["log"]))
+    try:
+        for first, address, end in connection.execute(
+            "SELECT first, address, end FROM sections WHERE address >= ? ORDER BY first",
+            (0 if check == "full" else bases[-1],),
+        ):
+            reached = max([entry.end for entry in log.scan(address, first, end, check=True)], default=address)
+            if reached != end:
+                raise _damaged(path, f"its log is not whole at byte {reached}, and was written up to {end}")
+    finally:
+        log.close()
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> int:
@@ -167,10 +200,10 @@ def check_version(connection: sqlite3.Connection, path: Path) -> int:
     return int(version)
 
 
-def _lost_deliveries(connection: sqlite3.Connection) -> str | None:
+def _lost_deliveries(connection: sqlite3.Connection, table: str) -> str | None:
     """Positions must follow each other from the first that is left to the last."""
     first, last, count = connection.execute(
-        "SELECT min(first), max(last), sum(last - first + 1) FROM deliveries"
+        f"SELECT min(first), max(last), sum(last - first + 1) FROM {table}"
     ).fetchone()
     facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
     if not {"incarnation", "clean", "removed"} <= facts.keys():
@@ -180,39 +213,53 @@ def _lost_deliveries(connection: sqlite3.Connection) -> str | None:
     return None
 
 
-def _lost_rows(connection: sqlite3.Connection) -> str | None:
+def _lost_rows(connection: sqlite3.Connection, table: str) -> str | None:
     """Every table must end where the row written with its last change says."""
     tails = connection.execute("SELECT position, kept_first, kept, changes FROM tail").fetchall()
     if len(tails) != 1:
         return f"the table of tails has {len(tails)} rows"
     ((position, kept_first, kept, changes),) = tails
     (reached,) = connection.execute(
-        "SELECT coalesce((SELECT max(last) FROM deliveries), (SELECT value FROM facts WHERE name = 'removed'))"
+        f"SELECT coalesce((SELECT max(last) FROM {table}), (SELECT value FROM facts WHERE name = 'removed'))"
     ).fetchone()
     if reached != position:
         return f"deliveries were written up to position {position}, and are there up to {reached}"
     first, last, count = connection.execute(
         "SELECT coalesce(min(number), ?), coalesce(max(number), 0), count(*) FROM kept", (kept_first,)
     ).fetchone()
-    if (first, last) != (kept_first, kept) or count != (last - first + 1 if last else 0):
+    whole = count == (last - first + 1 if last else 0)
+    if (first, last) != (kept_first, kept) or not whole:
         return f"kept records were written from number {kept_first} to {kept}, {count} from {first} to {last} are there"
     (newest,) = connection.execute("SELECT coalesce(max(number), 0) FROM changes").fetchone()
     if newest != changes:
         return f"changes were written up to number {changes}, and are there up to {newest}"
     (astray,) = connection.execute(
-        "SELECT count(*) FROM ranges WHERE at NOT IN (SELECT first FROM deliveries)"
+        f"SELECT count(*) FROM ranges WHERE at NOT IN (SELECT first FROM {table})"
     ).fetchone()
     return f"{astray} ranges name deliveries that are not there" if astray else None
 
 
-def _create(connection: sqlite3.Connection) -> None:
+def _check_no_log(path: Path) -> None:
+    """A log without its tables must not be taken for that of a new journal, and be written over."""
+    for base in segment_bases(path):
+        segment = segment_path(path, base)
+        if segment.stat().st_size > HEAD_BYTES:
+            problem = f"is missing, and a part of its log is there ({segment.name})"
+            raise JournalError(str(path), problem, f"put it back; or else {REPLACE_NODE}")
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    log = os.urandom(16)
+    os.close(create_segment(path, log, 0))
+    sync_directory(path)
     # In this order: these settings only take before the first table.
     connection.execute("PRAGMA page_size=4096")  # a small commit touches a few pages, and logs them whole
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.executescript(
-        f"BEGIN; {TABLES} INSERT INTO facts VALUES ('incarnation', 0), ('clean', 1), ('removed', 0), ('ran_us', 0);"
-        "INSERT INTO tail VALUES (0, 1, 0, 0);"
+        f"BEGIN; {TABLES} INSERT INTO facts VALUES ('incarnation', 0), ('clean', {HEAD_BYTES}), ('removed', 0),"
+        f"('ran_us', 0), ('log', '{log.hex()}'), ('indexed_to', {HEAD_BYTES}), ('log_from', {HEAD_BYTES}),"
+        f"('kept_from', {HEAD_BYTES}), ('kept_at', 1); INSERT INTO tail VALUES (0, 1, 0, 0);"
         f"PRAGMA application_id={APPLICATION}; PRAGMA user_version={VERSION}; COMMIT;"
     )
 

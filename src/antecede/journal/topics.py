@@ -9,13 +9,16 @@ The table is made with the first row. Versions that do not know it ignore it, an
 """
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 TABLE: Final = """
 CREATE TABLE IF NOT EXISTS topic_spans (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, bloom BLOB NOT NULL);
 """
+
+#: Runs a statement of SQL on a connection.
+Execute: TypeAlias = Callable[..., sqlite3.Cursor]
 
 #: Deliveries of a span, at least. A rare message costs its reader one span; every span costs a row.
 SPAN: Final = 1024
@@ -76,22 +79,26 @@ def store_span(connection: sqlite3.Connection, span: Span) -> None:
 
 def forget_spans(connection: sqlite3.Connection, removed: int) -> None:
     """Remove the rows of deliveries that retention has removed, up to position `removed`."""
-    if _has_spans(connection):
+    if _has_spans(connection.execute):
         connection.execute("DELETE FROM topic_spans WHERE first <= ? AND last <= ?", (removed, removed))
 
 
-def candidates(
-    connection: sqlite3.Connection, after: int, last: int, filters: Collection[str]
-) -> tuple[list[tuple[int, int]], int]:
+def drop_spans_after(connection: sqlite3.Connection, position: int) -> None:
+    """Remove the rows of deliveries behind `position`, which a power failure took: others will stand there."""
+    if _has_spans(connection.execute):
+        connection.execute("DELETE FROM topic_spans WHERE last > ?", (position,))
+
+
+def candidates(execute: Execute, after: int, last: int, filters: Collection[str]) -> tuple[list[tuple[int, int]], int]:
     """Where deliveries after position `after` up to `last` may be on a topic that one of the filters takes; without
     filters, everywhere.
 
     Returns ranges in order, each behind its first position up to its second; and how far the index was looked at.
     """
     entries = _wanted(filters) if filters else None
-    if entries is None or not _has_spans(connection):
+    if entries is None or not _has_spans(execute):
         return [(after, last)], last
-    rows = connection.execute(
+    rows = execute(
         "SELECT first, last, bloom FROM topic_spans WHERE first >= coalesce((SELECT max(first) FROM topic_spans"
         " WHERE first <= ?), 0) AND first <= ? ORDER BY first LIMIT ?",
         (after + 1, last, _ROWS_MAX),
@@ -110,8 +117,8 @@ def candidates(
     return ranges, last
 
 
-def _has_spans(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'topic_spans'").fetchone() is not None
+def _has_spans(execute: Execute) -> bool:
+    return execute("SELECT 1 FROM sqlite_master WHERE name = 'topic_spans'").fetchone() is not None
 
 
 def _entries(topics: Iterable[str]) -> set[str]:

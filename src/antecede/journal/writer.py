@@ -1,4 +1,6 @@
-"""Writes a journal: one job at a time, in order. Jobs that wait together are committed together.
+"""Writes a database and the log beside it, if it has one: one job at a time, in order.
+
+Jobs that wait together are committed together.
 
 A job is a function of the connection. Its answer, or the error of its transaction, goes back to the event loop after
 the commit. When a transaction fails, all its jobs fail, and the node stops (`node.driver`): a node whose journal cannot
@@ -51,6 +53,7 @@ class _Job(NamedTuple):
     do: Callable[[sqlite3.Connection], Any]
     done: Callable[[Any, Exception | None], None]
     sync: bool
+    sql: bool
 
 
 class _Checkpointer:
@@ -121,9 +124,17 @@ class Writer:
     """Runs jobs on a connection of its own, in order."""
 
     def __init__(
-        self, path: str, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop, *, sync: bool
+        self,
+        path: str,
+        connection: sqlite3.Connection,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        sync: bool,
+        sync_log: Callable[[], None] | None = None,
     ) -> None:
+        """`sync_log`: makes what jobs wrote to a log beside the database reach the disk itself."""
         self._path = path
+        self._sync_log = sync_log
         self._connection = connection
         self._loop = loop
         self._always_sync = sync
@@ -143,14 +154,16 @@ class Writer:
         *,
         sync: bool = False,
         here: bool = False,
+        sql: bool = True,
     ) -> None:
         """Run `do` in a transaction; then `done(answer, error)` on the event loop. `sync`: the disk has it by then.
 
-        `here`: it is small, and may be done before this returns.
+        `here`: it is small, and may be done before this returns. Without `sql` it writes to the log only, and needs no
+        transaction.
         """
         if self._closed:
             raise StoppedError(f"journal {self._path} is closed")
-        job = _Job(do, done, sync)
+        job = _Job(do, done, sync, sql)
         quick = here and not sync and not self._always_sync and not self._checkpointer.log_is_long
         if quick and not self._under_way:
             answers, failure = self._transaction([job])
@@ -205,13 +218,19 @@ class Writer:
     def _transaction(self, jobs: list[_Job]) -> tuple[list[Any], Exception | None]:
         answers: list[Any] = []
         failure: Exception | None = None
+        sync = self._always_sync or any(job.sync for job in jobs)
         try:
+            if not any(job.sql for job in jobs):
+                answers = [job.do(self._connection) for job in jobs]
+                self._finish_log(sync)
+                return answers, None
             if self._checkpointer.log_is_long:
                 self._checkpointer.log_is_long = False
                 checkpoint(self._connection)
-            self._set_sync(any(job.sync for job in jobs))
+            self._set_sync(sync)
             self._connection.execute("BEGIN IMMEDIATE")
             answers = [job.do(self._connection) for job in jobs]
+            self._finish_log(sync)
             self._connection.execute("COMMIT")
             self._checkpointer.committed()
         except Exception as error:
@@ -222,9 +241,13 @@ class Writer:
                 self._connection.execute("ROLLBACK")
         return answers, failure
 
+    def _finish_log(self, sync: bool) -> None:
+        if sync and self._sync_log is not None:
+            self._sync_log()
+
     def _set_sync(self, wanted: bool) -> None:
         """NORMAL: a commit survives the end of the process. FULL: it survives the end of the machine's power too."""
-        level = "FULL" if wanted or self._always_sync else "NORMAL"
+        level = "FULL" if wanted else "NORMAL"
         if level != self._level:
             self._connection.execute(f"PRAGMA synchronous={level}")
             self._level = level

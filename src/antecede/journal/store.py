@@ -1,0 +1,223 @@
+"""Appends batches to the log of a journal, and writes the tables beside it.
+
+Two threads write: the event loop and the writer's (`writer`). The log and what indexes it belong to the writer's thread
+while one of its jobs for them is under way, and to the event loop otherwise. So a batch that need not reach the disk
+itself is appended on the event loop, unless it is large or others wait for the thread. It is one write into the
+system's memory, some microseconds.
+
+A job of SQLite that refers to the log is committed when the log is on the disk (`put_indexed`, `sync_log`). So after a
+power failure the tables never name a part of the log that is not there.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+from antecede.core.errors import StoppedError
+from antecede.journal.batch import Batch
+from antecede.journal.blocks import (
+    SEAL_BYTES,
+    KeptCodec,
+    StoredChange,
+    encode_changes,
+    encode_deliveries,
+    store_changes,
+)
+from antecede.journal.entries import encode_entry
+from antecede.journal.index import Gathering, membership_block, write_rows
+from antecede.journal.lives import append_changes
+from antecede.journal.segments import LogWriter
+from antecede.journal.writer import Writer
+
+T = TypeVar("T")
+
+#: Deliveries of a batch that may be written on the event loop: a few milliseconds at the most.
+_SMALL_BATCH: Final = 1024
+
+
+class Written(NamedTuple):
+    """What a batch became in the log."""
+
+    #: Bytes of its deliveries, and of its kept records.
+    deliveries: int
+    kept: int
+    #: The address behind it.
+    end: int
+
+
+class Store:
+    """The parts of a journal that are written."""
+
+    def __init__(
+        self,
+        path: Path,
+        connection: sqlite3.Connection,
+        log: LogWriter,
+        index: Gathering,
+        kept: KeptCodec,
+        *,
+        sync: bool,
+    ) -> None:
+        """`sync`: each batch reaches the disk itself."""
+        self._path = path
+        self._log = log
+        self._index = index
+        self._kept = kept
+        self._always_sync = sync
+        self._loop = asyncio.get_running_loop()
+        self._writer = Writer(str(path), connection, self._loop, sync=sync, sync_log=self._finish_log)
+        #: The address up to which the log is committed.
+        self.committed = log.end
+        # Jobs of the writer's thread that use the log or its index. Without any, the event loop may.
+        self._under_way = 0
+        # Why the index could not be written. Then the log takes no more, and the next life indexes it.
+        self._failure: Exception | None = None
+        self._closed = False
+        if sync:
+            log.show()
+
+    @property
+    def log_name(self) -> bytes:
+        return self._log.name
+
+    def append(self, batch: Batch, done: Callable[[Written | None, Exception | None], None], *, sync: bool) -> None:
+        """Append a batch; then call `done` on the event loop, perhaps before this returns."""
+        if self._closed:
+            raise StoppedError(f"journal {self._path} is closed")
+        if not (sync or self._always_sync or self._under_way or len(batch.deliveries) > _SMALL_BATCH):
+            written, failure = None, None
+            try:
+                written = self._write(batch)
+            except Exception as error:
+                failure = error
+            self._finish(done, written, failure)
+            return
+
+        def finished(written: Written | None, error: Exception | None) -> None:
+            self._under_way -= 1
+            self._finish(done, written, error)
+
+        self._under_way += 1
+        self._writer.put(lambda connection: self._write(batch), finished, sync=sync, sql=False)
+
+    def put(
+        self,
+        do: Callable[[sqlite3.Connection], T],
+        done: Callable[[T | None, Exception | None], None],
+        *,
+        sync: bool = False,
+    ) -> None:
+        """Run `do` in a transaction of the tables (`Writer.put`)."""
+        self._writer.put(do, done, sync=sync)
+
+    async def do(self, do: Callable[[sqlite3.Connection], T], *, sync: bool = False, log: bool = False) -> T:
+        """Run `do` in a transaction of the tables; its answer. `log`: it refers to the log, which is synced before."""
+
+        def run(connection: sqlite3.Connection) -> T:
+            if log:
+                self._log.sync()
+            return do(connection)
+
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._writer.put(run, partial(_settle, future), sync=sync)
+        return await future
+
+    async def do_indexed(self, do: Callable[[sqlite3.Connection], T], *, sync: bool = False) -> T:
+        """`do`, when the whole log is indexed."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._put_indexed(do, partial(_settle, future), sync=sync)
+        return await future
+
+    async def stop(self, time_us: int, do: Callable[[sqlite3.Connection, int], None]) -> None:
+        """Append the change that ends a life, index the log, and run `do` with the address of its end."""
+        self._under_way += 1  # from here on the log is the thread's
+        stop = [StoredChange(0, "stop", "")]
+        self._writer.put(
+            lambda connection: append_changes(self._log, self._index, time_us, stop), lambda *_: None, sql=False
+        )
+        await self.do_indexed(lambda connection: do(connection, self._log.end), sync=True)
+
+    async def remove_before(self, address: int) -> None:
+        """Remove the segments before `address`, which no table names any more."""
+        await self._loop.run_in_executor(None, self._log.remove_before, address)
+
+    def close(self) -> None:
+        """Finish the jobs that were put. Blocks."""
+        self._closed = True
+        self._writer.close()
+        self._log.close()
+
+    def _write(self, batch: Batch) -> Written:
+        if self._failure is not None:
+            raise self._failure
+        kept = changes = block = members = b""
+        if batch.kept:
+            kept = self._kept.encode(batch.kept)
+        if batch.deliveries:
+            block = encode_deliveries(batch.deliveries, batch.held_us, batch.out_of_order, pack=True)
+        if batch.changes or batch.runs:
+            stored = store_changes(batch)
+            changes = encode_changes(stored)
+            members = membership_block(stored) if batch.changes else b""
+        # The checksum of the entry covers kept records and changes: they go without their own.
+        entry = encode_entry(
+            batch.first, len(batch.deliveries), batch.time_us, kept[:-SEAL_BYTES], changes[:-SEAL_BYTES], block
+        )
+        address = self._log.append(entry)
+        end = address + len(entry)
+        self._index.add(address, end, batch.first, batch.time_us, batch.deliveries, len(block), members)
+        return Written(len(block), len(kept), end)
+
+    def _finish(
+        self,
+        done: Callable[[Written | None, Exception | None], None],
+        written: Written | None,
+        error: Exception | None,
+    ) -> None:
+        if written is not None:
+            self.committed = written.end
+            if self._index.due and not self._closed:
+                self._put_indexed(lambda connection: None, lambda answer, error: None)
+        done(written, error)
+
+    def _put_indexed(
+        self,
+        do: Callable[[sqlite3.Connection], T],
+        done: Callable[[T | None, Exception | None], None],
+        *,
+        sync: bool = False,
+    ) -> None:
+        """Put a job before which the log is indexed, as far as it is written by then, in the same transaction."""
+        rows = None if self._under_way else self._index.take()
+        self._under_way += rows is None
+
+        def write(connection: sqlite3.Connection) -> T:
+            taken = self._index.take() if rows is None else rows
+            self._log.sync()
+            write_rows(connection, taken)
+            return do(connection)
+
+        def finished(answer: T | None, error: Exception | None) -> None:
+            self._under_way -= rows is None
+            self._failure = self._failure or error
+            done(answer, error)
+
+        self._writer.put(write, finished, sync=sync)
+
+    def _finish_log(self) -> None:
+        self._log.sync()
+        if self._always_sync:
+            self._log.show()
+
+
+def _settle(future: "asyncio.Future[Any]", answer: Any, error: Exception | None) -> None:
+    """Give the answer of a job to the task that waits for it."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(answer)
+    else:
+        future.set_exception(error)
