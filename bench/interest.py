@@ -188,11 +188,7 @@ def main() -> None:
     asked = parser.parse_args()
     for replicas in map(int, asked.replicas.split(",")):
         for nodes in map(int, asked.nodes.split(",")):
-            row = asyncio.run(
-                measure(
-                    nodes, replicas, asked.partitions, asked.topics, asked.messages, asked.pause / 1000, asked.window
-                )
-            )
+            row = asyncio.run(measure(nodes, replicas, asked))
             sys.stdout.write(f"{row}\n")
             sys.stdout.flush()
 
