@@ -80,17 +80,18 @@ class CausalComparison(Experiment):
     name = "comparison-causal"
     paper = "rivals"
     item = "comparison-causal"
-    title = "Every causal protocol under the same load: bytes, packets, latency, hold time, violations, losses"
+    title = "Every causal protocol under the same load: bytes, packets, latency, hold, memory, violations"
     about = (
-        "One topic, 100 messages of 50 bytes, one every 20 u.t. on average; hops of 100 u.t. that reorder; options and "
-        "timers at their defaults. Protocols stand in the settings they are made for: of those left out of `loss`, a "
-        "lost packet would block readers for ever, and those left out of `churn` have fixed groups. Bytes follow each "
-        "protocol's own byte model. `promises_causal_order` and `promises_every_message` are 1 or 0: what the audit "
-        "holds a run to. Violations and losses are counted for all, also where they are allowed. vector-clocks, "
-        "probabilistic-clocks (16 entries, 2 keys) and message-history send directly to every node: one hop, and a "
-        "wire that is busy for as many packets as there are nodes; trees take several hops. The causal information of "
-        "message-history is other messages: it shows in bytes and copies, not in the header. docs/rivals.md has the "
-        "table for 64 nodes."
+        "One topic, 100 messages of 50 bytes, one every 20 u.t. on average; hops of 100 u.t. that reorder; options "
+        "and timers at their defaults. Protocols stand in the settings they are made for: of those left out of "
+        "`loss`, a lost packet would block readers for ever, and those left out of `churn` have fixed groups. Bytes "
+        "follow each protocol's own byte model. `promises_causal_order` and `promises_every_message` are 1 or 0: "
+        "what the audit holds a run to. Violations and losses are counted for all, also where they are allowed. "
+        "vector-clocks, probabilistic-clocks (16 entries, 2 keys) and message-history send directly to every node: "
+        "one hop, and a wire that is busy for as many packets as there are nodes; trees take several hops. The "
+        "causal information of message-history is other messages: it shows in bytes and copies, not in the header. "
+        "`state` counts entries of clocks, names of messages and messages, the mean of all nodes at its highest, "
+        "`state_of_one` the most of one node. docs/rivals.md has the table for 64 nodes."
     )
     settings = _ALL
     sizes = (16, 64)
