@@ -16,7 +16,7 @@ help:
 	@echo "make demo       a live cluster with an accident, audited and drawn; a published table redone"
 	@echo "make test       make check, then every test but the slow ones (what CI runs)"
 	@echo "make test-slow  the long searches and the kill tests"
-	@echo "make test-compiled  the same runs on all compiled modules and on interpreted ones (a few minutes)"
+	@echo "make test-compiled  the same runs, and tests of pure layers, on all modules as a wheel has them (a few minutes)"
 	@echo "make fuzz       a minute of coverage-guided fuzzing of each parser"
 	@echo "make check      ruff, its format check and strict mypy"
 	@echo "make bench      speed and memory beside the aims and beside peers (a quarter of an hour and more)"
@@ -48,7 +48,7 @@ test-slow: $(READY)
 	@$(BIN)/python -m pytest -m slow -o faulthandler_timeout=7200
 
 test-compiled: $(READY)
-	@ANTECEDE_COMPILE=1 $(BIN)/python -m pytest -rs tests/test_compiled.py -o timeout=1800 -o faulthandler_timeout=1900
+	@ANTECEDE_COMPILE=1 ANTECEDE_OPTIMISE=1 $(BIN)/python -m pytest -rs tests/test_compiled.py -o timeout=1800 -o faulthandler_timeout=1900
 
 fuzz: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'

@@ -63,13 +63,16 @@ def say(reason: str) -> None:
 
 
 def extensions() -> list[Extension]:
-    """Translate the modules to C. Returns none where that is impossible."""
+    """Translate the modules to C. Returns none where that is impossible.
+
+    `ANTECEDE_OPTIMISE=0` lets the C compiler skip optimisation, which is most of its work: for tests.
+    """
     try:
         from mypyc.build import mypycify  # noqa: PLC0415
 
         return mypycify(
             [*OPTIONS, f"--cache-dir={os.devnull}", *files()],
-            opt_level="1",
+            opt_level=os.environ.get("ANTECEDE_OPTIMISE", "1"),
             debug_level="0",
             group_name="antecede",
         )

@@ -1,11 +1,14 @@
 """Compiled and interpreted modules give the same runs, to the byte, and a machine without a compiler gets the latter.
 
-`make test` compiles the engine, the gate and causal aggregation. `make test-compiled` compiles every module of
-`setup.py`.
+The tests of `core` and `overlay` run on the compiled modules, too. `make test` compiles most of those two layers, the
+engine and causal aggregation, without the C compiler's optimisation. `make test-compiled` compiles every module of
+`setup.py` as a wheel has it.
 """
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,11 +17,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "antecede"
 
 #: What `make test` compiles: few enough files for some seconds of processor time.
 FEW = (
-    "core/gate,core/process,sim/engine,"
-    "protocols/aggregation/broadcast,protocols/aggregation/process,protocols/aggregation/timer"
+    "core/clocks,core/gate,core/numbers,core/process,"
+    "overlay/extended,overlay/members,overlay/shared_tree,overlay/trees,overlay/vcube,"
+    "sim/engine,protocols/aggregation/broadcast,protocols/aggregation/hybrid,protocols/aggregation/process,"
+    "protocols/aggregation/riding,protocols/aggregation/timer"
 )
 
 #: Of a build or a set of runs. pytest's own limit is lower in `make test`.
@@ -60,6 +66,16 @@ for values in json.loads(sys.argv[1]):
     print(json.dumps(result.metrics, sort_keys=True), hashlib.sha256(rows.encode()).hexdigest())
 """
 
+#: Runs tests after a look at which modules they run on.
+TESTS = """
+import sys
+import pytest
+from antecede.core import gate
+
+assert not gate.__file__.endswith(".py"), gate.__file__
+sys.exit(pytest.main(sys.argv[1:]))
+"""
+
 
 def build(tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Build the extension modules of a copy of this tree, beside their source files."""
@@ -78,11 +94,18 @@ def build(tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def run(tree: Path, *words: str, pure: bool) -> list[str]:
+def start(tree: Path, cwd: Path, *words: str | Path, pure: bool) -> subprocess.CompletedProcess[str]:
+    """Run Python with the modules of `tree`."""
     environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "ANTECEDE_PURE": "1" if pure else "0"}
     return subprocess.run(
-        [sys.executable, *words], cwd=tree, capture_output=True, text=True, timeout=LIMIT_S, check=True, env=environment
-    ).stdout.splitlines()
+        [sys.executable, *words], cwd=cwd, capture_output=True, text=True, timeout=LIMIT_S, check=False, env=environment
+    )
+
+
+def run(tree: Path, *words: str, pure: bool) -> list[str]:
+    done = start(tree, tree, *words, pure=pure)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
 
 
 def told(said: subprocess.CompletedProcess[str]) -> list[str]:
@@ -93,11 +116,49 @@ def told(said: subprocess.CompletedProcess[str]) -> list[str]:
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of this tree with compiled modules. Without a compiler its tests are left out, and say so."""
     tree = tmp_path_factory.mktemp("compiled") / "tree"
-    said = build(tree, ANTECEDE_COMPILE=os.environ.get("ANTECEDE_COMPILE", FEW))
+    asked = {
+        name: os.environ.get(name, usual) for name, usual in (("ANTECEDE_COMPILE", FEW), ("ANTECEDE_OPTIMISE", "0"))
+    }
+    said = build(tree, **asked)
     if any("no C compiler" in line for line in told(said)):
         pytest.skip("LEFT OUT: no C compiler with Python.h here; to compare compiled runs: install gcc and python3-dev")
     assert told(said) == []
     return tree
+
+
+def listed() -> set[str]:
+    """The modules that `setup.py` compiles."""
+    text = (ROOT / "setup.py").read_text(encoding="utf-8")
+    (table,) = re.findall(r"^COMPILED = (\{.*?^\})", text, re.DOTALL | re.MULTILINE)
+    return {f"{directory}/{name}" for directory, names in ast.literal_eval(table).items() for name in names.split()}
+
+
+def classes(module: str) -> list[ast.ClassDef]:
+    code = ast.parse((SOURCE / f"{module}.py").read_text(encoding="utf-8"))
+    return [node for node in ast.walk(code) if isinstance(node, ast.ClassDef)]
+
+
+@pytest.mark.parametrize("compiled_modules", [set(FEW.split(",")), listed()], ids=["few", "all"])
+def test_interpreted_classes_extend_compiled_ones_that_allow_it(compiled_modules: set[str]) -> None:
+    """mypyc refuses others when the first instance is made, so a wheel would fail where the source files do not."""
+    closed = {
+        cls.name: module
+        for module in compiled_modules
+        for cls in classes(module)
+        if not any("allow_interpreted_subclasses=True" in ast.unparse(mark) for mark in cls.decorator_list)
+    }
+    extends = re.compile(rf"class \w+\(.*\b({'|'.join(closed)})\b")
+    wrong = []
+    for file in sorted(SOURCE.rglob("*.py")):
+        text, module = file.read_text(encoding="utf-8"), file.relative_to(SOURCE).with_suffix("").as_posix()
+        if module not in compiled_modules and extends.search(text):
+            for cls in classes(module):
+                for base in (ast.unparse(base).partition("[")[0] for base in cls.bases):
+                    line = rf"^from antecede\.([\w.]+) import (?:\([^)]*|[^(\n]*)\b{base}\b"
+                    package = re.search(line, text, re.MULTILINE)
+                    if base in closed and package and closed[base].startswith(package[1].replace(".", "/")):
+                        wrong.append(f"{module}.{cls.name} extends {closed[base]}.{base}")
+    assert wrong == []
 
 
 def test_the_version_says_which_modules_run(compiled: Path) -> None:
@@ -128,6 +189,14 @@ def test_runs_are_the_same_compiled_and_interpreted(compiled: Path) -> None:
     assert pure_engine.endswith("engine.py")
     assert len(runs) == len(RUNS)
     assert runs == pure_runs
+
+
+@pytest.mark.parametrize("layer", ["core", "overlay"])
+def test_the_tests_of_a_pure_layer_pass_compiled(layer: str, compiled: Path, tmp_path: Path) -> None:
+    options = ["-m", "not slow and not interpreted", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    words = [*options, "--basetemp", tmp_path / "temporary", f"tests/{layer}"]
+    done = start(compiled, ROOT, "-c", TESTS, *words, pure=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_without_a_compiler_one_line_says_so_and_nothing_is_compiled(tmp_path: Path) -> None:

@@ -268,6 +268,7 @@ def instructions(act: Callable[[], object]) -> int:
     return count
 
 
+@pytest.mark.interpreted
 def test_a_jump_does_not_look_at_everything_that_waits() -> None:
     """Rounds rise by two at a time while thousands wait for rounds to come."""
 
@@ -281,6 +282,7 @@ def test_a_jump_does_not_look_at_everything_that_waits() -> None:
     assert work(held=2000) == work(held=10)
 
 
+@pytest.mark.interpreted
 def test_what_was_accounted_for_beyond_a_hole_is_not_looked_at_again_and_again() -> None:
     def work(beyond: int) -> int:
         gate: Gate[str] = Gate()
@@ -292,6 +294,7 @@ def test_what_was_accounted_for_beyond_a_hole_is_not_looked_at_again_and_again()
     assert work(beyond=2000) == work(beyond=10)
 
 
+@pytest.mark.interpreted
 def test_instructions_are_counted() -> None:
     gate: Gate[str] = Gate()
     assert instructions(lambda: gate.offer("a1", [("a", 1)])) > 20

@@ -80,6 +80,7 @@ def test_a_protocol_without_durable_state_says_so() -> None:
         Ping(3).restore([])
 
 
+@pytest.mark.interpreted  # a compiled base class does not look
 def test_a_protocol_must_say_what_it_does() -> None:
     with pytest.raises(TypeError, match="abstract"):
         Process(1)  # type: ignore[abstract]
