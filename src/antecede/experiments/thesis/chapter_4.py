@@ -276,8 +276,8 @@ CHAPTER_4: tuple[Experiment, ...] = (
         "table-4.3",
         "Bytes of a packet, 256 nodes",
         "Without aggregation this is a property of the load alone; it is one of the two figures the window of the "
-        "calibrated setting was read from. Above 1400 bytes are 0.29 % of the packets in print, 0.02 ± 0.01 % here "
-        "(three seeds).",
+        "calibrated setting was read from. Above 1400 bytes are 0.29 % of the packets in print, 0.03 ± 0.01 % here "
+        "(ten seeds).",
         packet_sizes,
         plan=_BOTH,
         sizes=(256,),
