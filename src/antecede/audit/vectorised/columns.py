@@ -1,6 +1,6 @@
 """Reads parts of a trace as arrays, one entry per row; −1 means "does not apply", as in `antecede.trace.Row`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,11 +81,7 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
     def integers(name: str) -> Ints:
         if name not in table.column_names:
             return np.full(count, -1, np.int64)
-        column = table[name]
-        if column.null_count:
-            column = pc.fill_null(column, -1)
-        values: Ints = column.to_numpy()
-        return values
+        return integers_of(table[name].chunks, table.schema.field(name).type)
 
     if "event" in table.column_names:
         event = _codes(table["event"], _event)
@@ -114,6 +110,30 @@ def _event(name: str | None) -> int:
     if name not in _CODES:
         raise unknown_event(name, "a trace directory")
     return _CODES[name]
+
+
+def integers_of(chunks: Sequence[Any], kind: Any, null: int = -1) -> Ints:
+    """The values of a column of integers, with `null` for nulls.
+
+    It reads Arrow's buffers itself. `to_numpy` of PyArrow imports pandas first, which takes a process that judges 0.3 s
+    or more, and nothing here needs it.
+    """
+    parts = [_buffer_of(chunk, np.dtype(str(kind)), null) for chunk in chunks if len(chunk)]
+    if not parts:
+        return np.zeros(0, str(kind))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _buffer_of(chunk: Any, kind: "np.dtype[Any]", null: int) -> Ints:
+    begin, end = chunk.offset, chunk.offset + len(chunk)
+    if chunk.null_count == len(chunk):
+        return np.full(len(chunk), null, kind)
+    valid, values = chunk.buffers()
+    numbers = np.frombuffer(values, kind, end)[begin:]
+    if chunk.null_count:
+        bits = np.unpackbits(np.frombuffer(valid, np.uint8), count=end, bitorder="little")[begin:]
+        numbers = np.where(bits, numbers, kind.type(null))
+    return numbers
 
 
 def run_values(column: Ints) -> list[int]:
@@ -147,14 +167,16 @@ class Dependencies(NamedTuple):
 def dependencies(table: pa.Table, topics: Topics) -> Dependencies:
     column = table["deps"].combine_chunks()
     if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+    counts = pc.list_value_length(column)
+    lengths = integers_of([counts], counts.type, null=0)
     named = column.flatten()
+    source, seq = named.field("source"), named.field("seq")
     return Dependencies(
         at=np.repeat(np.arange(len(column)), lengths),
         topic=_codes(pa.chunked_array([named.field("topic").dictionary_encode()]), topics.code),
-        source=pc.fill_null(named.field("source"), -1).to_numpy().astype(np.int64),
-        seq=pc.fill_null(named.field("seq"), -1).to_numpy(),
+        source=integers_of([source], source.type).astype(np.int64),
+        seq=integers_of([seq], seq.type),
     )
 
 
@@ -168,9 +190,6 @@ def _codes(column: pa.ChunkedArray, code: Callable[[str | None], int], null: int
             parts.append(np.full(len(chunk), null, np.int32))
             continue
         table = np.array([*(code(name) for name in chunk.dictionary.to_pylist()), null], np.int32)
-        indices = chunk.indices
-        if indices.null_count:
-            indices = pc.fill_null(indices.cast(pa.int32()), len(table) - 1)  # a byte may be too small for this index
-        picked = indices.to_numpy(zero_copy_only=False)
+        picked = integers_of([chunk.indices], chunk.indices.type, null=-1)  # −1 is the last of the table
         parts.append(np.full(len(picked), table[0]) if len(table) == 2 and not chunk.null_count else table[picked])
     return np.concatenate(parts) if parts else np.zeros(0, np.int32)

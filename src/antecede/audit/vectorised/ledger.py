@@ -98,9 +98,7 @@ class Ledger:
 
     def published_by(self, node: int) -> tuple[Ints, Ints]:
         """Rows and messages of the node's publish rows, in order."""
-        begin, end = np.searchsorted(self._publishers, [node, node + 1])
-        at = self._by_publisher[begin:end]
-        return self.publications.row[at], self.publications.message[at]
+        return self._published_by.get(node, self._nothing)
 
     def first_published_by(self, node: int) -> Ints:
         """Messages whose first publish row is at `node`, in order."""
@@ -161,8 +159,13 @@ class Ledger:
         #: By published message: the digest of its content, or UNKNOWN.
         self.content: Ints = np.where(self._content_row < 0, UNKNOWN, rows.digest[self._content_row])
 
-        self._by_publisher = np.argsort(rows.node, kind="stable")
-        self._publishers = rows.node[self._by_publisher]
+        by_node = np.argsort(rows.node, kind="stable")
+        bounds = np.flatnonzero(np.diff(rows.node[by_node], prepend=-2, append=-2))
+        self._nothing = (rows.row[:0], number[:0])
+        self._published_by = {
+            int(rows.node[by_node[begin]]): (rows.row[by_node[begin:end]], number[by_node[begin:end]])
+            for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+        }
 
         # Only the dependencies of a message's first publish row count.
         index_of = np.full(len(is_publish), -1)

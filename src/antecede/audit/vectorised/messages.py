@@ -9,6 +9,8 @@ from antecede.audit.vectorised.columns import Bools, Ints, Topics
 #: A look-up table may be so many times larger than its contents; otherwise a sorted search is used.
 _WASTE_MAX: Final = 8
 _SMALL: Final = 1 << 16
+#: So many names are looked up at once: their arrays stay in the cache, and a stray name slows down its block alone.
+_BLOCK: Final = 1 << 15
 
 
 class Messages:
@@ -43,9 +45,25 @@ class Messages:
             return np.full(len(seq), -1, np.int64)
         if self._base is not None:
             return self._find_in_both(self._base, topic, source, seq)
-        if self._square is not None and self._all_within(topic, source, seq):
-            name = np.asarray(topic, np.int64) * self._sources + source
-            return np.asarray(self._square.take(name * self._seqs + seq))
+        if self._square is None:
+            return self._find_by_stream(topic, source, seq)
+        found = np.empty(len(seq), np.int64)
+        for begin in range(0, len(seq), _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            name = topic[block], source[block], seq[block]
+            found[block] = self._look_up(*name) if self._all_within(*name) else self._find_by_stream(*name)
+        return found
+
+    def _look_up(self, topic: Ints, source: Ints, seq: Ints) -> Ints:
+        assert self._square is not None
+        name = topic.astype(np.int64)
+        name *= self._sources
+        name += source
+        name *= self._seqs
+        name += seq
+        return self._square.take(name)
+
+    def _find_by_stream(self, topic: Ints, source: Ints, seq: Ints) -> Ints:
         stream = self._find_stream(topic, source)
         known = seq <= self._top.take(
             stream

@@ -91,6 +91,8 @@ class Streams(NamedTuple):
 
     order: Ints
     stream: Ints
+    #: Between two neighbours: whether the second is of another stream.
+    other: Bools
 
 
 def out_of_turn(node: Node, streams: Streams) -> tuple[int, Ints]:
@@ -99,9 +101,10 @@ def out_of_turn(node: Node, streams: Streams) -> tuple[int, Ints]:
     if (rows == NEVER).any():
         there = rows != NEVER
         rows, stream, order = rows[there], streams.stream[there], streams.order[there]
+        other = stream[1:] != stream[:-1]
     else:
-        stream, order = streams.stream, streams.order
-    if ((rows[1:] > rows[:-1]) | (stream[1:] != stream[:-1])).all():
+        order, stream, other = streams
+    if ((rows[1:] > rows[:-1]) | other).all():
         return len(rows), rows[:0]
     # By message: the earliest row among the later messages of its stream. Each stream is shifted above the one before
     # it, so that one running minimum from the end serves all streams.
@@ -127,6 +130,8 @@ class Cover:
         self.nearest = np.arange(count)
         leads = self.begin[1:] > self.begin[:-1]
         self.nearest[leads] = self.dst[self.begin[:-1][leads]]
+        #: The messages without one.
+        self.last = np.flatnonzero(self.nearest == np.arange(count))
 
     def edges_from(self, messages: Ints) -> tuple[Ints, Ints]:
         """The edges from `messages`: the index in `messages`, and the message they lead to."""
@@ -161,14 +166,18 @@ def uncovered(node: Node, ledger: Ledger, topic: Ints, cover: Cover, *, across_t
         begin += len(published)
     known = len(cover.nearest)
     # Nearly everything is covered by the first publication after it.
-    followed = (interval_of[:known] == interval_of.take(cover.nearest)) & (cover.nearest != np.arange(known))
-    candidates = np.flatnonzero((interval_of[:known] >= 0) & ~followed)
+    alone = interval_of[:known] != interval_of.take(cover.nearest)
+    alone[cover.last] = True
+    candidates = np.flatnonzero(alone)
+    candidates = candidates[interval_of[candidates] >= 0]
     index, after = cover.edges_from(candidates)
     ended_by = np.full(len(node.taken), -2, np.int32)
     ended_by[mine] = np.arange(len(mine))
     its = interval_of[candidates[index]]
     implied = (its == interval_of[after]) | (its == ended_by[after])
-    candidates = np.delete(candidates, np.unique(index[implied]))
+    needed = np.ones(len(candidates), bool)
+    needed[index[implied]] = False
+    candidates = candidates[needed]
     strangers = np.flatnonzero(interval_of[known:] >= 0) + known
     left = np.concatenate([candidates, strangers])
     publication = mine[interval_of[left]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from antecede.audit import wording
 from antecede.audit.rules import GOES_DOWN
-from antecede.audit.vectorised.columns import Bools, Columns, Dependencies, Ints
+from antecede.audit.vectorised.columns import Bools, Columns, Dependencies, Ints, run_values
 from antecede.core.errors import UsageError
 from antecede.trace import Event
 
@@ -64,9 +64,12 @@ def plainly_fine(events: Columns, deliveries: Columns, packets: Columns, *, malf
         return False
     # One number for each row in the order of nodes and rows; time must not fall from one to the next.
     width = 1 + max(int(row.max()), int(events.row.max(initial=0)))
-    keys = node.astype(np.int64) * width + row
+    keys = node.astype(np.int64)
+    keys *= width
+    keys += row
     if (keys[1:] <= keys[:-1]).any() or ((time[1:] < time[:-1]) & (node[1:] == node[:-1])).any():
         return False
+    events = events.take(np.isin(events.node, run_values(node)))
     at = np.searchsorted(keys, events.node.astype(np.int64) * width + events.row)
     before, after = np.maximum(at - 1, 0), np.minimum(at, len(keys) - 1)
     falls = (at > 0) & (node[before] == events.node) & (time[before] > events.time)

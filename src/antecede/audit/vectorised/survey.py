@@ -137,10 +137,11 @@ def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: fr
         tallies={rule: Tally() for rule in rules},
     )
     published = ledger.published
-    published_at = np.full(len(bucket.messages), NEVER, np.int64)
+    rows_of = bucket.deliveries.row.dtype
+    published_at = np.full(len(bucket.messages), NEVER, rows_of)
     published_at[: len(ledger.messages)] = ledger.published_at
     streams = _streams(bucket.messages)
-    witness = np.full(published, LATE, np.int64)
+    witness = np.full(published, NEVER, rows_of)
     for node in bucket.each(ledger):
         if "exactly-once" in rules:
             _exactly_once(found.tallies["exactly-once"], bucket, node)
@@ -149,13 +150,13 @@ def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: fr
         _invented(found, bucket, node, published_at, ledger)
         if "complete" in rules or "agreement" in rules:
             if node.node not in ledger.down:
-                seen = node.delivered[:published]
-                elsewhere = (seen != NEVER) & (ledger.first.node != node.node)
-                np.minimum(witness, seen, out=witness, where=elsewhere)
+                seen = node.delivered[:published].copy()
+                seen[ledger.first_published_by(node.node)] = NEVER
+                np.minimum(_unsigned(witness), _unsigned(seen), out=_unsigned(witness))
             _missing(found, ledger, node)
         if causal is not None:
             causal.look_at(node)
-    found.witness = witness
+    found.witness = np.where(witness == NEVER, LATE, witness.astype(np.int64))
     if causal is not None:
         found.tallies["causal"] = causal.result()
         found.extra, found.strangers = causal.extra(bucket)
@@ -203,8 +204,7 @@ def _fifo(tally: Tally, bucket: Bucket, node: Node, streams: Streams) -> None:
 def _invented(found: Survey, bucket: Bucket, node: Node, published_at: Ints, ledger: Ledger) -> None:
     tally = found.tallies.get("no-invention", Tally())
     tally.checked += len(node.row)
-    at = published_at[node.message]
-    wrong = (at == NEVER) | (at > node.row)
+    wrong = _unsigned(published_at.take(node.message)) > _unsigned(node.row)
     if not wrong.any():
         return
     tally.violations += int(wrong.sum())
@@ -244,4 +244,10 @@ def _at(bucket: Bucket, node: Node, message: int, row: int) -> At:
 
 def _streams(messages: Messages) -> Streams:
     order = np.lexsort((messages.seq, messages.stream))
-    return Streams(order, messages.stream[order])
+    stream = messages.stream[order]
+    return Streams(order, stream, stream[1:] != stream[:-1])
+
+
+def _unsigned(rows: Ints) -> Ints:
+    """The same rows as unsigned numbers: NEVER is then higher than all of them."""
+    return rows.view(np.dtype(f"u{rows.dtype.itemsize}"))
