@@ -1,12 +1,13 @@
 """How fast the Spark audit judges a large trace, beside a DuckDB join and beside Polars with NumPy.
 
-    python bench/audit.py [--messages 20000] [--nodes 1000] [--small 2000]
+    python bench/audit.py [--messages 20000] [--nodes 1000] [--small 2000] [--others PYTHON]
 
 The trace (`big_trace`) has about four direct dependencies a message and planted violations, all of which every
 contender must count. Each contender runs in a process of its own; its peak memory is that of the process and all its
 children. Start-up is told apart: the JVM and the first Python worker for Spark, imports for the others. Times on a
 machine that does other things are worth what they are: look at the ratios, and at the processor time, which counts all
-cores and hardly changes. Spark and DuckDB use every core, Polars + NumPy mostly one.
+cores and hardly changes. Spark and DuckDB use every core, Polars + NumPy mostly one. `--others`: an interpreter that
+has DuckDB, Polars and NumPy, if this one has not. bench/spark_speed.py compares ten times as many deliveries.
 """
 
 import argparse
@@ -28,6 +29,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--small", type=int, default=2_000, help="messages of the smaller trace, to see growth")
     parser.add_argument("--planted", type=int, default=50, help="violations of each sort")
+    parser.add_argument("--others", default=sys.executable, help="the Python that has DuckDB and Polars")
     given = parser.parse_args()
     with TemporaryDirectory(prefix="antecede-bench-") as place:
         results: dict[tuple[str, int], dict] = {}
@@ -35,26 +37,28 @@ def main() -> None:
             trace = Path(place) / str(messages)
             expected, deliveries = make(given.nodes, messages, given.planted, trace)
             for contender in CONTENDERS:
-                results[contender, messages] = measure(contender, trace)
+                results[contender, messages] = measure(contender, trace, given.others)
                 check(contender, expected, results[contender, messages]["violations"])
             show(given.nodes, messages, deliveries, {name: results[name, messages] for name in CONTENDERS})
         growth(results, given.small, given.messages)
 
 
-def make(nodes: int, messages: int, planted: int, path: Path) -> tuple[dict[str, int], int]:
+def make(nodes: int, messages: int, planted: int, path: Path, copies: int = 1) -> tuple[dict[str, int], int]:
     trace = make_trace(nodes, messages)
     wrong = plant(trace, planted)
-    deliveries = write_trace_directory(trace, wrong, path)
+    deliveries = write_trace_directory(trace, wrong, path, copies=copies)
     width = len(trace.dependent) / messages
     size = sum(file.stat().st_size for file in path.iterdir()) / 1e6
     print(f"\n{deliveries:,} deliveries, {width:.1f} dependencies a message, {size:.0f} MB on disk; planted: ", end="")
-    print(", ".join(f"{count} {rule}" for rule, count in wrong.expected.items()))
-    return wrong.expected, deliveries
+    expected = {rule: count * copies for rule, count in wrong.expected.items()}
+    print(", ".join(f"{count} {rule}" for rule, count in expected.items()))
+    return expected, deliveries
 
 
-def measure(contender: str, trace: Path) -> dict:
+def measure(contender: str, trace: Path, others: str = sys.executable) -> dict:
     """Run a contender and watch how much memory it and its children hold."""
-    command = [sys.executable, str(Path(__file__).with_name("contenders.py")), contender, str(trace)]
+    python = sys.executable if contender == "spark" else others
+    command = [python, str(Path(__file__).with_name("contenders.py")), contender, str(trace)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     peak = {"java": 0.0, "other": 0.0, "all": 0.0}
     done = threading.Event()

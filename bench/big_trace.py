@@ -4,8 +4,10 @@ Every message names the immediate predecessors of what its publisher had deliver
 node delivers everything after what it depends on. So nothing is wrong with the trace until something is planted.
 """
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -131,52 +133,75 @@ def _not_own(trace: Trace, node: int, rng: np.random.Generator) -> int:
     return int(rng.choice(np.flatnonzero(trace.source != node)))
 
 
-def write_trace_directory(trace: Trace, planted: Planted, path: Path, *, bucket_rows: int = BUCKET_ROWS) -> int:
-    """Write it as a sweep would; the number of deliver rows."""
+class _Part:
+    """A file of the directory that is made when it is written: all of them together may not fit into memory."""
+
+    def __init__(self, rows: int, make: Callable[[], pa.Table]) -> None:
+        self._rows, self._make = rows, make
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def replace_schema_metadata(self, metadata: object) -> pa.Table:
+        return self._make().replace_schema_metadata(metadata)
+
+
+def write_trace_directory(
+    trace: Trace, planted: Planted, path: Path, *, bucket_rows: int = BUCKET_ROWS, copies: int = 1
+) -> int:
+    """Write it as a sweep would; the number of deliver rows.
+
+    `copies`: so many nodes do what each node of the trace does, except that the first of them alone publishes.
+    """
     nodes, messages = trace.delivered.shape
-    end = int(trace.delivered.max())
     # Twice the time, so that a publication stands before everything else of its instant, and before its own delivery.
     keys = np.concatenate([2 * trace.published, 2 * trace.delivered.ravel() + 1])
     rows = np.empty(len(keys), np.int64)
     rows[np.argsort(keys, kind="stable")] = np.arange(nodes, nodes + len(keys))  # subscriptions come first
     publish_row, deliver_row = rows[:messages], rows[messages:].reshape(nodes, messages)
-    late = nodes + len(keys)
-    buckets = max(1, min(-(-nodes * messages // bucket_rows), nodes))
-    files = {EVENTS: _events(trace, publish_row)}
-    total = 0
-    for bucket in range(buckets):
+    lost: dict[int, list[int]] = {}
+    for node, message in planted.lost:
+        lost.setdefault(node, []).append(message)
+    # Behind everything else: copies, and messages that were never published.
+    late: dict[int, list[tuple[int, int, int]]] = {}
+    more = [(node, int(trace.source[message]), int(trace.seq[message])) for node, message in planted.again]
+    for at, (node, source, seq) in enumerate([*more, *((node, 0, seq) for node, seq in planted.invented)]):
+        late.setdefault(node, []).append((nodes + len(keys) + at, source, seq))
+    end = int(trace.delivered.max())
+
+    def deliveries(ids: range) -> pa.Table:
         parts = []
-        for node in range(bucket, nodes, buckets):
+        for one in ids:
+            copy, node = divmod(one, nodes)
             order = np.argsort(deliver_row[node])
-            gone = {message for at, message in planted.lost if at == node}
-            if gone:
-                order = order[~np.isin(order, list(gone))]
-            row, time = deliver_row[node][order], trace.delivered[node][order]
-            source, seq = trace.source[order], trace.seq[order]
-            for at, message in planted.again:
-                if at == node:
-                    row, time = np.append(row, late), np.append(time, end)
-                    source, seq = np.append(source, trace.source[message]), np.append(seq, trace.seq[message])
-                    late += 1
-            for at, number in planted.invented:
-                if at == node:
-                    row, time = np.append(row, late), np.append(time, end)
-                    source, seq = np.append(source, 0), np.append(seq, number)
-                    late += 1
-            parts.append((row, time, np.full(len(row), node), source, seq))
+            if node in lost:
+                order = order[~np.isin(order, lost[node])]
+            last = np.array(late.get(node, []), np.int64).reshape(-1, 3)
+            row = np.append(deliver_row[node][order], last[:, 0]) * copies + copy
+            time = np.append(trace.delivered[node][order], np.full(len(last), end))
+            source, seq = np.append(trace.source[order], last[:, 1]), np.append(trace.seq[order], last[:, 2])
+            parts.append((row, time, np.full(len(row), one), source, seq))
         row, time, node_of, source, seq = (np.concatenate(column) for column in zip(*parts, strict=True))
-        total += len(row)
-        files[bucket_name("deliveries", bucket)] = _table(
+        return _table(
             Event.DELIVER, row=row, time_us=time, node=node_of, source=source, seq=seq, held_us=np.zeros(len(row))
         )
+
+    buckets = max(1, min(-(-nodes * copies * messages // bucket_rows), nodes * copies))
+    files: dict[str, Any] = {EVENTS: _events(trace, publish_row * copies, nodes * copies)}
+    total = 0
+    for bucket in range(buckets):
+        ids = range(bucket, nodes * copies, buckets)
+        count = sum(messages + len(late.get(one % nodes, ())) - len(lost.get(one % nodes, ())) for one in ids)
+        files[bucket_name("deliveries", bucket)] = _Part(count, partial(deliveries, ids))
         files[bucket_name("packets", bucket)] = STORED.empty_table()
+        total += count
     with AtomicDirectory(path) as place:
         write_parts(files, place, run=RUN, buckets=buckets)
     return total
 
 
-def _events(trace: Trace, publish_row: np.ndarray) -> pa.Table:
-    nodes = np.arange(trace.nodes)
+def _events(trace: Trace, publish_row: np.ndarray, subscribers: int) -> pa.Table:
+    nodes = np.arange(subscribers)
     subscribe = _table(Event.SUBSCRIBE, row=nodes, time_us=0 * nodes, node=nodes)
     bounds = np.searchsorted(trace.dependent, np.arange(len(trace.source) + 1))
     named = pa.StructArray.from_arrays(
