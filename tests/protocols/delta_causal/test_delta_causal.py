@@ -113,7 +113,7 @@ def test_a_message_names_its_predecessors_with_their_times() -> None:
         (2, 1, ()),
     ]
     assert first.deps == ((0, 1),)
-    assert process.size(packets[0]) == HEADER + GROUP + 2 * (NAME + TIME) + 2
+    assert process.size(packets[0]) == HEADER + GROUP + 2 * (NAME + TIME) + TIME + 2
 
 
 def test_mistakes() -> None:

@@ -10,7 +10,9 @@ The count pauses at a horizon, so that a run comes to rest, and goes on while a 
 that is ahead moves the receiver's, so no message is older than what it depends on. Assumed: messages go
 directly to every member; membership is fixed and nodes do not crash. Links may lose messages, which are then late.
 
-Bytes: 8 for each predecessor's name and 4 for the time when it was sent, as for the message itself.
+Times count ticks, so a message and its predecessors may have the same. A Lamport clock tells them apart.
+
+Bytes: 8 for each predecessor's name and 4 for the time when it was sent, as for the message itself; 4 for its clock.
 """
 
 from collections.abc import Hashable
@@ -20,7 +22,8 @@ from typing import Annotated, Final, TypeAlias
 from msgspec import Meta
 
 from antecede.core import Frontier, Gate, Message, MessagePacket, Packet, ProtocolError
-from antecede.core.gate import FULL, READY, WAITING
+from antecede.core.clocks import LamportClock
+from antecede.core.gate import FULL, WAITING
 from antecede.core.limits import DEPENDENCIES_MAX
 from antecede.protocols.fixed_members import FixedMembers
 from antecede.protocols.options import Founders
@@ -48,6 +51,7 @@ class _Group:
         self.others = others
         self.gate: Gate[Timed] = Gate()
         self.frontier = Frontier()
+        self.clock = LamportClock()
         #: By source: when its last message that was delivered here was sent.
         self.times: dict[int, int] = {}
         self.last = 0
@@ -93,7 +97,7 @@ class DeltaCausal(FixedMembers):
         group = self._groups[topic]
         deps = group.frontier.stamp()
         group.last += 1
-        message = Message(topic, self.node, group.last, deps, payload)
+        message = Message(topic, self.node, group.last, deps, payload, clock=group.clock.stamp())
         times = tuple([group.times[source] for source, _ in deps])
         packet = Timed(message, self._now, group.times.get(self.node, 0), times)
         group.times[self.node] = self._now
@@ -115,7 +119,8 @@ class DeltaCausal(FixedMembers):
         self._now = max(self._now, packet.sent)
         if self._is_lost(packet.sent):
             if not group.gate.is_settled(message.source, message.seq):
-                self._give_up(group, message.source, message.seq)
+                self._given_up += group.gate.skip(message.source, message.seq)
+            self._expire(group)
             return
         verdict = group.gate.offer(packet, ((message.source, message.seq),), message.deps)
         if verdict is FULL:
@@ -125,14 +130,12 @@ class DeltaCausal(FixedMembers):
             waits += [(sent, *dep) for sent, dep in zip(packet.times, message.deps, strict=True)]
             for sent, source, seq in waits:
                 heappush(group.deadlines, (sent, source, seq))
-            self._expire(group)
-            self._tick_on()
-        elif verdict is READY:
-            self._deliver(group)
+        self._expire(group)
+        self._tick_on()
 
     def size(self, packet: Packet) -> int:
         carried = sum([(NAME + TIME) * (1 + len(message.deps)) + len(message.payload) for message in packet.messages])
-        return HEADER + GROUP + carried
+        return HEADER + GROUP + TIME * len(packet.messages) + carried
 
     @property
     def held(self) -> int:
@@ -149,18 +152,21 @@ class DeltaCausal(FixedMembers):
         return self._now > sent + self._delta
 
     def _expire(self, group: _Group) -> None:
-        """Give up what held messages wait for and is later than Δ."""
+        """Give up what held messages wait for and is later than Δ; then deliver what is ready, by Lamport clock.
+
+        A message that waits for a lost one does not name the predecessors of that one. These may be held here, ready in
+        the same tick: all are given up before any message is delivered, and clocks say which comes first.
+        """
         while group.deadlines and self._is_lost(group.deadlines[0][0]):
             _, source, seq = heappop(group.deadlines)
-            self._give_up(group, source, seq)
-
-    def _give_up(self, group: _Group, source: int, seq: int) -> None:
-        self._given_up += group.gate.skip(source, seq)
-        self._deliver(group)
-
-    def _deliver(self, group: _Group) -> None:
-        for packet in group.gate.drain():
+            self._given_up += group.gate.skip(source, seq)
+        for packet in sorted(group.gate.drain(), key=_by_clock):
             message = packet.message
+            group.clock.observe(message.clock)
             group.frontier.observe(message)
             group.times[message.source] = packet.sent
             self.out.deliver(message)
+
+
+def _by_clock(packet: Timed) -> tuple[int, int]:
+    return packet.message.clock, packet.message.source
