@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from antecede.client.base import QUEUE_MESSAGES
-from antecede.client.options import PUBLISH_TIMEOUT_S_MAX
+from antecede.client.options import MAX_AGE_S_MAX, PUBLISH_TIMEOUT_S_MAX
 from antecede.client.pending import PENDING_BYTES_MAX
 from antecede.client.publications import PENDING_MAX
 from antecede.core import limits
@@ -76,6 +76,7 @@ TABLES: dict[str, tuple[Limit, ...]] = {
             "that feed fails with `UsageError`; the others go on",
         ),
         Limit("filters of one feed", requests.FILTERS_MAX, "all are matched", _LIMIT_ERROR),
+        Limit("seconds of a feed's `max_age_s`", MAX_AGE_S_MAX, "older messages are skipped", _USAGE_ERROR),
         Limit(
             "messages that wait in a feed, by default",
             QUEUE_MESSAGES,

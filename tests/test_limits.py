@@ -6,7 +6,14 @@ from collections.abc import Callable
 import pytest
 
 import antecede
-from antecede.client.options import PUBLISH_TIMEOUT_S_MAX, check_subscription, checked_timeout, named
+from antecede.client.options import (
+    MAX_AGE_S_MAX,
+    PUBLISH_TIMEOUT_S_MAX,
+    check_max_age,
+    check_subscription,
+    checked_timeout,
+    named,
+)
 from antecede.client.pending import PENDING_BYTES_MAX
 from antecede.core import AntecedeError
 from antecede.core.limits import DEPENDENCIES_MAX, TOPIC_BYTES_MAX
@@ -39,6 +46,7 @@ BOUNDS: dict[str, tuple[int, Callable[[int], object]]] = {
     "timeout": (int(PUBLISH_TIMEOUT_S_MAX), checked_timeout),
     "filters of a feed": (FILTERS_MAX, lambda count: check_subscription(("t",) * count, "causal", "block", 1)),
     "messages in a feed": (CREDIT_MAX, lambda count: check_subscription(("t",), "causal", "block", count)),
+    "age of messages": (int(MAX_AGE_S_MAX), check_max_age),
     "length of a name": (NAME_CHARACTERS_MAX, lambda size: antecede.connect("antecede://[::1]:1", name="n" * size)),
     "length of a token": (NAME_CHARACTERS_MAX, lambda size: antecede.connect("antecede://[::1]:1", token="t" * size)),
 }

@@ -96,6 +96,7 @@ def test_sub_cannot_be_made_to_control_the_terminal(node: str) -> None:
         (["pub", "a", "x", "--after", "first"], "source.seq"),
         (["sub", "a", "--order", "sorted"], "use causal"),
         (["sub", "a", "--order", "total"], "protocol"),
+        (["sub", "a", "--max-age", "0"], "use 0.001"),
         (["sub", "a", "--since", "noon"], "cursor"),
     ],
 )

@@ -198,6 +198,7 @@ def test_options_that_logs_cannot_give_are_refused_with_a_remedy(system: System,
             for options, problem in (
                 ({"order": "total"}, "is not made over logs"),
                 ({"policy": "drop_oldest"}, "the logs keep what waits"),
+                ({"max_age_s": 1.0}, "is not made over logs"),
                 ({"since": "2:17"}, "is not a cursor of logs"),
             ):
                 with pytest.raises(UsageError, match=problem):

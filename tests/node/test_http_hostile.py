@@ -24,6 +24,8 @@ JSON = {"Content-Type": "application/json"}
 @awaited
 async def test_errors_name_the_field_the_value_and_the_remedy() -> None:
     wrong: list[tuple[str, str, bytes, dict[str, str], int, str, Any]] = [
+        ("GET", "/topics?filter=a&max_age=0", b"", {}, 400, "max_age", "0"),
+        ("GET", "/topics?filter=a&max_age=nan", b"", {}, 400, "max_age", "nan"),
         ("POST", "/topics/a/+/b", b"", {}, 400, "topic", "a/+/b"),
         ("POST", "/topics/%FF", b"", {}, 400, "path", "%FF"),
         ("POST", "/topics/a%00", b"", {}, 400, "topic", "a\0"),

@@ -98,6 +98,13 @@ def sub_command(
     policy: Annotated[
         str, typer.Option(help="What the node does if this reader is too slow: block, drop_oldest or disconnect.")
     ] = "block",
+    max_age: Annotated[
+        float | None,
+        typer.Option(
+            "--max-age",
+            help="Skip messages older than so many seconds, and let none wait for longer for those it depends on.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each message as a JSON object with its id, cursor and headers.")
     ] = False,
@@ -115,7 +122,7 @@ def sub_command(
 
     async def read(bus: Bus) -> None:
         left = count
-        async with bus.subscribe(*filters, since=since, order=order, policy=policy) as feed:  # type: ignore[arg-type]
+        async with bus.subscribe(*filters, since=since, order=order, policy=policy, max_age_s=max_age) as feed:  # type: ignore[arg-type]
             async for message in feed:
                 typer.echo(_as_json(message) if as_json else _as_line(message))
                 sys.stdout.flush()

@@ -50,7 +50,8 @@ def status_tables(status: dict[str, Any]) -> list[Table]:
     lag = f", {status['behind']} behind, at most by {status['lag_max']:,}" if status["behind"] else ""
     facts["clients"] = f"{status['clients'] - 1} beside this one; feeds {status['feeds']}{lag}"
     dropped = f", dropped {counts['dropped']:,}" if counts["dropped"] else ""
-    facts["published"] = f"{counts['published']:,}{dropped}"
+    late = f", late {counts['late']:,}" if counts.get("late") else ""  # a node of an earlier version does not tell
+    facts["published"] = f"{counts['published']:,}{dropped}{late}"
     facts["links"] = f"{_size(counts['bytes_sent'])} sent, {_size(counts['bytes_received'])} received"
     expires_s = status.get("certificate_expires_s")  # a node of an earlier version does not tell
     if expires_s is not None:

@@ -80,6 +80,7 @@ class BaseBus(ABC, Generic[FeedType]):
         policy: Policy = "block",
         queue: int = QUEUE_MESSAGES,
         over_gaps: bool = False,
+        max_age_s: float | None = None,
     ) -> FeedType:
         """A feed of the topics that any of `filters` takes: `+` stands for one level, `#` for the rest.
 
@@ -93,9 +94,14 @@ class BaseBus(ABC, Generic[FeedType]):
 
         A node that was away for longer than any node keeps messages never delivers some, and retention removes records
         of logs. The feed ends there with `GapError`; opened again with `over_gaps=True` it reads on behind them.
+
+        `max_age_s` is for media and games, where a late message is worthless (Δ-causal order): messages that are older
+        when their turn comes are skipped and counted in `Feed.dropped`, also behind `since`. A message waits for those
+        it depends on until it has that age. Clocks of publishers and of the reader's node must agree to within a
+        quarter of it.
         """
-        check_subscription(filters, order, policy, queue)
-        return self._feed(Subscription(filters, since, order, policy, queue, over_gaps))
+        check_subscription(filters, order, policy, queue, max_age_s)
+        return self._feed(Subscription(filters, since, order, policy, queue, over_gaps, max_age_s))
 
     @abstractmethod
     def _must_wait(self) -> bool:

@@ -37,7 +37,7 @@ class Feed:
     """Made by `Bus.subscribe`."""
 
     def __init__(self, bus: "Bus", number: int, wanted: Subscription) -> None:
-        #: Messages that were left out by the policy "drop_oldest".
+        #: Messages that were left out: by the policy "drop_oldest", or because they were older than `max_age_s`.
         self.dropped = 0
         self._bus = bus
         self._number = number
@@ -117,7 +117,10 @@ class Feed:
 
     def _connected(self, info: Info) -> Subscribe:
         """There is a connection: how to open this feed on it. Raises when it cannot go on there."""
-        return msgspec.structs.replace(self._subscription(info), over_gaps=self._wanted.over_gaps)
+        max_age_us = round((self._wanted.max_age_s or 0) * 1_000_000)
+        return msgspec.structs.replace(
+            self._subscription(info), over_gaps=self._wanted.over_gaps, max_age_us=max_age_us
+        )
 
     def _subscription(self, info: Info) -> Subscribe:
         self._taken = 0
@@ -172,6 +175,8 @@ class Feed:
             error = UsageError(
                 "order", self._wanted.order, record.text, 'set protocol = "total" on all nodes of the cluster'
             )
+        elif record.kind == "age":
+            error = UsageError("max_age_s", self._wanted.max_age_s, record.text, "leave it out")
         elif record.kind == "filter":
             error = UsageError("filters", self._filters, record.text, "write filters as in a/+/b or a/#")
         elif record.kind == "limit":

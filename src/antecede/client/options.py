@@ -9,13 +9,24 @@ from antecede.client.message import ReadMessage
 from antecede.core import LimitError, UsageError
 from antecede.core.limits import DEPENDENCIES_MAX
 from antecede.wire.cursors import MessageId
-from antecede.wire.requests import CREDIT_MAX, FILTERS_MAX, TIMEOUT_MS_MAX, Order, Policy
+from antecede.wire.requests import (
+    CREDIT_MAX,
+    FILTERS_MAX,
+    MAX_AGE_US_MAX,
+    MAX_AGE_US_MIN,
+    TIMEOUT_MS_MAX,
+    Order,
+    Policy,
+)
 from antecede.wire.topics import check_filter
 
 #: How long a publication may take, unless the caller says otherwise; and how long at most: a day.
 PUBLISH_TIMEOUT_S: Final = 30.0
 PUBLISH_TIMEOUT_S_MAX: Final = TIMEOUT_MS_MAX / 1000
 
+#: The ages that a feed may allow its messages.
+MAX_AGE_S_MIN: Final = MAX_AGE_US_MIN / 1_000_000
+MAX_AGE_S_MAX: Final = MAX_AGE_US_MAX / 1_000_000
 
 Headers: TypeAlias = dict[str, str] | None
 #: The messages that a publication follows; None: everything this client has read and published.
@@ -51,6 +62,7 @@ class SubscribeOptions(TypedDict, total=False):
     policy: Policy
     queue: int
     over_gaps: bool
+    max_age_s: float | None
 
 
 class Subscription(NamedTuple):
@@ -62,6 +74,7 @@ class Subscription(NamedTuple):
     policy: Policy
     queue: int
     over_gaps: bool
+    max_age_s: float | None = None
 
 
 def checked_timeout(timeout_s: float) -> float:
@@ -82,7 +95,9 @@ def named(after: Iterable[MessageId | ReadMessage]) -> tuple[tuple[int, int], ..
     return tuple([(source, seq) for source, seq in named])
 
 
-def check_subscription(filters: tuple[str, ...], order: str, policy: str, queue: int) -> None:
+def check_subscription(
+    filters: tuple[str, ...], order: str, policy: str, queue: int, max_age_s: float | None = None
+) -> None:
     if not filters:
         raise UsageError("filters", filters, "there are none", 'name at least one, or "#" for everything')
     if len(filters) > FILTERS_MAX:
@@ -95,3 +110,15 @@ def check_subscription(filters: tuple[str, ...], order: str, policy: str, queue:
         raise UsageError("policy", policy, "is not a policy", "use block, drop_oldest or disconnect")
     if not 1 <= queue <= CREDIT_MAX:
         raise UsageError("queue", queue, "is out of range", f"use 1 … {CREDIT_MAX}")
+    if max_age_s is not None:
+        check_max_age(max_age_s, order)
+
+
+def check_max_age(max_age_s: float, order: str = "causal") -> None:
+    """Raises `UsageError` for an age that no feed of this order can have."""
+    if order != "causal":
+        remedy = 'use order="causal", or leave max_age_s out'
+        raise UsageError("max_age_s", max_age_s, f"is not for order {order!r}", remedy)
+    if not MAX_AGE_S_MIN <= max_age_s <= MAX_AGE_S_MAX:
+        remedy = f"use {MAX_AGE_S_MIN:g} … {MAX_AGE_S_MAX:g} seconds"
+        raise UsageError("max_age_s", max_age_s, "is not an age that a message may have", remedy)

@@ -102,6 +102,8 @@ class LogBus(BaseBus[LogFeed]):
             )
         if wanted.policy != "block":
             raise UsageError("policy", wanted.policy, "is not made over logs", 'use "block": the logs keep what waits')
+        if wanted.max_age_s is not None:
+            raise UsageError("max_age_s", wanted.max_age_s, "is not made over logs", "leave it out")
         return LogFeed(self, wanted)
 
     # -- questions -----------------------------------------------------------------------------------------------------

@@ -24,6 +24,9 @@ history.py          deliveries in memory and journal, as feeds read them
 feed.py             one subscription of a client
 feed_opening.py     opens a feed, or refuses it
 feed_start.py       where a feed begins
+early.py            messages that feeds are given before their turn
+left_out.py         messages that a feed does not give: the reader has them, or they are late
+max_age.py          Δ-causal order: which messages are late, and when one waits no longer
 session.py          one client
 accepted.py         a socket of an HTTP or MQTT client: TLS, deadline, end
 owners.py           what feeds and publications need of a session

@@ -23,9 +23,10 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from antecede.core.errors import GapError, JournalError, StoppedError
-from antecede.core.limits import FEED_BYTES, FILTER_LEVEL_BYTES, PAIR_BYTES
 from antecede.node.feed_start import find_start
-from antecede.node.history import Entry, Gap
+from antecede.node.history import NO_COLUMNS, Entry, Gap
+from antecede.node.left_out import LeftOut
+from antecede.node.shares import feed_bytes
 from antecede.wire.requests import Begun, Ended, Subscribe
 from antecede.wire.topics import TopicFilter
 
@@ -58,13 +59,6 @@ _ITEMS_BYTES_FULL: Final = 64 * 1024
 _ENTRY_BYTES: Final = 256
 
 
-def feed_bytes(wanted: Subscribe) -> int:
-    """The memory that a feed costs, about: what it keeps of its subscription, and its part of the tree of filters."""
-    levels = sum([pattern.count("/") + 1 for pattern in wanted.filters])
-    text = sum([4 * len(pattern) for pattern in wanted.filters])
-    return FEED_BYTES + FILTER_LEVEL_BYTES * levels + text + 2 * PAIR_BYTES * len(wanted.seen)
-
-
 class Feed:
     """Made by a session, told of deliveries by the hub."""
 
@@ -88,17 +82,18 @@ class Feed:
         #: Does the node take all partitions that it needs? Until then it is not open.
         self._opened = False
         self.dropped = 0
-        #: Messages given ahead of their turn, on feeds that asked for less than causal order.
-        self.early: set[tuple[int, int]] = set()
+        #: How old a message may be; 0: as old as it is.
+        self.max_age_us = wanted.max_age_us
+        #: May it be given messages before their turn?
+        self.takes_early = self.order in ("fifo", "none") or self.max_age_us > 0
         #: The partitions in which there may be topics that it takes.
         self.partitions = frozenset().union(*map(hub.partitions.of_filter, wanted.filters))
         self._bytes = feed_bytes(wanted)
         self._step_entries = max(_ENTRIES_MIN, _STEP // len(wanted.filters))
         self._stepping = False
         self._matchers = [TopicFilter(pattern).matches for pattern in wanted.filters]
-        #: By stream: the reader has had the messages up to this one, which are yet to pass here.
-        self.seen = dict(wanted.seen)
-        #: The same, as it was when the reader came from another node.
+        self.left_out = LeftOut(wanted.seen)
+        #: By stream, the last message that the reader had when it came from another node.
         self.had = dict(wanted.seen)
         #: The reader asked for all there is, and was given nothing yet.
         self.from_oldest = wanted.since == 0 and not wanted.seen
@@ -158,7 +153,7 @@ class Feed:
             return
         self.position = max(self.position, first - 1)  # everything before was looked at
         count = self.hub.position - self.position
-        simple = not self.early and not self._queue and not self.seen
+        simple = not self._queue and self.left_out.nothing
         if simple and (self.policy == "block" or (self.credit >= count and self.session.can_write)):
             self._pass_on(count)
             if self.position < self.hub.position:
@@ -224,7 +219,7 @@ class Feed:
         return first
 
     def _offer_one(self, entry: Entry) -> None:
-        if self._was_given(entry):
+        if self._leaves_out(entry):
             self.position = entry.position
         elif self.credit > 0 and self.session.can_write and not self._queue:
             self._put(entry)
@@ -254,11 +249,10 @@ class Feed:
         return entry
 
     def offer_early(self, entry: Entry) -> None:
-        """A message whose turn has not come, for feeds of order fifo or none. Without room it comes in its turn."""
-        key = stream, seq = entry.stream, entry.message.seq
-        new = key not in self.early and seq > self.seen.get(stream, 0) and self._offers_from is None
+        """A message whose turn has not come, for a feed that `takes_early`. Without room it comes in its turn."""
+        new = not self.lagging and not self.left_out.has(entry)
         if self.live and not self.closed and self.credit > 0 and self.session.can_write and new:
-            self.early.add(key)
+            self.left_out.gave_early(entry)
             position = self.position
             self._put(entry)
             self.position = position
@@ -270,7 +264,9 @@ class Feed:
         self._room.set()
         if self._queue:
             while self._queue and self.credit > 0 and self.session.can_write:
-                self._put(self._dequeue())
+                entry = self._dequeue()
+                if not self._is_late(entry):
+                    self._put(entry)
             self.flush()
         elif not self.live:
             self.catch_up()
@@ -281,6 +277,8 @@ class Feed:
             outgoing, self._outgoing = self._outgoing, []
             self._outgoing_bytes = 0
             self._send(self.hub.history.columns(outgoing))
+        elif self.dropped and self.max_age_us and self.session.can_write:
+            self._send(NO_COLUMNS)  # no message may follow for long
 
     # -- catching up ---------------------------------------------------------------------------------------------------
 
@@ -345,14 +343,14 @@ class Feed:
 
     def give_past(self, entry: Entry) -> None:
         """Give a message that this node did not deliver at any position."""
-        if not self.closed:
+        if not self.closed and not self._is_late(entry):
             self._put(entry)
 
     def goes_on_behind(self, position: int, levels: dict[int, int]) -> None:
         """The reader was given everything up to this position, which is `levels` by stream."""
         self.flush()
         self.position = position
-        self.seen = {stream: seq for stream, seq in self.seen.items() if seq > levels.get(stream, 0)}
+        self.left_out.reached(levels)
         self._gaps_before = len(self.hub.history.gaps)
         self.from_oldest = False
         self.tell(levels)
@@ -399,7 +397,7 @@ class Feed:
             if entry.position > reached or self.closed:
                 break
             if entry.position > self.position and entry.topic is not None and self.takes(entry.topic):
-                if self._was_given(entry):
+                if self._leaves_out(entry):
                     continue
                 if self.credit <= 0 or not self.session.can_write:
                     self.position = max(self.position, entry.position - 1)
@@ -453,7 +451,7 @@ class Feed:
             taken = {topic for topic in set(topics) if topic is not None and self.takes(topic)}
             if not taken:
                 self.position = end
-            elif len(taken) == len(set(topics)) and not self.early and not self.seen:  # mostly: all of them
+            elif len(taken) == len(set(topics)) and self.left_out.nothing:  # mostly: all of them
                 count = min(len(topics), self.credit)
                 piece, count = history.piece(self.position + 1, count, _ITEMS_BYTES_FULL)
                 self.flush()
@@ -480,18 +478,17 @@ class Feed:
         self.credit -= 1
         self.position = max(self.position, entry.position)
 
-    def _was_given(self, entry: Entry) -> bool:
-        """Has the reader had this message: ahead of its turn, or at another node? To be asked once for each."""
-        stream, seq = entry.stream, entry.message.seq
-        if (stream, seq) in self.early:
-            self.early.discard((stream, seq))
-            return True
-        last = self.seen.get(stream)
-        if last is None or entry.out_of_order:
+    def _leaves_out(self, entry: Entry) -> bool:
+        """Is this message, whose turn has come, not to be given? To be asked once for each."""
+        return self.left_out.was_given(entry) or self._is_late(entry)
+
+    def _is_late(self, entry: Entry) -> bool:
+        """Is this message older than the maximum age? Then it is counted."""
+        if not self.max_age_us or not self.left_out.is_late(entry, self.hub.early.now_us()):
             return False
-        if seq >= last:
-            del self.seen[stream]
-        return seq <= last
+        self.dropped += 1
+        self.hub.counts.late += 1
+        return True
 
 
 def _entry_bytes(entry: Entry) -> int:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 from antecede.core import UsageError
 from antecede.core.limits import FEEDS_MAX
-from antecede.node.feed import Feed, feed_bytes
+from antecede.node.feed import Feed
 from antecede.node.predecessors import check_after
+from antecede.node.shares import feed_bytes
 from antecede.wire.requests import Subscribe
 from antecede.wire.topics import check_filter
 
@@ -38,6 +39,9 @@ def _refusal(session: "FeedClient", record: Subscribe) -> tuple[str, str] | None
         return "denied", f"may not subscribe to {denied[:200]!r}"
     if record.order == "total" and not node.hub.total:
         return "order", f"node {node.slot} gives every reader an order of its own"
+    if record.max_age_us and (node.hub.total or record.order != "causal"):
+        where = "a cluster with one order for all readers" if node.hub.total else f"order {record.order!r}"
+        return "age", f"is not for {where}: there a message waits for nothing that could be late"
     kind = "filter"
     try:
         for pattern in record.filters:

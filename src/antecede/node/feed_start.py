@@ -32,13 +32,13 @@ async def find_start(feed: "Feed") -> None:
     elif feed.position < history.oldest:
         raise GapError(feed.position, history.oldest + 1)
     reached = await history.reached_at(feed.position, delivered)
-    feed.seen = {stream: seq for stream, seq in feed.seen.items() if seq > reached.get(stream, 0)}
+    feed.left_out.reached(reached)
     feed.tell(reached)
 
 
 async def _find_unseen(feed: "Feed", delivered: dict[int, int]) -> None:
     """Go to the first message the reader lacks. Raises `GapError` when this node lacks some of them, too."""
-    hub, history, seen = feed.hub, feed.hub.history, feed.seen
+    hub, history = feed.hub, feed.hub.history
     present, oldest = hub.position, history.oldest
     unread = _unread(feed, delivered)
     found = await history.locate(unread)
@@ -52,13 +52,14 @@ async def _find_unseen(feed: "Feed", delivered: dict[int, int]) -> None:
         raise GapError(0, oldest + 1, tuple(missing))
     feed.position = max(oldest, min([present, *[position for _, position in found.values()]]))
     reached = await history.reached_at(feed.position, dict(hub.delivered))
-    feed.seen = {stream: seq for stream, seq in seen.items() if seq > reached.get(stream, 0)}
+    feed.left_out.reached(reached)
 
 
 def _unread(feed: "Feed", delivered: dict[int, int]) -> dict[int, int]:
     """By stream: the first message that the reader lacks, of those that this node has delivered or passed."""
     mine = {stream: seq for stream, seq in delivered.items() if split_stream(stream)[0] in feed.partitions}
-    return {stream: feed.seen.get(stream, 0) + 1 for stream, seq in mine.items() if seq > feed.seen.get(stream, 0)}
+    seen = feed.left_out.seen
+    return {stream: seen.get(stream, 0) + 1 for stream, seq in mine.items() if seq > seen.get(stream, 0)}
 
 
 async def _lacking(feed: "Feed") -> dict[int, int] | None:

@@ -31,6 +31,9 @@ _BLOCK: Final = 512
 
 _encode = msgspec.msgpack.Encoder().encode
 
+#: The columns of no message (`History.columns`).
+NO_COLUMNS: Final = b"".join(map(_encode, ((), (), (), {}, {}, ())))
+
 
 class Entry(NamedTuple):
     """One delivery, where messages go one by one: in queues, ahead of their turn, and from the journal."""

@@ -4,9 +4,7 @@ The driver hands every batch to the hub (`deliver`). The hub keeps the deliverie
 filters take each message, and wakes publications that waited for their predecessors. It is `jammed` when readers are so
 far behind that the node must take no more messages.
 
-Feeds of order `fifo` and `none` may be given messages before their turn. The driver shows packets as they arrive
-(`arrived`). A message that is not delivered within the same turn of the event loop is held back for others to come; it
-goes to those feeds then: to `none` at once, to `fifo` behind the previous message of its source.
+Feeds of order `fifo` and `none`, and those with a maximum age, may be given messages before their turn (`early`).
 """
 
 import asyncio
@@ -20,6 +18,7 @@ from antecede.core import Message, Packet
 from antecede.core.epochs import epoch_base, epoch_of, within_epoch
 from antecede.core.partitions import split_stream
 from antecede.journal.batch import Batch
+from antecede.node.early import EarlyOffers
 from antecede.node.feed import Feed
 from antecede.node.history import Entry, Gap, History, topic_of, topics_of
 from antecede.node.predecessors import After, Predecessors
@@ -46,8 +45,9 @@ class HubCounts:
     #: The same of what was published here.
     partition_published: Counter[int] = field(default_factory=Counter)
     partition_published_bytes: Counter[int] = field(default_factory=Counter)
-    #: Messages left out by the policy of a feed.
+    #: Messages left out by the policy of a feed; and because they were older than its maximum age.
     dropped: int = 0
+    late: int = 0
     #: Messages that waited for another before they were delivered, and how long altogether.
     held: int = 0
     held_us: int = 0
@@ -101,13 +101,9 @@ class Hub:
         self._predecessors = Predecessors(self.missing)
         self._jammed = False
         self._relieved = Waiters()
-        # How many feeds asked for less than causal order; messages that just arrived; those not delivered, by stream.
-        self._impatient = 0
-        self._arrived: list[Message] = []
-        self._ahead: dict[int, dict[int, Entry]] = {}
+        self.early = EarlyOffers(self)
         # By first message: topics of runs that were published here and are not delivered yet.
         self._called: dict[tuple[int, int], list[str]] = {}
-        self._fifo: dict[int, int] = {}
 
     @property
     def position(self) -> int:
@@ -126,6 +122,7 @@ class Hub:
         """`Driver`'s application."""
         if not batch.deliveries:
             return
+        self.early.release_due()
         messages = batch.deliveries
         topics = self._topics_of(messages)
         self.history.append(batch, topics)
@@ -156,9 +153,9 @@ class Hub:
         if batch.held_us:
             self.counts.held += len(batch.held_us)
             self.counts.held_us += sum(batch.held_us.values())
-        if self._ahead:
-            self._prune(streams, messages)
-        self._flush()
+        if self.early.feeds:
+            self.early.settle(streams, messages)
+        self.flush()
         self._trim()
         if self._predecessors.streams:
             # Where nodes settle numbers without a delivery, any stream may have moved.
@@ -185,14 +182,6 @@ class Hub:
             at = len(topics)
         return topics
 
-    def arrived(self, packets: Iterable[Packet]) -> None:
-        """Packets that arrived, before the protocol has put their messages in order."""
-        if self._impatient and not self.total:
-            if not self._arrived:
-                asyncio.get_running_loop().call_soon(self._hurry)
-            known = self.partitions.number
-            self._arrived += [message for packet in packets for message in packet.messages if known(message.topic) >= 0]
-
     def ranges(self, stream: int, first: int, last: int) -> list[tuple[int, int, int]]:
         """The messages `first` to `last` of a stream, as (stream, first, last) for each owner of its slot.
 
@@ -214,7 +203,7 @@ class Hub:
         self._behind.add(feed)
         for pattern in feed.patterns:
             self._by_filter.add(pattern, feed)
-        self._impatient += feed.order in ("fifo", "none")
+        self.early.open(feed)
         feed.begin()
 
     def gap(
@@ -242,6 +231,7 @@ class Hub:
             return gap
         self.history.add_gap(gap)
         _raise(self.delivered, reached)
+        self.early.skip(reached)
         for feed in list(self.feeds):
             while feed.lagging and feed.take_offers():
                 pass
@@ -263,7 +253,7 @@ class Hub:
         if feed in self.feeds:
             self.feeds.discard(feed)
             self._touched.discard(feed)
-            self._impatient -= feed.order in ("fifo", "none")
+            self.early.close(feed)
             for pattern in feed.patterns:
                 self._by_filter.remove(pattern, feed)
             self.caught_up(feed)
@@ -341,50 +331,25 @@ class Hub:
         """Call `do` once all of `after` was delivered here, which it was not yet. Calling the result withdraws."""
         return self._predecessors.add(after, do)
 
-    # -- messages ahead of their turn ----------------------------------------------------------------------------------
+    # -- messages before their turn ------------------------------------------------------------------------------------
 
-    def _hurry(self) -> None:
-        """Offer messages that arrived in the last turn and are not delivered yet."""
-        arrived, self._arrived = self._arrived, []
-        for stream, message in zip(self.partitions.streams(arrived), arrived, strict=True):
-            seq = message.seq
-            ahead = self._ahead.setdefault(stream, {})
-            if seq <= self.delivered.get(stream, 0) or seq in ahead:
-                continue
-            entry = ahead[seq] = Entry(0, message, stream, 0, topic_of(message))
-            self._offer_early(entry, "none")
-            self._go_on(stream)
-        for stream in [stream for stream, ahead in self._ahead.items() if not ahead]:
-            del self._ahead[stream]
-        self._flush()
+    def arrived(self, packets: Iterable[Packet]) -> None:
+        """Packets that arrived, before the protocol has put their messages in order."""
+        if self.early.feeds and not self.total:
+            self.early.arrived(packets)
 
-    def _go_on(self, stream: int) -> None:
-        """Give `fifo` feeds the messages of this stream that follow those they have."""
-        ahead = self._ahead.get(stream, {})
-        last = max(self._fifo.get(stream, 0), self.delivered.get(stream, 0))
-        while last and last + 1 in ahead:  # before its first delivery a stream may begin anywhere
-            last += 1
-            self._offer_early(ahead[last], "fifo")
-        self._fifo[stream] = last
+    def offer_early(self, entry: Entry, feeds: Iterable[Feed]) -> None:
+        """Offer a message to these feeds before its turn."""
+        for feed in feeds:
+            feed.offer_early(entry)
+            self._touched.add(feed)
 
-    def _offer_early(self, entry: Entry, order: str) -> None:
-        if entry.topic is not None:
-            for feed in self._by_filter.matching(entry.topic):
-                if feed.order == order:
-                    feed.offer_early(entry)
-                    self._touched.add(feed)
+    def matching(self, topic: str) -> Iterable[Feed]:
+        """The feeds that take a topic."""
+        return self._by_filter.matching(topic)
 
-    def _prune(self, streams: list[int], messages: list[Message]) -> None:
-        for stream, message in zip(streams, messages, strict=True):
-            ahead = self._ahead.get(stream)
-            if ahead is not None:
-                ahead.pop(message.seq, None)
-        for stream in list(self._ahead):
-            self._go_on(stream)
-            if not self._ahead[stream]:
-                del self._ahead[stream]
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Hand the messages that feeds have gathered to their sessions."""
         touched, self._touched = self._touched, set()
         for feed in touched:
             feed.flush()

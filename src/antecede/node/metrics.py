@@ -17,6 +17,7 @@ _COUNTERS: Final = (
     ("published", "Messages clients of this node published.", "published"),
     ("delivered", "Messages this node delivered, its own included.", "delivered"),
     ("dropped", "Messages left out of feeds by their policy.", "dropped"),
+    ("late", "Messages left out of feeds because they were older than the feed allows.", "late"),
     ("held", "Messages that waited for what they depend on.", "held"),
     ("link_packets_sent", "Packets sent to other nodes.", "packets_sent"),
     ("link_packets_received", "Packets received from other nodes.", "packets_received"),

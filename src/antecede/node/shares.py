@@ -5,7 +5,8 @@ bound of its own. All shares draw on the `Pool` of the node. While the pool is u
 part of its share, so clients that ask for little are served beside clients that ask for much.
 """
 
-from antecede.core.limits import POOL_BYTES_MAX, SHARE_BYTES_KEPT
+from antecede.core.limits import FEED_BYTES, FILTER_LEVEL_BYTES, PAIR_BYTES, POOL_BYTES_MAX, SHARE_BYTES_KEPT
+from antecede.wire.requests import Subscribe
 
 
 class Pool:
@@ -55,3 +56,10 @@ class Share:
     def clear(self) -> None:
         """The client is gone."""
         self.give_back(self.used)
+
+
+def feed_bytes(wanted: Subscribe) -> int:
+    """The memory that a feed costs, about: what it keeps of its subscription, and its part of the tree of filters."""
+    levels = sum([pattern.count("/") + 1 for pattern in wanted.filters])
+    text = sum([4 * len(pattern) for pattern in wanted.filters])
+    return FEED_BYTES + FILTER_LEVEL_BYTES * levels + text + 2 * PAIR_BYTES * len(wanted.seen)

@@ -78,6 +78,7 @@ def node_status(node: "Node") -> dict[str, Any]:
             "published": hub.counts.published,
             "delivered": hub.counts.delivered,
             "dropped": hub.counts.dropped,
+            "late": hub.counts.late,
             "held": hub.counts.held,
             "held_us": hub.counts.held_us,
             "foreign": hub.counts.foreign,

@@ -43,9 +43,17 @@ class _Label(msgspec.Struct, frozen=True, gc=False, array_like=True):
     topic: Annotated[str, Meta(min_length=1, max_length=TOPIC_BYTES_MAX)]
 
 
+class _Stamp(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The first two fields of an envelope."""
+
+    topic: msgspec.Raw
+    time_us: _Time
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Envelope)
 _labels = msgspec.msgpack.Decoder(_Label)
+_stamps = msgspec.msgpack.Decoder(_Stamp)
 
 
 def seal(
@@ -114,6 +122,14 @@ def label(payload: bytes) -> str:
         return _labels.decode(payload).topic
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProtocolError(f"a message's payload is not an envelope: {error}") from None
+
+
+def time_of(payload: bytes) -> int:
+    """Read when a message was published; 0 if its envelope does not say."""
+    try:
+        return _stamps.decode(payload).time_us
+    except msgspec.DecodeError:
+        return 0
 
 
 class _Marked(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -42,6 +42,10 @@ CREDIT_MAX: Final = 1 << 20
 #: The longest a publication may wait: a day.
 TIMEOUT_MS_MAX: Final = 24 * 3600 * 1000
 
+#: The ages that a feed may allow its messages: a millisecond, since timers are no finer, to an hour.
+MAX_AGE_US_MIN: Final = 1000
+MAX_AGE_US_MAX: Final = 3600 * 1_000_000
+
 Order: TypeAlias = Literal["causal", "total", "fifo", "none"]
 Policy: TypeAlias = Literal["block", "drop_oldest", "disconnect"]
 
@@ -92,6 +96,8 @@ class Subscribe(Record, frozen=True, gc=False, tag="s"):
     window: Annotated[int, Meta(ge=0, le=CREDIT_MAX)] = 0
     #: Read on behind messages that the node never delivers, instead of ending there.
     over_gaps: bool = False
+    #: Skip messages that are older, and let none wait for longer (Δ-causal order); 0: give all. With order causal only.
+    max_age_us: Annotated[int, Meta(ge=0, le=MAX_AGE_US_MAX)] = 0
 
 
 class Credit(Record, frozen=True, gc=False, tag="c"):
@@ -132,8 +138,9 @@ class Items(Record, frozen=True, gc=False, tag="m"):
 
     `positions`: (position, count): this many messages from this position on. A position is a message's cursor; it is 0
     for messages ahead of their turn, on a feed that asked for those. `ids`: (source, seq, count), likewise. `deps` and
-    `held_us`: by index, for the messages that have any. `dropped`: how many messages the policy left out before the
-    first. `out_of_order`: the indexes of messages that could not be delivered in order.
+    `held_us`: by index, for the messages that have any. `dropped`: how many messages were left out before the
+    first, by the policy or because they were late. `out_of_order`: the indexes of messages that could not be delivered
+    in order.
     """
 
     feed: _Number

@@ -95,7 +95,10 @@ _PATHS: Final[dict[str, dict[str, Any]]] = {
             "parameters": [
                 _parameter("filter", "query", "A topic filter: rooms/+/chat, rooms/%23.", required=True, many=True),
                 _parameter("since", "query", 'Where to begin: the id of an event, or "0" for everything.'),
-                _parameter("Last-Event-ID", "header", "The same; it comes before `since`. Browsers send it."),
+                _parameter(
+                    "max_age", "query", "Skip messages older than so many seconds, and let none wait for longer."
+                ),
+                _parameter("Last-Event-ID", "header", "The same as `since`, and before it. Browsers send it."),
             ],
             "responses": _answers(
                 "200", "Messages, as they come.", "text/event-stream", _TEXT, 400, 401, 403, 410, 413, 503

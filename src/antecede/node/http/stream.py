@@ -76,6 +76,7 @@ class Stream:
         self._connection = connection
         self._filters: tuple[str, ...] = ()
         self._field = "since"
+        self._max_age_us = 0
         self._reached = ReaderPosition()
         #: Feeds opened so far: one, and one behind each gap that ended the former.
         self._opened = 0
@@ -91,9 +92,9 @@ class Stream:
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
-    def open(self, filters: tuple[str, ...], field: str, cursor: Cursor | None) -> Answer | None:
+    def open(self, filters: tuple[str, ...], field: str, cursor: Cursor | None, max_age_us: int = 0) -> Answer | None:
         """Begin behind the cursor, or now; the answer, if that cannot be done. `field`: what named the cursor."""
-        self._filters, self._field = filters, field
+        self._filters, self._field, self._max_age_us = filters, field, max_age_us
         self._connection.attach(self)
         info = Info(self.node.slot, self.node.epoch, self.node.hub.position)
         try:
@@ -107,7 +108,14 @@ class Stream:
     def _open(self, since: int, seen: Seen, *, over_gaps: bool = False) -> Answer | None:
         self._opened += 1
         wanted = Subscribe(
-            self._opened, self._filters, CREDIT_MAX, since, seen=seen, window=CREDIT_MAX, over_gaps=over_gaps
+            self._opened,
+            self._filters,
+            CREDIT_MAX,
+            since,
+            seen=seen,
+            window=CREDIT_MAX,
+            over_gaps=over_gaps,
+            max_age_us=self._max_age_us,
         )
         refused = open_feed(self, wanted, StreamFeed)
         return None if refused is None else self._refusal(*refused)
@@ -118,6 +126,8 @@ class Stream:
             return refusal(403, "filter", ", ".join(self._filters), text, "use a token with a grant")
         if kind == "filter":
             return refusal(400, "filter", ", ".join(self._filters), text, "write filters as in a/+/b or a/%23")
+        if kind == "age":
+            return refusal(400, "max_age", self._max_age_us / 1_000_000, text, "leave it out")
         if kind == "usage":
             return refusal(400, self._field, "", text, 'give the id of an event of this cluster, or "0"')
         return refusal(503, "stream", ", ".join(self._filters), text, "try again later", headers=SOON)

@@ -16,7 +16,7 @@ from antecede.node.http.stream import Stream
 from antecede.node.predecessors import check_after
 from antecede.wire.cursors import MessageId, cursor_text, parse_cursor
 from antecede.wire.envelope import seal
-from antecede.wire.requests import FILTERS_MAX, Failed, parse_durability
+from antecede.wire.requests import FILTERS_MAX, MAX_AGE_US_MAX, MAX_AGE_US_MIN, Failed, parse_durability
 from antecede.wire.security.tokens import Grants
 from antecede.wire.topics import check_filter, check_topic
 
@@ -150,12 +150,26 @@ def _timeout_s(request: "Request") -> float:
     return seconds
 
 
+def _max_age_us(text: str) -> int:
+    """The parameter `max_age`, in seconds; 0: there is none."""
+    if not text:
+        return 0
+    try:
+        max_age_us = round(float(text) * 1_000_000)
+    except (ValueError, OverflowError):
+        max_age_us = 0
+    if not MAX_AGE_US_MIN <= max_age_us <= MAX_AGE_US_MAX:
+        remedy = f"use {MAX_AGE_US_MIN / 1_000_000:g} … {MAX_AGE_US_MAX // 1_000_000} seconds"
+        raise UsageError("max_age", text[:100], "is not an age that a message may have", remedy)
+    return max_age_us
+
+
 def subscribe(server: "HttpServer", grant: Grants) -> "Doing":
     """`GET /topics?filter=…`."""
 
     def do(connection: "Connection", request: "Request") -> Answer | None:
         try:
-            query = request.values(("filter", "since"))
+            query = request.values(("filter", "since", "max_age"))
             filters = tuple(dict.fromkeys(query.get("filter", [])))
             if not filters:
                 raise UsageError("filter", "", "there is none", "write for example /topics?filter=rooms/%23")
@@ -167,6 +181,7 @@ def subscribe(server: "HttpServer", grant: Grants) -> "Doing":
             if not text:
                 field, text = "since", query.get("since", [""])[-1]
             cursor = parse_cursor(text) if text else None
+            max_age_us = _max_age_us(query.get("max_age", [""])[-1])
         except UsageError as error:
             if error.field == "cursor":
                 error = UsageError(field, error.value, error.problem, 'give the id of an event, or "0" for everything')
@@ -178,7 +193,7 @@ def subscribe(server: "HttpServer", grant: Grants) -> "Doing":
             return full
         connection.wait_at_most(OPENING_S)
         stream = Stream(server.node, connection, grant)
-        return stream.open(filters, field, cursor)
+        return stream.open(filters, field, cursor, max_age_us)
 
     return do
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from antecede.core.limits import FILTER_LEVEL_BYTES
-from antecede.node.feed import Feed, feed_bytes
+from antecede.node.feed import Feed
 from antecede.node.owners import FeedOwner
+from antecede.node.shares import feed_bytes
 from antecede.wire.mqtt.subscriptions import Subscriptions
 from antecede.wire.requests import CREDIT_MAX, Subscribe
 
