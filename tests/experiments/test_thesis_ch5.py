@@ -5,6 +5,7 @@ import pytest
 from antecede.experiments import EXPERIMENTS, find
 from antecede.experiments.summary import Line, measure, summarise
 from antecede.experiments.thesis.chapter_5 import FAITHFUL, ROOT_0
+from antecede.experiments.thesis.chapter_5_relays import RENDEZVOUS
 from antecede.sim import RunSpec, simulate
 
 CHAPTER_5 = [name for name in EXPERIMENTS if name.startswith(("thesis-figure-5", "thesis-table-5", "thesis-section-5"))]
@@ -35,6 +36,7 @@ def test_every_figure_of_the_chapter_is_here_and_says_what_to_expect_of_it() -> 
         "thesis-figure-5.10",
         "thesis-figure-5.11",
         "thesis-figure-5.12",
+        "thesis-figure-5.7-rivals",
     ]
     for name in CHAPTER_5:
         assert len(find(name).about) > 100
@@ -76,6 +78,21 @@ def test_figure_5_7_relays_go_as_subscribers_come() -> None:
     relays = [table[1024, f"srpt-s relays_at_{percent}_percent"].ours for percent in (40, 60, 80, 100)]
     assert relays == sorted(relays, reverse=True)
     assert relays[-1] == 0
+
+
+def test_figure_5_7_systems_that_reduce_relays_have_fewer_than_scribe() -> None:
+    """Table 3.3 says "reduced" of DRScribe and Magnet. Magnet needs nodes with interests in common."""
+    table = lines("thesis-figure-5.7-rivals", sizes=(256,), setting="one-topic", seeds=2)
+    for percent in (10, 50):
+        relays = {name: table[256, f"{name} relays_at_{percent}_percent"].ours for name in RENDEZVOUS}
+        assert table[256, f"vcube-ps relays_at_{percent}_percent"].ours == 0
+        assert max(relays["drscribe"], relays["magnet"]) < relays["scribe"] / 2, percent
+    relays = {}
+    for setting in ("alike", "independent"):
+        table = lines("thesis-figure-5.7-rivals", sizes=(256,), setting=setting)
+        relays |= {(setting, name): table[256, f"{name} relays"].ours for name in RENDEZVOUS}
+    assert relays["alike", "magnet"] < relays["alike", "scribe"]
+    assert relays["alike", "magnet"] < relays["independent", "magnet"]
 
 
 # -- 5.6.3: several publishers ----------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Pastry's routes: they end at the node closest to the key, from everywhere, soon, whoever is down."""
 
 from math import ceil, log
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -33,6 +34,29 @@ def test_every_route_ends_at_the_root(nodes: int, key: int, start: int, down: se
     closest = min(distance(name_of(f"node {node}"), key) for node in up)
     assert distance(name_of(f"node {path[-1]}"), key) == closest
     assert path[-1] == ring.root(key, gone)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 150), keys, st.integers(0, 149), st.sets(st.integers(0, 149)), st.randoms(use_true_random=False))
+def test_any_detour_ahead_ends_at_the_root(nodes: int, key: int, start: int, down: set[int], rng: Random) -> None:
+    """A hop may be any node ahead; it is known to its predecessor, up, and never met before."""
+    ring = Pastry(nodes, digit_bits=2, leaves=4)
+    path = [start % nodes]
+    gone = frozenset(down & set(range(nodes))) - {path[0]}
+    while (hop := ring.next_hop(path[-1], key, gone)) is not None:
+        ahead = ring.ahead(path[-1], key, gone)
+        assert {hop, *ahead} <= set(ring.neighbours(path[-1], gone)) - gone
+        assert not ahead or hop in ahead
+        path.append(rng.choice(ahead or [hop]))
+    assert len(set(path)) == len(path)
+    assert path[-1] == ring.root(key, gone)
+
+
+def test_names_and_keys_may_be_chosen() -> None:
+    ring = Pastry(3, names=[30, 10, 20], keys={"here": 19})
+    assert ring.root(ring.key_of("here")) == 2
+    assert ring.key_of("elsewhere") == name_of("elsewhere")
+    assert [ring.root(key) for key in (9, 21, 29)] == [1, 2, 0]
 
 
 @given(st.integers(1, 150), st.integers(0, 149), st.integers(0, 149))

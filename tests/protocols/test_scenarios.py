@@ -15,9 +15,11 @@ from tests.protocols.vcube_ps.scenario import Scenario
 #: What plays the scenarios of a package.
 PLAYERS: dict[str, type[Scenario]] = {
     "delta_causal": FloodingScenario,
+    "drscribe": FloodingScenario,
     "flooding": FloodingScenario,
     "gossip": GossipScenario,
     "locamu": LocamuScenario,
+    "magnet": FloodingScenario,
     "message_history": FloodingScenario,
     "plumtree": PlumtreeScenario,
     "probabilistic_clocks": FloodingScenario,

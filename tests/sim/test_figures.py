@@ -45,6 +45,8 @@ WORKLOADS: dict[str, tuple[str, ...]] = {
     "gossip-rounds": BROKERED,
     "tno": (*PLAIN, *PARTIAL, *CHURN),
     "scribe": (*PLAIN, *PARTIAL, *CHURN),
+    "drscribe": (*PLAIN, *PARTIAL, *CHURN),
+    "magnet": (*PLAIN, *PARTIAL, *CHURN),
     "pbcast": (*PLAIN, *PARTIAL),
     "lpbcast": (*PLAIN, *PARTIAL),
     "pabcast": (*PLAIN, *PARTIAL),

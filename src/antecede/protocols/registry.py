@@ -7,10 +7,12 @@ from antecede.core.choices import convert
 from antecede.protocols.aggregation.options import AggregationOptions, HybridOptions, TimerOptions
 from antecede.protocols.delta_causal.options import DeltaCausalOptions
 from antecede.protocols.diagnosis.options import DiagnosisOptions
+from antecede.protocols.drscribe.options import DRScribeOptions
 from antecede.protocols.flooding.options import BarriersOptions, CbcastOptions, DeltaOptions, JediOptions
 from antecede.protocols.gossip.options import ContextOptions, RoundsOptions
 from antecede.protocols.gossip.rival_options import LpbcastOptions, PabcastOptions, PbcastOptions
 from antecede.protocols.locamu.options import LoCaMuOptions
+from antecede.protocols.magnet.options import MagnetOptions
 from antecede.protocols.message_history.options import HistoryOptions
 from antecede.protocols.options import ProtocolOptions
 from antecede.protocols.plumtree.options import PlumtreeOptions, ThicketOptions
@@ -114,6 +116,16 @@ PROTOCOLS: dict[str, Protocol] = {
         "publish/subscribe on a Pastry ring, one tree a topic; orders nothing: the service TNO stands on",
         "Castro et al. 2002; MIDLAB'11",
         ScribeOptions,
+    ),
+    "drscribe": Protocol(
+        "Scribe whose joins go through neighbours that subscribe, by their Bloom filters: fewer relays; orders nothing",
+        "Li & Gao 2011; thesis 3.5.1.1",
+        DRScribeOptions,
+    ),
+    "magnet": Protocol(
+        "Scribe on a ring on which nodes with similar interests are neighbours: fewer relays; orders nothing",
+        "Girdzijauskas et al. 2010; thesis 3.5.1.1",
+        MagnetOptions,
     ),
     "pbcast": Protocol(
         "an unreliable multicast, then gossip of what one has; order of each source, almost all or almost none",

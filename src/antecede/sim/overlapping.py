@@ -27,8 +27,8 @@ class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
     count: Count = 8
     #: Topics a node takes; all when there are no more.
     taken: Count = 4
-    #: How those are drawn.
-    subscription: Literal["uniform", "power"] = "uniform"
+    #: How those are drawn; series: a topic drawn uniformly and those of the next ranks, so that interests are alike.
+    subscription: Literal["uniform", "power", "series"] = "uniform"
     #: How the topic of a publication is drawn; worst: always the last.
     publication: Literal["uniform", "power", "worst"] = "uniform"
     #: Shape of the power law.
@@ -115,6 +115,9 @@ class Overlapping(WorkloadChoice, frozen=True, kw_only=True):
             return list(range(self.count))
         if self.subscription == "uniform":
             return rng.sample(range(self.count), self.taken)
+        if self.subscription == "series":
+            first = rng.randrange(self.count)
+            return sorted((first + step) % self.count for step in range(self.taken))
         chosen: set[int] = set()
         while len(chosen) < self.taken:
             chosen.add(self._one(rng, "power"))

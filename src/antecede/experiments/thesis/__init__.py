@@ -7,6 +7,7 @@ Protocol" (ICPP 2018).
     chapter_4           Tables 4.1 to 4.3, Figures 3.1, 4.3, 4.4 and 4.6 to 4.9: causal aggregation
     chapter_4_pairs     Figure 4.5: messages that travel in a packet of two
     chapter_5           Figures 5.6 to 5.8, Table 5.1: VCube-PS beside systems with one root a topic
+    chapter_5_relays    Figure 5.7 for Scribe, DRScribe and Magnet: relays
     chapter_5_order     Figures 5.9 and 5.10, section 5.6.4: what causal order costs; several topics
     chapter_5_churn     Figure 5.11: members that join and leave
     chapter_5_brokers   Figure 5.12: trees of brokers
@@ -27,6 +28,7 @@ from antecede.experiments.thesis.chapter_5_authors import AUTHORS
 from antecede.experiments.thesis.chapter_5_brokers import BROKERS
 from antecede.experiments.thesis.chapter_5_churn import CHURN
 from antecede.experiments.thesis.chapter_5_order import ORDER_AND_TOPICS
+from antecede.experiments.thesis.chapter_5_relays import RELAYS
 from antecede.experiments.thesis.chapter_6 import AGGREGATION
 from antecede.experiments.thesis.chapter_6_areas import AREAS
 from antecede.experiments.thesis.chapter_6_faults import UNDER_FAULTS
@@ -39,6 +41,7 @@ THESIS = (
     *ORDER_AND_TOPICS,
     *CHURN,
     *BROKERS,
+    *RELAYS,
     *AUTHORS,
     *AGGREGATION,
     *UNDER_FAULTS,

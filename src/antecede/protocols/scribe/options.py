@@ -1,5 +1,6 @@
 """Options of Scribe: the ring it stands on."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -24,6 +25,13 @@ class ScribeOptions(GroupOptions, frozen=True, kw_only=True):
         return ("exactly-once", "no-invention", "complete", "agreement")
 
     def build_groups(self, nodes: int, founders: Founders) -> MakeProcess:
-        ring, sizes = Pastry(nodes, digit_bits=self.digit, leaves=self.leaves), ByteModel()
-        founded = {topic: found(ring, topic, members) for topic, members in founders.items()}
-        return lambda node: Scribe(node, ring, sizes, founded)
+        return scribe_on(Pastry(nodes, digit_bits=self.digit, leaves=self.leaves), founders)
+
+
+def scribe_on(ring: Pastry, founders: Founders) -> MakeProcess:
+    """Scribe's processes on a given ring."""
+    sizes = ByteModel()
+    founded = {
+        topic: found(partial(ring.next_hop, key=ring.key_of(topic)), members) for topic, members in founders.items()
+    }
+    return lambda node: Scribe(node, ring, sizes, founded)

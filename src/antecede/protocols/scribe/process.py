@@ -13,12 +13,12 @@ Added to the paper: a parent tells a child when its JOIN is in effect up to the 
 published is owed to the subscriber.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from antecede.core import Message, Packet, Process, ProtocolError
 from antecede.core.numbers import NumberSet
-from antecede.overlay.pastry import Pastry, name_of
+from antecede.overlay.pastry import Pastry
 from antecede.protocols.scribe.packets import Join, Joined, Leave, Post, Pub
 from antecede.protocols.scribe.records import Wish
 from antecede.protocols.sizes import ByteModel
@@ -30,8 +30,8 @@ HOPS_MAX: Final = 64
 class _Group:
     """What one node knows of one topic."""
 
-    def __init__(self, topic: str) -> None:
-        self.key = name_of(topic)
+    def __init__(self, key: int) -> None:
+        self.key = key
         self.takes = False
         #: Was the application told that it has joined?
         self.told = False
@@ -63,13 +63,12 @@ class Founded(NamedTuple):
     children: dict[int, list[int]]
 
 
-def found(ring: Pastry, topic: str, members: Collection[int]) -> Founded:
+def found(next_hop: Callable[[int], int | None], members: Collection[int]) -> Founded:
     """Compute the tree once for all nodes: each member's path to the root, until it meets a path computed before."""
-    key = name_of(topic)
     tree = Founded(frozenset(members), {}, {})
     for member in members:
         here = member
-        while here not in tree.parent and (hop := ring.next_hop(here, key)) is not None:
+        while here not in tree.parent and (hop := next_hop(here)) is not None:
             tree.parent[here] = hop
             tree.children.setdefault(hop, []).append(here)
             here = hop
@@ -189,8 +188,12 @@ class Scribe(Process):
         elif group.parent is None:
             self._join(topic, group)
 
+    def _hop(self, topic: str) -> int | None:
+        """The node to join on the way to the root; None if this node is the root."""
+        return self._ring.next_hop(self.node, self._group(topic).key, self._down)
+
     def _join(self, topic: str, group: _Group) -> None:
-        hop = self._ring.next_hop(self.node, group.key, self._down)
+        hop = self._hop(topic)
         group.parent = hop
         group.attached = False
         group.change += 1
@@ -242,7 +245,7 @@ class Scribe(Process):
                 group.children[node] = None
             # A root that is no longer the nearest node joins the nearest one; other nodes rejoin when they must.
             is_root = group.parent is None and group.attached
-            if is_root and group.needed and self._ring.next_hop(self.node, group.key, self._down) is not None:
+            if is_root and group.needed and self._hop(topic) is not None:
                 self._join(topic, group)
 
     # -- crashes ------------------------------------------------------------------------------------------------
@@ -276,5 +279,5 @@ class Scribe(Process):
     def _group(self, topic: str) -> _Group:
         group = self._groups.get(topic)
         if group is None:
-            group = self._groups[topic] = _Group(topic)
+            group = self._groups[topic] = _Group(self._ring.key_of(topic))
         return group
