@@ -203,7 +203,7 @@ SINGLE_AND_SEVERAL: tuple[Experiment, ...] = (
         "One publisher, 10 % to 100 % subscribers: latency and relays",
         "4096 nodes as the text says (the caption says 8192). VCube-PS's +36 % and the seven hops of SRPT are met. The "
         "relays at 30 % are drawn with the subscribers; their expectation is 797, 779 are printed. SRPT's variation, "
-        "2.7 % in print, is the noise of few draws.",
+        "2.7 % in print, is the noise of few draws. Figure 5.7-rivals has the relays of Scribe, DRScribe and Magnet.",
         _figure_5_7,
         lambda setting, nodes: _one_publisher(_SHARES),
         sizes=(1024, 4096),
