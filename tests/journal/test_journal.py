@@ -259,6 +259,41 @@ def test_cursors_and_retention(tmp_path: Path) -> None:
     play(test)
 
 
+def test_a_batch_that_is_committed_while_a_page_is_read_is_not_missing(tmp_path: Path) -> None:
+    async def test() -> None:
+        journal = await opened(tmp_path / "journal")
+        await append(journal, message(1), message(2))
+        loop = asyncio.get_running_loop()
+        look = journal._view._look
+
+        def look_and_wait_for_another_batch() -> None:
+            look()
+            asyncio.run_coroutine_threadsafe(append(journal, message(3)), loop).result(20)
+
+        journal._view._look = look_and_wait_for_another_batch  # type: ignore[method-assign]
+        page = await journal.read(0)
+        assert ([item.message.seq for item in page.items], page.position) == ([1, 2], 2)
+        journal._view._look = look  # type: ignore[method-assign]
+        assert [item.message.seq for item in (await journal.read(page.position)).items] == [3]
+        await journal.close()
+
+    play(test)
+
+
+def test_the_first_message_with_a_number_is_found_at_its_position(tmp_path: Path) -> None:
+    """Sections of the log hold many batches, and batches many messages."""
+
+    async def test() -> None:
+        journal = await opened(tmp_path / "journal")
+        await append(journal, message(1), message(1, source=2), message(2))
+        await append(journal, message(3), message(5, source=2), message(4))
+        wanted = {("t", 0): 3, ("t", 2): 2, ("t", 7): 1}
+        assert await journal.locate(wanted) == {("t", 0): (3, 3), ("t", 2): (5, 4)}
+        await journal.close()
+
+    play(test)
+
+
 def test_only_one_process_at_a_time(tmp_path: Path) -> None:
     async def test() -> None:
         path = tmp_path / "journal"

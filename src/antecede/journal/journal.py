@@ -199,9 +199,7 @@ class Journal:
         if after < self.removed:
             raise GapError(after, self.removed + 1)
         return await self._read(
-            lambda view: replay(
-                view, after, self.position, limit=limit, matches=matches, filters=filters, rest=self.rest
-            )
+            lambda view: replay(view, after, limit=limit, matches=matches, filters=filters, rest=self.rest)
         )
 
     async def messages(
@@ -246,7 +244,7 @@ class Journal:
         return await self._read(lambda view: last_seqs(view, streams))
 
     async def locate(self, wanted: Mapping[StreamName, int]) -> dict[StreamName, tuple[int, int]]:
-        """By topic and source: the first message with at least this number: its number, and a position before it."""
+        """By topic and source: the first message with at least this number: its number, and the position before it."""
         return await self._read(lambda view: locate(view, wanted))
 
     # -- cursors, identity, retention --------------------------------------------------------------------------------

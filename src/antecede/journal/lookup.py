@@ -4,7 +4,7 @@ These run in the journal's reading thread. They rest on the order of a journal: 
 numbers rise with positions, so its messages up to some number are those up to some position.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from antecede.core import Message
@@ -57,11 +57,12 @@ def first_after(view: View, after: int, last: int) -> dict[StreamName, int]:
 
 
 def locate(view: View, wanted: Mapping[StreamName, int]) -> dict[StreamName, tuple[int, int]]:
-    """By topic and source: the first message with at least this sequence number: its number, a position before it.
+    """By topic and source: the first message with at least this sequence number: its number, the position before it.
 
     A source of which there is none is left out.
     """
     found: dict[StreamName, tuple[int, int]] = {}
+    sections: dict[int, dict[StreamName, int]] = {}
     for (topic, source), seq in wanted.items():
         row = view.execute(
             "SELECT first_seq, at FROM ranges WHERE topic = ? AND source = ? AND last_seq >= ? "
@@ -69,7 +70,15 @@ def locate(view: View, wanted: Mapping[StreamName, int]) -> dict[StreamName, tup
             (topic, source, seq),
         ).fetchone()
         if row is not None:
-            found[topic, source] = (max(seq, row[0]), row[1] - 1)
+            sections.setdefault(row[1], {})[topic, source] = max(seq, row[0])
+    for at, first in sections.items():
+        for position, message in _section(view, at):
+            stream = (message.topic, message.source)
+            if stream in first and message.seq >= first[stream]:
+                found[stream] = (message.seq, position - 1)
+                del first[stream]
+                if not first:
+                    break
     return found
 
 
@@ -121,15 +130,15 @@ def stretch(
 
 def _in_section(view: View, at: int, topic: str, source: int) -> list[Message]:
     """What the section that begins at position `at` has of a source on a topic."""
+    return [message for _, message in _section(view, at) if message.source == source and message.topic == topic]
+
+
+def _section(view: View, at: int) -> Iterator[tuple[int, Message]]:
+    """The messages of the section that begins at position `at`, with their positions."""
     section = view.section_at(at)
-    if section is None:
-        return []
-    return [
-        message
-        for batch in view.batches(section.first - 1, section.last)
-        for message in decode_deliveries(batch.block).messages
-        if message.source == source and message.topic == topic
-    ]
+    if section is not None:
+        for batch in view.batches(section.first - 1, section.last):
+            yield from enumerate(decode_deliveries(batch.block).messages, batch.first)
 
 
 def _fetched(view: View, number: int) -> list[Message]:

@@ -20,20 +20,19 @@ class Page(NamedTuple):
 def replay(
     view: View,
     after: int,
-    last: int,
     *,
     limit: int,
     matches: Callable[[Message], bool] | None,
     filters: Collection[str],
     rest: Callable[[], None],
 ) -> Page:
-    """Up to about `limit` deliveries after position `after` up to about `last` that match (`Journal.read`).
+    """Up to about `limit` deliveries after position `after` that match (`Journal.read`).
 
-    `rest` is called between two blocks. Raises `GapError`.
+    It ends where the view does: what is written meanwhile is not missing. `rest` is called between two blocks. Raises `GapError`.
     """
     items: list[Delivered] = []
     looked_at = 0
-    ranges, end = candidates(view.execute, after, last, filters)
+    ranges, end = candidates(view.execute, after, max(after, view.position), filters)
     for begin, wanted in ranges:
         reached = begin
         for first, last_of_block, time_us, block in view.batches(begin, wanted):
