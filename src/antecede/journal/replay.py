@@ -28,7 +28,8 @@ def replay(
 ) -> Page:
     """Up to about `limit` deliveries after position `after` that match (`Journal.read`).
 
-    It ends where the view does: what is written meanwhile is not missing. `rest` is called between two blocks. Raises `GapError`.
+    It ends where the view does: what is written meanwhile is not missing. `rest` is called between two blocks. Raises
+    `GapError`.
     """
     items: list[Delivered] = []
     looked_at = 0
