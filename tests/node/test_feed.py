@@ -225,6 +225,26 @@ def test_a_reader_that_takes_messages_ahead_of_their_turn_gets_each_once(seed: i
     asyncio.run(play())
 
 
+def test_a_message_before_its_turn_does_not_overtake_those_that_wait_for_room() -> None:
+    async def play() -> None:
+        hub = Hub(History(None, 0, partitions=Partitions(1, 2, "main"), entries_max=40, bytes_max=1 << 20), {})
+        reader = Reader()
+        feed = Feed(cast(Session, reader), hub, Subscribe(1, ("a",), 8, order="fifo", policy="drop_oldest"))
+        hub.open(feed)
+        messages = [Message("main", 0, seq, (), seal("a", b"", time_us=1)) for seq in (1, 2, 3)]
+        for first in (1, 2):
+            reader.can_write = first == 1
+            hub.deliver(Batch(first=first, time_us=1, deliveries=[messages[first - 1]], changes=[], held_us={}))
+        reader.can_write = True  # the feed is told in the next turn
+        hub.arrived([Pub((messages[2],))])
+        await asyncio.sleep(0)
+        feed.room()
+        hub.deliver(Batch(first=3, time_us=1, deliveries=[messages[2]], changes=[], held_us={}))
+        assert [message.seq for _, message, _ in reader.items] == [1, 2, 3]
+
+    asyncio.run(play())
+
+
 def test_pieces_are_shared_by_readers_that_keep_up() -> None:
     async def play() -> None:
         hub = Hub(History(None, 0, partitions=Partitions(1, 2, "main"), entries_max=100, bytes_max=1 << 20), {})

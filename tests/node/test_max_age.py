@@ -1,22 +1,30 @@
 """Feeds with a maximum age (Δ-causal order): no message is late, none waits for longer, and no answer comes first."""
 
+import asyncio
 import random
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 
 import antecede
 from antecede import Node
 from antecede.core import Message, Packet
+from antecede.core.partitions import Partitions
+from antecede.journal.batch import Batch
 from antecede.node.fault_injection import FaultyTransport, LinkFaults
-from antecede.node.history import Entry
+from antecede.node.feed import Feed
+from antecede.node.history import Entry, History
+from antecede.node.hub import Hub
 from antecede.node.left_out import LeftOut
 from antecede.node.max_age import MaxAge
+from antecede.node.session import Session
+from antecede.protocols.vcube_ps.packets import Pub
 from antecede.wire.envelope import seal
-from antecede.wire.requests import TO_NODE, Subscribe
+from antecede.wire.requests import TO_NODE, Policy, Subscribe
 from tests.client.running import awaited, bodies, take, until
 from tests.node.clusters import cluster
 from tests.node.http_client import stream
+from tests.node.test_feed import Reader as SessionReader
 
 #: Microseconds.
 DELTA = 100_000
@@ -69,7 +77,7 @@ class Reader:
     def __init__(self) -> None:
         self.age: MaxAge[Sent] = MaxAge(DELTA)
         self.left_out = LeftOut()
-        self.left_out.age = self.age
+        self.left_out.limit(self.age)
         self.delivered: set[NodeName] = set()
         self.held: list[Sent] = []
         #: The messages that the feed gave, and when; and how many it skipped.
@@ -129,6 +137,64 @@ def test_with_clocks_that_agree_age_alone_decides(seed: int) -> None:
     assert {one.name for one, _ in reader.given} == {one.name for one in sent if one.arrives - one.stamp <= DELTA}
     names = [one.name for one, _ in reader.given]
     assert not any(one.past & set(names[place + 1 :]) for place, (one, _) in enumerate(reader.given))
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("room", [80, 6], ids=["room for all", "a slow reader"])
+@awaited
+async def test_the_same_through_a_hub_and_its_feed(seed: int, room: int) -> None:
+    """Also while a reader without room makes messages wait, and another feed has another maximum age."""
+    draw = random.Random(seed)
+    sent = {one.name: one for one in history(draw, skew=DELTA // 4, lamport=True)}
+    hub = Hub(History(None, 0, partitions=Partitions(1, 2, "main"), entries_max=200, bytes_max=1 << 20), {})
+    now = 0
+    hub.early.now_us = lambda: now
+    policy: Policy = draw.choice(("block", "drop_oldest"))
+    readers = [SessionReader(), SessionReader()]
+    feeds = [
+        Feed(cast(Session, reader), hub, Subscribe(1, ("t",), room, policy=policy, max_age_us=max_age_us))
+        for reader, max_age_us in zip(readers, (DELTA, 3 * DELTA), strict=True)
+    ]
+    for feed in feeds:
+        hub.open(feed)
+    given: list[list[Sent]] = [[], []]
+
+    def note() -> None:
+        for reader, feed, names in zip(readers, feeds, given, strict=True):
+            for _, message, _ in reader.items[len(names) :]:
+                names.append(sent[message.source, message.seq])
+                assert now - names[-1].stamp <= feed.max_age_us
+
+    gate, held = set[NodeName](), list[Sent]()
+    for one in sorted(sent.values(), key=lambda one: one.arrives):
+        while (due := min([age.next_due_us() or one.arrives for age in hub.early.ages.values()])) < one.arrives:
+            now = due
+            hub.early.release()
+            note()
+        now = one.arrives
+        hub.arrived([Pub((one.entry.message,))])
+        held.append(one)
+        while turn := next((waits for waits in held if waits.past <= gate), None):
+            held.remove(turn)
+            gate.add(turn.name)
+            message = turn.entry.message
+            hub.deliver(Batch(first=hub.position + 1, time_us=1, deliveries=[message], changes=[], held_us={}))
+        await asyncio.sleep(0)
+        note()
+        for feed in feeds if draw.random() < 0.3 else ():
+            feed.credit = min(feed.credit + draw.randint(1, 6), feed.window)
+            feed.room()
+            hub.moved()
+        note()
+    for reader, feed, some in zip(readers, feeds, given, strict=True):
+        for _ in range(40):
+            feed.credit = feed.window
+            feed.room()
+            note()
+        names = [one.name for one in some]
+        assert len(names) == len(set(names))
+        assert len(names) + reader.dropped == len(sent)
+        assert not any(one.past & set(names[place + 1 :]) for place, one in enumerate(some))
 
 
 def test_a_message_from_a_clock_that_is_ahead_waits_no_longer_than_others() -> None:

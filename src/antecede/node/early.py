@@ -49,7 +49,7 @@ class EarlyOffers:
         self._orders[feed.order] += feed.takes_early
         if feed.max_age_us:
             self._aged[feed.max_age_us] += 1
-            feed.left_out.age = self.ages.setdefault(feed.max_age_us, MaxAge(feed.max_age_us))
+            feed.left_out.limit(self.ages.setdefault(feed.max_age_us, MaxAge(feed.max_age_us)))
 
     def close(self, feed: "Feed") -> None:
         self.feeds -= feed.takes_early

@@ -15,25 +15,28 @@ from antecede.wire.envelope import time_of
 class LeftOut:
     """Decides for one feed."""
 
-    __slots__ = ("_early", "_early_clock", "age", "seen")
+    __slots__ = ("_age", "_early", "_early_clock", "nothing", "seen")
 
     def __init__(self, seen: Iterable[tuple[int, int]] = ()) -> None:
         #: By stream: the reader has had the messages up to this one, which are yet to pass here.
         self.seen = dict(seen)
         #: What decides which messages are late; None: none is.
-        self.age: MaxAge[Any] | None = None
+        self._age: MaxAge[Any] | None = None
         #: Messages given before their turn, which is to come, and the highest Lamport time of those.
         self._early: set[tuple[int, int]] = set()
         self._early_clock = 0
+        #: Are all messages to be given? Most feeds ask this for every batch.
+        self.nothing = not self.seen
 
-    @property
-    def nothing(self) -> bool:
-        """Are all messages to be given?"""
-        return not self._early and not self.seen and self.age is None
+    def limit(self, age: MaxAge[Any]) -> None:
+        """Leave out messages that are late."""
+        self._age = age
+        self.nothing = False
 
     def reached(self, levels: Mapping[int, int]) -> None:
         """The messages up to these, by stream, have passed."""
         self.seen = {stream: seq for stream, seq in self.seen.items() if seq > levels.get(stream, 0)}
+        self._look()
 
     def has(self, entry: Entry) -> bool:
         """Has the reader had this message, whose turn has not come?"""
@@ -44,6 +47,7 @@ class LeftOut:
         """The reader was given this message before its turn."""
         self._early.add((entry.stream, entry.message.seq))
         self._early_clock = max(self._early_clock, entry.message.clock)
+        self.nothing = False
 
     def was_given(self, entry: Entry) -> bool:
         """Has the reader had this message, whose turn has come? To be asked once for each."""
@@ -52,17 +56,22 @@ class LeftOut:
             self._early.discard((stream, seq))
             if not self._early:
                 self._early_clock = 0
+                self._look()
             return True
         last = self.seen.get(stream)
         if last is None or entry.out_of_order:
             return False
         if seq >= last:
             del self.seen[stream]
+            self._look()
         return seq <= last
 
     def is_late(self, entry: Entry, now_us: int) -> bool:
         """Is this message, whose turn has come, older than the maximum age?"""
         message = entry.message
-        return self.age is not None and self.age.is_late(
+        return self._age is not None and self._age.is_late(
             time_of(message.payload), message.clock, now_us, self._early_clock
         )
+
+    def _look(self) -> None:
+        self.nothing = not self._early and not self.seen and self._age is None
