@@ -18,9 +18,13 @@ from antecede.node.local_cluster import LocalCluster
 
 
 class Reader:
-    """What a subscriber does with messages: note how long each took, until `count` have come."""
+    """What a subscriber does with messages: note how long each took, until as many have come as it expects."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self) -> None:
+        self.expect(0)
+
+    def expect(self, count: int) -> None:
+        """Begin anew, for `count` messages."""
         self.taken: list[int] = []
         self.end = 0
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -176,7 +180,9 @@ class Nats(System):
 
     def server(self, directory: Path) -> "contextlib.AbstractAsyncContextManager[str]":
         port = free_port()
-        return process(port, self.program, "-a", "127.0.0.1", "-p", str(port))
+        config = directory / "nats.conf"
+        config.write_text("max_pending: 1GB\n")  # a reader that lags is not cut off
+        return process(port, self.program, "-a", "127.0.0.1", "-p", str(port), "-c", str(config))
 
     async def connect(self, address: str) -> "NatsClient":
         import nats  # noqa: PLC0415
