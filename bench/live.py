@@ -10,8 +10,8 @@ library lets them with everything delivered; and *latency*, one publisher at 500
 would be that of 1-8). Each library is used as its documentation shows for speed, and a message counts when it is in the
 application's hands: in the callback where there is one, in the body of `async for` elsewhere.
 
-Systems take turns, round after round, and the table has medians. A ratio is the median of the rounds' ratios to nats-py,
-each with the run of nats-py in the same round.
+Systems take turns, round after round, and the table has medians. A ratio is the median of those to nats-py's run of the
+same round.
 
 Beside the clock on the wall stands the processor time of each side for one published message: on a machine that others
 use too, that is what can be compared. "alone" is that of the server for a message that travels alone (latency run).
