@@ -26,9 +26,12 @@ session.stop()
 """
 
 
+def cache_directory() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "antecede"
+
+
 def archive_path() -> Path:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "antecede" / f"spark-{pyspark.__version__}-java-{check_java()}.jsa"
+    return cache_directory() / f"spark-{pyspark.__version__}-java-{check_java()}.jsa"
 
 
 def archive_options() -> list[str]:

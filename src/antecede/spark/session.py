@@ -17,7 +17,6 @@ seven checkpoint files. By default Spark renames each through Hadoop's `FileCont
 
 import os
 import socket
-import sys
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
@@ -29,6 +28,7 @@ from antecede.spark.archive import archive_options
 from antecede.spark.java import check_java
 from antecede.spark.jvm_output import filtered_stderr
 from antecede.spark.ship import ship_package
+from antecede.spark.worker_python import workers_run_this_python
 
 _GIB: Final = 1 << 30
 _CONNECT_S: Final = 5
@@ -45,13 +45,11 @@ def spark_session(master: str | None = None, *, short: bool = False) -> SparkSes
     master = master or os.environ.get("SPARK_MASTER") or "local[*]"
     check_java()
     _check_master(master)
-    # Workers must run this Python: PySpark takes whatever `python3` is on the path.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("antecede").master(_with_failures(master))
     for name, value in settings(master, short=short).items():
         builder = builder.config(name, value)
     try:
-        with filtered_stderr():
+        with filtered_stderr(), workers_run_this_python(on_this_machine=is_local(master)):
             session = builder.getOrCreate()
     except Exception as error:  # Py4J's own errors, a master that does not answer, a port that is taken
         raise UsageError("master", master, f"Spark did not start ({_cause(error)})", "check the address") from None
