@@ -34,12 +34,18 @@ class Copy:
             .start()
         )
 
-    def run(self, url: str, rows: int) -> dict[str, Any]:
-        """Read what there is. Returns what the last progress says of the source."""
-        query = self.start(url, rows, availableNow=True)
-        query.awaitTermination()
-        found: dict[str, Any] = json.loads(query.lastProgress.json)["sources"][0]
-        return found
+    def run(self, url: str, rows: int, count: int) -> dict[str, Any]:
+        """Read what there is, again until `count` rows came. Returns what the last progress says of the source.
+
+        A node has acknowledged its messages before another has them, and a batch ends before those that one node has.
+        """
+        deadline = time.monotonic() + 60
+        while True:
+            query = self.start(url, rows, availableNow=True)
+            query.awaitTermination()
+            if len(self.rows()) >= count or time.monotonic() >= deadline:
+                found: dict[str, Any] = json.loads(query.lastProgress.json)["sources"][0]
+                return found
 
     def rows(self) -> list[Row]:
         return [row for _, batch in sorted(self.batches.items()) for row in batch]
@@ -70,13 +76,13 @@ def test_a_checkpoint_goes_on_at_another_node_when_its_own_is_killed(
         copy = Copy(session, tmp_path / "checkpoint")
         for node in range(3):
             publish(cluster, node, node * 40, 40)
-        copy.run(cluster.url(0), 100)
+        copy.run(cluster.url(0), 100, 120)
         copy.check(120)
         cluster.run(cluster.inner.kill(0))
         publish(cluster, 1, 120, 20)
         publish(cluster, 2, 140, 20)
         url = f"{cluster.url(0)},{cluster.url(2).removeprefix('antecede://')}"
-        progress = copy.run(url, 100)
+        progress = copy.run(url, 100, 160)
         copy.check(160)
         latest = progress["latestOffset"]
         assert latest["description"] == f"antecede # of {url}"
