@@ -361,6 +361,26 @@ async def test_streams_in_a_cluster_with_several_partitions(tmp_path: Path) -> N
 
 
 @awaited
+async def test_a_gap_in_a_past_that_is_at_other_nodes_is_told_once(tmp_path: Path) -> None:
+    """The stream goes on behind it."""
+    async with cluster(2, tmp_path, http_port=0, partitions=8, replicas=1, linger_s=0.5) as (first, second):
+        await until(lambda: len(first.taking.homes) + len(second.taking.homes) == 8)
+        topic = next(f"t/{number}" for number in range(99) if first.partitions.of(f"t/{number}") in first.taking.homes)
+        async with stream(first, f"filter={topic}") as events:
+            for number in range(4):
+                await ask(first, "POST", f"/topics/{topic}", b"%d" % number)
+            seen = await events.messages(4)
+        assert first.journal is not None
+        await first.journal.retain(Retention(bytes_max=1))
+        await ask(first, "POST", f"/topics/{topic}", b"4")
+        async with stream(second, f"filter={topic}", {"Last-Event-ID": seen[0].id}) as events:
+            gap, after = await events.messages(2)
+        ids = [event.data["id"] for event in seen]
+        assert (gap.name, gap.data["missing"]) == ("gap", [{"first": ids[1], "last": ids[3]}])
+        assert after.data["text"] == "4"
+
+
+@awaited
 async def test_a_node_that_was_started_anew_without_a_journal_says_so() -> None:
     async with Node(port=0, http_port=0) as node:
         await ask(node, "POST", "/topics/t", b"x")
