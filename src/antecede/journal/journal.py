@@ -71,6 +71,9 @@ class Journal:
         self.removed = int(_fact(connection, "removed"))
         #: The position of the last delivery that is committed.
         self.position = index.position
+        #: The same when the journal was opened. Positions in other files may be higher: a power failure took the end of
+        #: the log, and other deliveries will come to stand there.
+        self.begun_at = index.position
         #: The settings that what is kept here depends on, as they were when the node was new; empty: not stored.
         self.settings: dict[str, str] = json.loads(
             _one(connection, "SELECT coalesce((SELECT value FROM facts WHERE name = 'settings'), '{}')")

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from antecede.journal.segments import segment_path
+from antecede.node.directory import JOURNAL
 from antecede.node.local_cluster import free_ports
 from antecede.wire.mqtt.packets import V5, V311, Connack, Connect, Pubcomp, Publish, Pubrec, Pubrel, Will
 from antecede.wire.mqtt.properties import Properties
 from tests.client.running import awaited
-from tests.node.mqtt.devices import Device
+from tests.node.mqtt.devices import Device, mqtt_node
 
 KEPT = Properties(session_expiry_s=600)
 
@@ -124,3 +127,50 @@ async def test_sessions_survive_kill_9(process: Process) -> None:
                 assert (kept.payload, kept.retain) == (b"retained", True)
     finally:
         process.kill()
+
+
+def cut_log(directory: Path, size: int) -> None:
+    """What a power failure may do: the end of the log is gone, and SQLite's files are as they were."""
+    os.truncate(segment_path(directory / JOURNAL, 0), size)
+
+
+@awaited
+async def test_positions_that_a_power_failure_took_are_not_skipped_when_they_are_given_again(tmp_path: Path) -> None:
+    """Other messages come to stand there: for sessions, shared subscriptions and retained messages."""
+    directory = tmp_path / "n0"
+    for life in range(2):
+        async with mqtt_node(directory) as node:
+            async with Device.open(node, "w") as writer, Device.open(node, "a", properties=KEPT) as device:
+                await device.subscribe("t", "$share/g/s", qos=1)
+                await writer.publish("r", b"first", 1, retain=True)
+                await writer.publish("t", b"known", 1)
+                await device.message()
+                size = segment_path(directory / JOURNAL, 0).stat().st_size
+                await device.subscribe("u", qos=1)
+                await writer.publish("r", b"lost", 1, retain=True)
+                for number in range(8):
+                    await writer.publish("ts"[number % 2], b"lost", 1)
+                    if number < 6:
+                        await device.message()
+                assert node.mqtt is not None
+                kept = asyncio.Event()
+                node.mqtt.keeper.when_kept(kept.set)
+                await kept.wait()
+            node.abort()
+        cut_log(directory, size)
+        for _ in range(life):  # the first time the file says so, then it does not any more
+            async with mqtt_node(directory) as node:
+                pass
+        async with mqtt_node(directory) as node, Device.open(node, "w") as writer:
+            assert node.hub.position == 2
+            for number in range(4):
+                await writer.publish("tsut"[number], b"%d" % number, 1)
+            async with Device.open(node, "a", clean_start=False, properties=KEPT) as device:
+                assert device.connack.session_present
+                assert sorted([(await device.message()).payload for _ in range(4)]) == [b"0", b"1", b"2", b"3"]
+                await device.silent()
+                await device.subscribe("r")
+                assert (await device.message()).payload == b"first"
+                await writer.publish("r", b"second", 1, retain=True)
+                assert (await device.message()).payload == b"second"
+        shutil.rmtree(directory)

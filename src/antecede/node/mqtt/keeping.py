@@ -65,7 +65,8 @@ class Keeper:
 
     def load(self) -> Kept | None:
         """What the file has; None: there is no file."""
-        return None if self._store is None else self._store.load()
+        journal = self._node.journal
+        return None if self._store is None or journal is None else self._store.load(journal.begun_at)
 
     # -- what has changed ----------------------------------------------------------------------------------------------
 
@@ -171,10 +172,11 @@ class Keeper:
 
     # -- after a restart -----------------------------------------------------------------------------------------------
 
-    async def look_through(self, looked: int) -> None:
-        """Look at what the journal has behind position `looked`."""
+    async def look_through(self, looked: int, *, lost: bool = False) -> None:
+        """Look at what the journal has behind position `looked`. `lost`: retained messages were (`Kept`)."""
         journal = self._node.journal
         last = self._node.hub.position
+        known, looked = looked, 0 if lost else looked
         while journal is not None and looked < last:
             try:
                 page = await journal.read(looked, limit=_PAGE, matches=lambda message: is_of_mqtt(message.payload))
@@ -182,5 +184,8 @@ class Keeper:
                 looked = gap.first - 1
                 continue
             for item in page.items:
-                self._look(item.position, item.message)
+                if item.position > known:
+                    self._look(item.position, item.message)
+                elif (opened := self._opened.open(item.position, item.message.payload)) is not None and opened.retain:
+                    self.retained.look(item.position, item.message, opened)
             looked = page.position

@@ -99,7 +99,7 @@ class MqttServer:
             self.sessions.restore(kept)
             self.keeper.retained.restore(kept.retained)
             self.sessions.restoring = True
-            await self.keeper.look_through(kept.looked)
+            await self.keeper.look_through(kept.looked, lost=kept.lost)
             self.sessions.restoring = False
             self.sessions.wake()
         node.taking.need(node.hub.partitions.of_filter(f"{CARDS}#"), lambda: None)

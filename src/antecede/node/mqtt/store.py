@@ -3,6 +3,9 @@
 A change of sessions, retained messages and shared subscriptions is one transaction, with the position up to which the
 node's deliveries were looked at. After `kill -9` the node reads this file, then its journal from that position on.
 Messages are not here but in the journal: a session has positions only.
+
+A power failure may take the end of the journal and leave this file as it was. Then other deliveries come to stand at
+positions that it names. So they are put right before the first delivery (`_cut_back`).
 """
 
 import asyncio
@@ -72,6 +75,17 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     received: tuple[int, ...]
     looked: int
 
+    def cut_back(self, last: int) -> "SessionRecord":
+        """The same, when deliveries behind position `last` were lost."""
+        replace = msgspec.structs.replace
+        return replace(
+            self,
+            subscriptions=tuple([replace(one, since=min(one.since, last)) for one in self.subscriptions]),
+            position=min(self.position, last),
+            flights=tuple([one for one in self.flights if one.released or one.position <= last]),
+            looked=min(self.looked, last),
+        )
+
 
 class CardFlight(msgspec.Struct, frozen=True, array_like=True):
     """The same, for another node: the message by its stream and number. 0: the client has it already."""
@@ -118,6 +132,8 @@ class Kept(NamedTuple):
     retained: list[Retained]
     shared: dict[str, int]
     looked: int
+    #: Retained messages were lost: those before them are in the journal, from its beginning on.
+    lost: bool = False
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -144,8 +160,8 @@ class Store:
         self._sync = sync
         self._writer: Writer | None = None
 
-    def load(self) -> Kept:
-        """Everything, once, before the first `write`."""
+    def load(self, last: int) -> Kept:
+        """Everything, once, before the first `write`. `last`: the position at which the journal was opened."""
         try:
             ask = self._connection.execute
             sessions = [_decode(record) for (record,) in ask("SELECT record FROM sessions")]
@@ -157,7 +173,21 @@ class Store:
             problem = f"cannot be read ({error})"
             remedy = "put back a good copy; or remove it: sessions and retained messages are lost then"
             raise JournalError(str(self._path), problem, remedy) from None
-        return Kept(sessions, retained, shared, 0 if looked is None else looked[0])
+        kept = Kept(sessions, retained, shared, 0 if looked is None else looked[0])
+        return kept if kept.looked <= last else self._cut_back(kept, last)
+
+    def _cut_back(self, kept: Kept, last: int) -> Kept:
+        """Put right what names deliveries behind position `last`, which were lost; in the file, too."""
+        sessions = [record.cut_back(last) for record in kept.sessions]
+        retained = [row for row in kept.retained if row.position <= last]
+        shared = {name: min(position, last) for name, position in kept.shared.items()}
+        gone: dict[str, Retained | None] = {row.message.topic: None for row in kept.retained if row.position > last}
+        change = Change({record.client_id: record for record in sessions}, gone, dict(shared), last)
+        self._connection.execute("PRAGMA synchronous=FULL")
+        self._connection.execute("BEGIN IMMEDIATE")
+        _write(self._connection, change)
+        self._connection.execute("COMMIT")
+        return Kept(sessions, retained, shared, last, lost=bool(gone))
 
     def write(self, change: Change, done: Callable[[Exception | None], None]) -> None:
         """Write a change; then call `done`, perhaps before this returns."""
