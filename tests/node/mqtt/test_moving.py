@@ -1,10 +1,14 @@
 """Sessions that move between the nodes of a cluster: QoS 1 and 2 messages are not lost on the way."""
 
+import asyncio
+import time
 from collections.abc import Callable
 
 import pytest
 
 from antecede import Node
+from antecede.node.mqtt import session
+from antecede.node.mqtt.keeping import CARDS
 from antecede.node.mqtt.moving import card_topic, read_card
 from antecede.node.mqtt.store import Card
 from antecede.wire.mqtt.envelopes import publisher_tag
@@ -25,7 +29,7 @@ from antecede.wire.mqtt.packets import (
 from antecede.wire.mqtt.properties import Properties
 from antecede.wire.mqtt.reasons import Reason
 from tests.client.running import awaited, until
-from tests.node.clusters import cluster
+from tests.node.clusters import cluster, restart
 from tests.node.mqtt.devices import Device, mqtt_node
 
 KEPT = Properties(session_expiry_s=600)
@@ -180,3 +184,83 @@ async def test_a_node_that_lacks_the_partitions_has_them_given_by_others(
             assert device.connack.session_present
             found = {(await device.message()).payload for _ in range(7)}
             assert found == {b"%d" % number for number in range(1, 8)}
+
+
+@awaited
+async def test_a_client_moves_from_a_node_whose_clock_is_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the former node would take the session back, and end every connection at the new one."""
+    async with cluster(2, mqtt_port=0) as (here, there):
+        for clean in (False, True):
+            wall_s = time.time
+            with monkeypatch.context() as ahead:
+                ahead.setattr(session.time, "time", lambda wall_s=wall_s: wall_s() + 3600)
+                device = await Device.dial(here, V5)
+                device.write(Connect(client_id="a", clean_start=True, properties=KEPT))
+                await device.expect(Connack)
+                await device.subscribe("t", qos=1)
+                await until_card(there, lambda card: card.slot == here.slot and bool(card.subscriptions))
+            async with Device.open(there, "a", clean_start=clean, properties=KEPT) as moved:
+                assert (await device.expect(Disconnect)).reason is Reason.SESSION_TAKEN_OVER
+                await until_card(here, lambda card: card.slot == there.slot)
+                await moved.silent()
+            device.cut()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@awaited
+async def test_a_client_that_leaves_amid_a_past_from_another_node_goes_on_behind_what_it_has(
+    killed: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its new node took the partition later. Nothing that was acknowledged comes again, nor what it was never given."""
+    base, few = tmp_path_factory.mktemp("c"), Properties(session_expiry_s=600, receive_maximum=3)
+    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.5}
+    async with cluster(2, base, **more) as (here, second):
+        there = second
+        await until(lambda: len(here.taking.homes) + len(there.taking.homes) == 8)
+        cards = here.partitions.of_filter(f"{CARDS}#")
+        mine = [f"t/{number}" for number in range(99) if here.partitions.of(f"t/{number}") in here.taking.homes - cards]
+        async with Device.open(here, "w") as writer:
+            await writer.publish(mine[0], b"before", 1)
+            async with Device.open(here, "a", properties=KEPT) as device:
+                await device.subscribe(mine[0], qos=1)
+                await writer.publish(mine[0], b"0", 1)
+                assert (await device.message()).payload == b"0"
+                await away(device, at=here, known_by=there)
+            for number in range(1, 12):
+                await writer.publish(mine[0], b"%d" % number, 1)
+            acknowledged = 1
+            for life in range(3):
+                async with Device.open(there, "a", clean_start=False, properties=few) as device:
+                    assert device.connack.session_present
+                    for _ in range(3):
+                        packet = await device.expect(Publish)
+                        assert int(packet.payload) == acknowledged
+                        if life != 1:
+                            device.write(Puback(packet_id=packet.packet_id))
+                        acknowledged += 1
+                    if life == 1:
+                        acknowledged -= 3
+                    await until_under_way(there, [acknowledged, acknowledged + 1, acknowledged + 2])
+                if killed:
+                    assert there.mqtt is not None
+                    kept = asyncio.Event()
+                    there.mqtt.keeper.when_kept(kept.set)
+                    await kept.wait()
+                    there.abort()
+                    there = await restart(there, base, here, **more)
+            await writer.publish(mine[0], b"12", 1)
+            async with Device.open(there, "a", clean_start=False, properties=KEPT) as device:
+                found = []
+                while b"12" not in found:
+                    found.append((await device.message()).payload)
+            assert found == [b"%d" % number for number in range(acknowledged, 13)]
+        if killed:
+            await there.stop()
+
+
+async def until_under_way(node: Node, payloads: list[int]) -> None:
+    """The client `a` is to acknowledge these."""
+    found = None if node.mqtt is None else node.mqtt.sessions.get("a")
+    assert found is not None
+    flights = found.outgoing
+    await until(lambda: [int(one.message.message.payload) for one in flights if one.message.message] == payloads)

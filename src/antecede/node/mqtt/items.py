@@ -26,6 +26,8 @@ class Item(NamedTuple):
     retained: bool = False
     #: The group whose shared subscription it comes from.
     group: "SharedGroup | None" = None
+    #: Its stream and number; None: the session goes by positions.
+    name: tuple[int, int] | None = None
 
     @property
     def plain(self) -> bool:

@@ -17,10 +17,11 @@ _BYTES_MAX: Final = 4 * 1024
 
 
 class _Columns(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The first two of the columns that `history` encodes one behind the other; the rest is skipped."""
+    """The first three of the columns that `history` encodes one behind the other; the rest is skipped."""
 
     payloads: tuple[bytes, ...]
     positions: tuple[tuple[int, int], ...]
+    ids: tuple[tuple[int, int, int], ...]
 
 
 _decode = msgspec.msgpack.Decoder(_Columns).decode
@@ -47,17 +48,18 @@ class OpenedMessages:
         before, behind = found
         return before + packet_id.to_bytes(2) + behind if qos else before + behind
 
-    def of_piece(self, piece: bytes) -> Iterator[tuple[int, ApplicationMessage]]:
-        """The messages in the columns that a feed sends, with their positions."""
+    def of_piece(self, piece: bytes) -> Iterator[tuple[int, ApplicationMessage, tuple[int, int]]]:
+        """The messages in the columns that a feed sends, with their positions, and their streams and numbers."""
         columns = _decode(b"\x96" + piece)  # an array of six
+        names = [(stream, first + one) for stream, first, count in columns.ids for one in range(count)]
         at = 0
         for first, count in columns.positions:
             # Position 0: this node did not deliver them at any position.
             for position in range(first, first + count) if first else [0] * count:
                 message = self.open(position, columns.payloads[at])
-                at += 1
                 if message is not None:
-                    yield position, message
+                    yield position, message, names[at]
+                at += 1
 
     def open(self, position: int, payload: bytes) -> ApplicationMessage | None:
         """None: it is of a peer that is no node of ours."""

@@ -7,7 +7,12 @@ written when a client connects, leaves or changes its subscriptions.
 
 A client that connects elsewhere without Clean Start has its session made from the card. When its feed has begun, the
 new node writes a card of its own, and the former node ends its session, with the connection if there is one (0x8E). Of
-two sessions of one client the one with the later CONNECT stays, by the clocks of their nodes.
+two sessions of one client the one with the later CONNECT stays: a CONNECT counts as later than the one on the card, and
+else by the clocks of the nodes.
+
+The new node may lack messages that the client is to be given: it took their partition later. It gives them as it gets
+them from other nodes (`past.replay`), at no position of its own. Until all of them are done, the session goes on by
+streams and numbers (`DeviceSession.came_from`), also after a restart.
 
 A node that is killed writes no card when its clients leave. Then the last card is of an earlier time, and the client is
 given again what it was given since: nothing is lost, and QoS 2 messages may come twice.
@@ -82,7 +87,7 @@ class Cards:
     def connected(self, session: DeviceSession) -> None:
         """A client has connected: its session here replaces one that another node has ([MQTT-3.1.2-4])."""
         self.tell(session)
-        if not session.expiry_s and session.came_from is None and self.find(session.client_id, session.owner):
+        if not session.expiry_s and not session.arriving and self.find(session.client_id, session.owner):
             name, slot, now_s = session.client_id, self._node.slot, session.connected_s
             over = Card(name, session.owner, slot, now_s, 0, now_s, (), (), (), (), session.generation)
             self._publish(session, card_topic(session.tag), _encode(over))
@@ -107,7 +112,7 @@ class Cards:
         if card is None or card.slot == self._node.slot:
             return
         session = self._server.sessions.get(card.client_id)
-        if session is None or session.came_from is not None:
+        if session is None or session.arriving:
             return
         if card.connected_s > session.connected_s:
             self._server.sessions.moved_away(session)
@@ -131,12 +136,15 @@ class Cards:
     async def _card(self, session: DeviceSession) -> Card:
         record = session.record()
         hub = self._node.hub
-        seen = await hub.history.reached_at(record.position, dict(hub.delivered))
+        seen = record.seen
+        if seen is None:
+            seen = tuple((await hub.history.reached_at(record.position, dict(hub.delivered))).items())
         flights = []
         for flight in record.flights:
             found = await self._server.identify(flight.position) if not flight.released else (0, 0)
             if found is not None:
                 flights.append(CardFlight(flight, *found))
+        flights += record.moved
         return Card(
             record.client_id,
             record.owner,
@@ -145,7 +153,7 @@ class Cards:
             record.expiry_s,
             record.left_s,
             record.subscriptions,
-            tuple(seen.items()),
+            seen,
             tuple(flights),
             record.received,
             record.generation,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from antecede.core.errors import AntecedeError
 from antecede.node.mqtt.items import Item, flight_record, publish_packet
-from antecede.node.mqtt.store import FlightRecord
+from antecede.node.mqtt.store import CardFlight, FlightRecord
 from antecede.wire.mqtt.flows import Flight
 
 if TYPE_CHECKING:
@@ -55,8 +55,19 @@ class Outbox:
 
     def records(self) -> list[FlightRecord]:
         """Messages under way, and retained ones that were not sent yet."""
-        found = [flight_record(one.message, one.packet_id, one.qos, one.released) for one in self._outgoing]
+        found = [_record(one) for one in self._outgoing if one.message.position or one.released]
         return found + [flight_record(item, 0, item.given.qos) for item in self._retained_to_give()]
+
+    def elsewhere(self) -> list[CardFlight]:
+        """Messages under way that came from another node: they are at no position of this one."""
+        found = [one for one in self._outgoing if not one.message.position and not one.released]
+        return [CardFlight(_record(one), *one.message.name) for one in found if one.message.name is not None]
+
+    @property
+    def all_here(self) -> bool:
+        """Has every message that waits or is under way a position here?"""
+        items = [*self._pending, *[flight.message for flight in self._outgoing if not flight.released]]
+        return all(item.position or item.name is None for item in items)
 
     def restore(self, record: FlightRecord, position: int) -> None:
         """Take a message up again, which is at this position in the journal here."""
@@ -167,7 +178,7 @@ class Outbox:
                 return
             pending.popleft()
             if item.group is None and not item.retained:
-                session.position = max(session.position, item.position)
+                session.gave(item)
             flight = None
             if qos:
                 flight = outgoing.begin(item, qos)
@@ -196,3 +207,7 @@ class Outbox:
             return True
         packet = publish_packet(item, flight, dup=dup, now_us=time.time_ns() // 1000)
         return packet is not None and connection.publish(packet)
+
+
+def _record(flight: Flight[Item]) -> FlightRecord:
+    return flight_record(flight.message, flight.packet_id, flight.qos, flight.released)

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 NEVER: Final = 0xFFFF_FFFF
 #: Messages that may be under way to a client which accepts more, or says nothing (3.1.1). Each costs memory here.
 IN_FLIGHT_MAX: Final = 128
+#: By so much a CONNECT is later than that at the node which the client came from, whatever the clocks say.
+_LATER_S: Final = 0.001
 #: Subscriptions of one session.
 SUBSCRIPTIONS_MAX: Final = 4096
 #: Messages that a client may have under way to us.
@@ -79,8 +81,10 @@ class DeviceSession:
         self.restored_at = 0
         #: When its client connected last, by the wall clock.
         self.connected_s = 0.0
-        #: It was at another node: by stream, what the client was given there. None: its feed has begun here.
+        #: It was at another node: by stream, what the client was given. None: `position` says it.
         self.came_from: dict[int, int] | None = None
+        #: The node that it came from has it still: its feed has not begun here.
+        self.arriving = False
         self._moved: list[CardFlight] = []
         #: Changes that other nodes are to be told of (`moving`).
         self.told = 0
@@ -103,7 +107,7 @@ class DeviceSession:
     @property
     def kept(self) -> bool:
         """Must it survive the end of the node's process?"""
-        return self.came_from is None and (self.expiry_s > 0 or self.will is not None)
+        return not self.arriving and (self.expiry_s > 0 or self.will is not None)
 
     def expired(self, now_s: float) -> bool:
         """Was it without a connection for as long as it lives so (3.1.2.11.2)?"""
@@ -139,7 +143,14 @@ class DeviceSession:
             tuple(self.outbox.records()),
             tuple(self.incoming.durable),
             self.hub.position,
+            None if self.came_from is None else tuple(self.came_from.items()),
+            tuple(self.moved),
         )
+
+    @property
+    def moved(self) -> list[CardFlight]:
+        """Messages under way that are at no position here, as far as is known."""
+        return [*self._moved, *self.outbox.elsewhere()]
 
     def restore(self, record: SessionRecord) -> None:
         self.generation = record.generation
@@ -151,11 +162,13 @@ class DeviceSession:
             self.subscriptions.add(one)
         for flight in record.flights:
             self.outbox.restore(flight, flight.position)
+        self.came_from = None if record.seen is None else dict(record.seen)
+        self._moved = list(record.moved)
 
     def adopt(self, card: Card) -> None:
         """Go on with a session that another node has."""
         self.owner, self.generation = card.owner, card.generation
-        self.came_from = dict(card.seen)
+        self.came_from, self.arriving = dict(card.seen), True
         self.position, self.restored_at = 0, self.hub.position
         for one in card.subscriptions:
             self.subscriptions.add(msgspec.structs.replace(one, since=0))
@@ -171,8 +184,12 @@ class DeviceSession:
         take their partition lacks them: then the feed is to give them, with all that follows them in their stream.
         """
         while self._moved and self.came_from is not None:
-            flight, stream, seq = msgspec.structs.astuple(self._moved.pop(0))
+            one = self._moved[0]
+            flight, stream, seq = msgspec.structs.astuple(one)
             position = 0 if flight.released else await self.server.find(stream, seq)
+            if one not in self._moved:  # the client has connected again meanwhile
+                continue
+            self._moved.remove(one)
             if position is None:
                 self.came_from[stream] = min(self.came_from.get(stream, 0), seq - 1)
             else:
@@ -187,7 +204,8 @@ class DeviceSession:
         self.left_s = self.will_due_s = None
         self.outgoing.receive_maximum = min(receive_maximum, IN_FLIGHT_MAX)
         self._attached_at = self.hub.position
-        self.connected_s = time.time()
+        # Later than at the node that it came from: clocks may disagree.
+        self.connected_s = max(time.time(), self.connected_s + _LATER_S)
 
     def resume(self) -> None:
         """CONNACK was written: send what is under way again ([MQTT-4.4.0-1]), then read on."""
@@ -208,17 +226,35 @@ class DeviceSession:
         self._open_feed()
         if self.feed is None:
             self._settled_here()
+            self._go_by_position()
         for group in self.groups.values():
             group.room()
         self.outbox.pump()
 
     def _settled_here(self) -> None:
         """A session that came from another node is this node's from now on."""
-        if self.came_from is not None:
-            self.came_from = None
-            self.position = self.hub.position if self.feed is None else self.feed.position
+        if self.arriving:
+            self.arriving = False
             self.keeper.touch(self)
             self.server.cards.tell(self)
+
+    def _go_by_position(self) -> None:
+        """Go by positions of this node, once it has given or passed all that the client was or is given elsewhere."""
+        if self.came_from is None or self.arriving or not self.outbox.all_here:
+            return
+        feed, delivered = self.feed, self.hub.delivered
+        if feed is None or (feed.live and all(delivered.get(at, 0) >= seq for at, seq in feed.had.items())):
+            self.came_from = None
+            self.position = self.hub.position if feed is None else feed.position
+            self.keeper.touch(self)
+            self.server.cards.tell(self)
+
+    def gave(self, item: Item) -> None:
+        """A message of the feed was written."""
+        self.position = max(self.position, item.position)
+        if self.came_from is not None and item.name is not None:
+            stream, seq = item.name
+            self.came_from[stream] = max(seq, self.came_from.get(stream, 0))
 
     def detach(self) -> None:
         """The connection is gone."""
@@ -275,7 +311,7 @@ class DeviceSession:
         if self.came_from is not None:
             since, seen = 0, tuple(self.came_from.items())
         feed = SubscriptionsFeed(self, self.hub, self.subscriptions, patterns, since, seen)
-        feed.on_live = self.outbox.retained_due
+        feed.on_live = self._live
         self.feeds[0] = feed
 
         def opened() -> None:
@@ -284,6 +320,10 @@ class DeviceSession:
                 then()
 
         self.node.taking.need(feed.partitions, opened)
+
+    def _live(self) -> None:
+        self.outbox.retained_due()
+        self._go_by_position()
 
     def skip_to(self, position: int) -> None:
         """Go on behind messages that cannot be read any more."""
@@ -300,6 +340,7 @@ class DeviceSession:
     def send(self, record: FromNode) -> None:
         if isinstance(record, Begun):
             self._settled_here()
+            self._go_by_position()
             self.outbox.retained_due()
             self.keeper.touch(self)
         elif isinstance(record, Ended):
@@ -307,14 +348,15 @@ class DeviceSession:
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
         """Messages from the feed, in its order."""
-        for position, message in self.server.opened_messages.of_piece(piece):
+        for position, message, name in self.server.opened_messages.of_piece(piece):
             self.outbox.retained_due(before=position)
             given = self.subscriptions.decide(message.topic, position, own=message.publisher == self.tag)
             if given is not None and (position > self._attached_at or min(given.qos, message.qos)):
-                self.outbox.add(Item(position, message, given))
+                self.outbox.add(Item(position, message, given, name=None if self.came_from is None else name))
         if self.feed is not None:
             self.feed.renew_credit()
         self.outbox.pump()
+        self._go_by_position()
 
     def flush(self) -> None:
         self.outbox.retained_due()
@@ -327,6 +369,7 @@ class DeviceSession:
         """Messages are done: there is room for others."""
         self.keeper.touch(self)
         self.outbox.pump()
+        self._go_by_position()
         if self.outbox.empty:
             self.room()
 

@@ -86,6 +86,8 @@ class Sessions:
         if session is None:
             session = self._add(client_id)
             session.owner = grant.name
+            if card is not None:
+                session.connected_s = card.connected_s  # `attach` takes a later time
             if card is not None and not packet.clean_start:
                 present = True
                 session.adopt(card)
@@ -132,7 +134,7 @@ class Sessions:
             session.will = None  # [MQTT-3.1.2-10]
         elif will is not None:  # [MQTT-3.1.2-8]
             session.will_due_s = time.time() + min(will.properties.will_delay_s or 0, session.expiry_s)
-        if session.came_from is not None:  # the node that it came from has it still
+        if session.arriving:  # the node that it came from has it still
             self._drop(session)
         elif not session.expiry_s:  # [MQTT-3.1.2-23]
             self.end(session)

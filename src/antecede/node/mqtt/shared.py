@@ -127,7 +127,7 @@ class SharedGroup:
         return 1
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
-        for position, message in self._server.opened_messages.of_piece(piece):
+        for position, message, _ in self._server.opened_messages.of_piece(piece):
             item = Item(position, message, Given(0, (), False), group=self)
             member = self._next_member() if not self._waiting else None
             if member is None:
