@@ -293,6 +293,10 @@ def test_small_segments_against_a_list(seed: int, tmp_path: Path, small: None) -
                 change = [Change(0, "subscribe", "t")] if rng.random() < 0.1 else []
                 await batches(journal, 1, changes=change)
                 published += len(change)
+                if rng.random() < 0.2:  # in a partition that the node does not take
+                    for number in range(rng.randrange(20)):
+                        sent = message(number + 1, source=1, payload=bytes(60))
+                        await append(journal, changes=[Change(0, "publish", "u", sent)])
                 seen |= {base: segment_path(path, base).read_bytes() for base in segment_bases(path)}
                 if rng.random() < 0.1:
                     await journal.compact_kept(lambda records: records[-1:])

@@ -5,6 +5,9 @@ it are in the table (`Journal.compact_kept`). A named cursor holds back what its
 back what its peers may still ask for (`needed_from`). When age or size call for more, the answer names what held it
 back and at which position: a reader that never comes back is for an operator to decide.
 
+A node that publishes in partitions which it does not take has publications in its log and no deliveries: nothing that a
+reader is given. Their segments go by the same bounds (`_pass_publications`).
+
 Age is the time that the node has been running since the delivery. A wrong clock ages nothing, and neither does a time
 for which the node was off. Each call notes the running time and the last position; what was there `age_us` ago by these
 notes may go.
@@ -21,11 +24,16 @@ from antecede.journal.entries import Entry
 from antecede.journal.fetched import retain_fetched
 from antecede.journal.index import Gathering, Section, insert_rows
 from antecede.journal.joins import forget_joins
-from antecede.journal.segments import NO_END, LogReader
+from antecede.journal.segments import NO_END, LogReader, SegmentGoneError
 from antecede.journal.topics import forget_spans
 
 #: Notes of age that are kept: deliveries stay longer than asked by up to this part of the age.
 _NOTES: Final = 256
+
+
+#: When the node had run for `ran_us`, the segment that begins at `base` was there: what lies before it is older. Made
+#: with the first row. Versions that do not know it ignore it.
+_SEGMENTS: Final = "CREATE TABLE IF NOT EXISTS segments (base INTEGER PRIMARY KEY, ran_us INTEGER NOT NULL)"
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +85,7 @@ def retain(
         forget_joins(connection, removed)
         forget_spans(connection, removed)
         connection.execute("PRAGMA incremental_vacuum(4000)").fetchall()  # in steps: the file shrinks over time
+    _pass_publications(connection, log, wanted, ran_us)
     before_us = None if wanted.age_us is None else ran_us - wanted.age_us
     room = None if wanted.bytes_max is None else max(0, wanted.bytes_max - stored_bytes + freed)
     retain_fetched(connection, before_us, room)
@@ -118,6 +127,30 @@ def _remove(connection: sqlite3.Connection, log: LogReader, allowed: int) -> tup
         connection.execute("UPDATE facts SET value = ? WHERE name = 'removed'", (removed,))
         connection.execute("UPDATE facts SET value = ? WHERE name = 'log_from'", (address,))
     return removed, freed
+
+
+def _pass_publications(connection: sqlite3.Connection, log: LogReader, wanted: Retention, ran_us: int) -> None:
+    """Let the log begin behind segments without deliveries that are old enough, or more than there may be."""
+    facts = dict(
+        connection.execute("SELECT name, value FROM facts WHERE name IN ('log_from', 'indexed_to')").fetchall()
+    )
+    (first,) = connection.execute("SELECT min(address) FROM sections").fetchone()
+    end = facts["indexed_to"] if first is None else first
+    bases = [base for base in log.bases() if facts["log_from"] < base <= end]
+    if not bases:
+        return
+    connection.execute(_SEGMENTS)
+    connection.executemany("INSERT OR IGNORE INTO segments VALUES (?, ?)", [(base, ran_us) for base in bases])
+    begun = dict(connection.execute("SELECT base, ran_us FROM segments").fetchall())
+    passed = [
+        base
+        for base in bases
+        if (wanted.age_us is not None and begun[base] <= ran_us - wanted.age_us)
+        or (wanted.bytes_max is not None and end - base >= wanted.bytes_max)
+    ]
+    begin = max([facts["log_from"], *passed])
+    connection.execute("UPDATE facts SET value = ? WHERE name = 'log_from'", (begin,))
+    connection.execute("DELETE FROM segments WHERE base <= ?", (begin,))
 
 
 def needed_address(connection: sqlite3.Connection) -> int:
@@ -168,7 +201,10 @@ def _sections(connection: sqlite3.Connection, last: int) -> Iterator[Section]:
 
 
 def _entries(log: LogReader, section: Section) -> list[Entry]:
-    found = list(log.scan(section.address, section.first, section.end))
+    try:
+        found = list(log.scan(section.address, section.first, section.end))
+    except SegmentGoneError:
+        raise DamagedError("a part of its log is missing") from None
     if not found or found[-1].end != section.end:
         raise DamagedError("a part of its log is not whole")
     return found

@@ -91,6 +91,15 @@ class LogReader:
             os.close(file)
         self._open.clear()
 
+    def bases(self) -> list[int]:
+        """The first addresses of all segments there are, in order."""
+        return segment_bases(self._journal)
+
+    def shown(self, base: int) -> int:
+        """The address up to which the node showed this segment to readers; 0: it did not say (`LogWriter.show`)."""
+        segment = self._segment(base)
+        return 0 if segment is None else int.from_bytes(os.pread(segment.file, 8, _SHOWN_AT), "little")
+
     def scan(
         self,
         address: int,
@@ -170,7 +179,7 @@ class LogReader:
     def _end(self, segment: _Segment, shown: bool) -> int:
         """The address at which a segment ends."""
         end = segment.base + os.fstat(segment.file).st_size
-        shown_to = int.from_bytes(os.pread(segment.file, 8, _SHOWN_AT), "little") if shown else 0
+        shown_to = self.shown(segment.base) if shown else 0
         return min(end, shown_to or end)
 
 
@@ -242,7 +251,7 @@ class LogWriter:
         """Let readers from outside see everything up to here, and nothing behind, until the next call.
 
         A node that syncs each batch calls it after the sync: no reader gets ahead of what a power failure leaves. The
-        mark itself is not synced, so nothing but readers may go by it.
+        mark itself is not synced: what it names is on the disk, and more may be.
         """
         self._shows = True
         os.pwrite(self._file, self.end.to_bytes(8, "little"), _SHOWN_AT)
