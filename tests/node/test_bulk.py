@@ -327,6 +327,22 @@ async def test_a_node_that_dies_goes_on_where_it_was(
             await node.stop()
 
 
+@awaited
+async def test_a_release_whose_rows_a_power_failure_took_is_published_again(tmp_path: Path) -> None:
+    """It began at a position that the journal has not reached again."""
+    async with make(0, (), tmp_path) as node:
+        await publish(node, "1", "2")
+        await ask(node, Stage("part", 0, rows("x", "y")))
+    staging = Staging(tmp_path / "n0" / "staged.db")
+    staging.begin(Producer("", "p"), 0, (("part", 1),), 9, 0)
+    staging.note(Producer("", "p"), 1)
+    staging.close()
+    async with make(0, (), tmp_path) as node:
+        await ask(node, Release("p", 0, (("part", 1),), 5000))
+        await publish(node, "3")
+    assert published(tmp_path / "n0") == ["x", "y"]
+
+
 def _mortal(node: Node, count: int) -> Callable[..., object]:
     """`publish_payloads` that kills the node instead of publishing more than `count` messages."""
     publish_payloads = node.publish_payloads

@@ -16,6 +16,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -107,6 +108,10 @@ class Releases:
         unfinished: list[Batch] = []
         if self._path.exists():
             unfinished = await self._do(lambda staging: staging.unfinished())
+        last = journal.begun_at
+        for at, batch in enumerate(unfinished):
+            if batch.position > last:  # a power failure took the end of the journal, and left the staged rows
+                unfinished[at] = await self._do(partial(Staging.begin_again, batch=batch, position=last))
         wanted = {_cursor(batch.producer) for batch in unfinished}
         for name in await journal.cursors():
             if name.startswith(_CURSOR) and name not in wanted:

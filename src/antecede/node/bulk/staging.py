@@ -193,6 +193,13 @@ class Staging:
         )
         return Batch(*producer, number, parts, mark, 0, position)
 
+    def begin_again(self, batch: Batch, position: int) -> Batch:
+        """The journal has lost all rows of the batch that were published: it was cut off at `position`."""
+        self._connection.execute(
+            "UPDATE releases SET done = 0, position = ? WHERE owner = ? AND producer = ?", (position, *batch.producer)
+        )
+        return msgspec.structs.replace(batch, done=0, position=position)
+
     def stages(self, batch: Batch) -> list[tuple[int, int, str, int]]:
         """Of a release, in order: the number of each block's first row, how many it has, its part and index."""
         found: list[tuple[int, int, str, int]] = []
