@@ -206,12 +206,12 @@ async def test_a_client_moves_from_a_node_whose_clock_is_ahead(monkeypatch: pyte
             device.cut()
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize(("moved", "killed"), [(True, False), (True, True), (False, False), (False, True)])
 @awaited
 async def test_a_client_that_leaves_amid_a_past_from_another_node_goes_on_behind_what_it_has(
-    killed: bool, tmp_path_factory: pytest.TempPathFactory
+    moved: bool, killed: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Its new node took the partition later. Nothing that was acknowledged comes again, nor what it was never given."""
+    """Its node took the partition later, or again. Nothing that was acknowledged comes again, and nothing before."""
     base, few = tmp_path_factory.mktemp("c"), Properties(session_expiry_s=600, receive_maximum=3)
     more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.5}
     async with cluster(2, base, **more) as (here, second):
@@ -221,11 +221,12 @@ async def test_a_client_that_leaves_amid_a_past_from_another_node_goes_on_behind
         mine = [f"t/{number}" for number in range(99) if here.partitions.of(f"t/{number}") in here.taking.homes - cards]
         async with Device.open(here, "w") as writer:
             await writer.publish(mine[0], b"before", 1)
-            async with Device.open(here, "a", properties=KEPT) as device:
+            async with Device.open(here if moved else there, "a", properties=KEPT) as device:
                 await device.subscribe(mine[0], qos=1)
                 await writer.publish(mine[0], b"0", 1)
                 assert (await device.message()).payload == b"0"
-                await away(device, at=here, known_by=there)
+                await away(device, at=here if moved else there, known_by=there if moved else here)
+            await until(lambda: not second.process.wants(second.partitions.names[second.partitions.of(mine[0])]))
             for number in range(1, 12):
                 await writer.publish(mine[0], b"%d" % number, 1)
             acknowledged = 1
@@ -256,6 +257,59 @@ async def test_a_client_that_leaves_amid_a_past_from_another_node_goes_on_behind
             assert found == [b"%d" % number for number in range(acknowledged, 13)]
         if killed:
             await there.stop()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("other", [False, True])
+@awaited
+async def test_a_subscription_at_a_node_that_does_not_keep_its_topic(
+    shared: bool, other: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Nothing from before the subscription is given, and each later message once, though the node comes and goes.
+
+    `other`: the node has delivered a message of another topic, so its position says something.
+    """
+    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
+    async with cluster(2, tmp_path_factory.mktemp("c"), **more) as (home, node):
+        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
+        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
+        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
+        never = home.taking.homes - cards - {of(topic)}
+        second = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in never)
+        mine = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in node.taking.homes)
+
+        async def until_left() -> None:
+            await until(lambda: not node.process.wants(node.partitions.names[of(topic)]))
+
+        async with Device.open(home, "w") as writer, Device.open(node, "v") as local:
+            for _ in range(3):
+                await writer.publish(topic, b"before", 1)
+                await writer.publish(second, b"before", 1)
+            if other:
+                await local.publish(mine, b"x", 1)
+                await until(lambda: node.hub.position > 0)
+            async with Device.open(node, "a", properties=KEPT) as device:
+                await device.subscribe(f"$share/g/{topic}" if shared else topic, qos=1)
+                await writer.publish(topic, b"new", 1)
+                assert (await device.message()).payload == b"new"
+                await device.silent()
+            # A second subscription: the node takes the partition for it, behind no delivery since.
+            async with Device.open(node, "b", properties=KEPT) as device:
+                await device.subscribe(mine, qos=1)
+                await device.subscribe(second, qos=1)
+            async with Device.open(node, "b", clean_start=False, properties=KEPT) as device:
+                await device.silent()
+                await writer.publish(second, b"new", 1)
+                assert (await device.message()).payload == b"new"
+                await device.silent()
+            for number in range(2):
+                await until_left()
+                await writer.publish(topic, b"%d" % number, 1)
+                async with Device.open(node, "a", clean_start=False, properties=KEPT) as device:
+                    assert (await device.message()).payload == b"%d" % number
+                    await device.silent()
+                async with Device.open(node, "a", clean_start=False, properties=KEPT) as device:
+                    await device.silent()
 
 
 async def until_under_way(node: Node, payloads: list[int]) -> None:

@@ -5,10 +5,11 @@ subscribes and unsubscribes. A message that the feed gives may be older than the
 session leaves those out (`Subscription.since`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from antecede.core.limits import FILTER_LEVEL_BYTES
+from antecede.core.partitions import split_stream
 from antecede.node.feed import Feed
 from antecede.node.owners import FeedOwner
 from antecede.node.shares import feed_bytes
@@ -44,6 +45,21 @@ class SubscriptionsFeed(Feed):
         #: Called when everything up to now was given.
         self.on_live: Callable[[], None] | None = None
         self.on_close = lambda: session.node.taking.release(self.partitions)
+
+    @property
+    def stands_alone(self) -> bool:
+        """Does its position say what the client was given? Not where the node lacks messages behind it."""
+        if not self.position or any(self.hub.delivered.get(at, 0) < seq for at, seq in self.had.items()):
+            return False
+        return all(gap.partition not in self.partitions for gap in self.hub.history.gaps_from(self.position))
+
+    def delivered(self) -> dict[int, int]:
+        """By stream of its partitions: how far this node is."""
+        return self.among(self.hub.delivered)
+
+    def among(self, levels: Mapping[int, int]) -> dict[int, int]:
+        """Those of its partitions."""
+        return {at: seq for at, seq in levels.items() if split_stream(at)[0] in self.partitions}
 
     def takes(self, topic: str) -> bool:
         return self._subscriptions.takes(topic)

@@ -61,13 +61,14 @@ class Outbox:
     def elsewhere(self) -> list[CardFlight]:
         """Messages under way that came from another node: they are at no position of this one."""
         found = [one for one in self._outgoing if not one.message.position and not one.released]
-        return [CardFlight(_record(one), *one.message.name) for one in found if one.message.name is not None]
+        named = [(one, one.message.name) for one in found if one.message.group is None]
+        return [CardFlight(_record(one), *name) for one, name in named if name is not None]
 
     @property
     def all_here(self) -> bool:
         """Has every message that waits or is under way a position here?"""
         items = [*self._pending, *[flight.message for flight in self._outgoing if not flight.released]]
-        return all(item.position or item.name is None for item in items)
+        return all(item.position or item.name is None or item.group is not None for item in items)
 
     def restore(self, record: FlightRecord, position: int) -> None:
         """Take a message up again, which is at this position in the journal here."""

@@ -81,11 +81,14 @@ class DeviceSession:
         self.restored_at = 0
         #: When its client connected last, by the wall clock.
         self.connected_s = 0.0
-        #: It was at another node: by stream, what the client was given. None: `position` says it.
+        #: By stream, what the client was given: it was at another node, or this one took a partition again that it had
+        #: left, and gets the past from others. None: `position` says it.
         self.came_from: dict[int, int] | None = None
         #: The node that it came from has it still: its feed has not begun here.
         self.arriving = False
         self._moved: list[CardFlight] = []
+        #: Its subscriptions are new, and its feed has not begun.
+        self._from_now = False
         #: Changes that other nodes are to be told of (`moving`).
         self.told = 0
         #: QoS 0 messages up to this position were published while it had no connection.
@@ -242,12 +245,19 @@ class DeviceSession:
         """Go by positions of this node, once it has given or passed all that the client was or is given elsewhere."""
         if self.came_from is None or self.arriving or not self.outbox.all_here:
             return
-        feed, delivered = self.feed, self.hub.delivered
-        if feed is None or (feed.live and all(delivered.get(at, 0) >= seq for at, seq in feed.had.items())):
+        if self.feed is None or (self.feed.live and self.feed.stands_alone):
+            self.position = self.hub.position if self.feed is None else self.feed.position
             self.came_from = None
-            self.position = self.hub.position if feed is None else feed.position
             self.keeper.touch(self)
             self.server.cards.tell(self)
+
+    def _go_by_stream(self) -> None:
+        """This node has just taken partitions for a subscription: its position may stand before what it lacks there."""
+        feed = self.feed
+        if feed is not None and feed.live and not feed.lagging and self.outbox.empty and not feed.stands_alone:
+            had = self.came_from or {}
+            self.came_from = {at: max(seq, had.get(at, 0)) for at, seq in feed.delivered().items()}
+            self.keeper.touch(self)
 
     def gave(self, item: Item) -> None:
         """A message of the feed was written."""
@@ -276,17 +286,22 @@ class DeviceSession:
         """Add or replace a subscription; `then`: it is in force. False: it costs too much memory."""
         if one.group:
             self.subscriptions.add(one)
-            self.server.groups.join(self, one)
-            then()
+            self.server.groups.join(self, one, then)
             return True
         feed = self.feed
         if feed is not None:
-            if not feed.widen(one.pattern, then):
+
+            def in_force() -> None:
+                self._go_by_stream()
+                then()
+
+            if not feed.widen(one.pattern, in_force):
                 return False
             self.subscriptions.add(one)
             return True
         if all(other.group for other in self.subscriptions):  # else messages wait for the others
             self.position = self.hub.position
+            self._from_now = True
         self.subscriptions.add(one)
         self._open_feed(then)
         return True
@@ -306,10 +321,12 @@ class DeviceSession:
         patterns = tuple([one.pattern for one in self.subscriptions if not one.group])
         if not patterns or self.feed is not None:
             return
-        since = min(self.position, self.hub.position)
+        # A feed that begins now begins once the node takes its partitions; what they had before is not for this client.
+        since = -1 if self._from_now else min(self.position, self.hub.position)
         seen: tuple[tuple[int, int], ...] = ()
-        if self.came_from is not None:
-            since, seen = 0, tuple(self.came_from.items())
+        if self.came_from is not None and not self._from_now:
+            # An empty list would mean that the client has had nothing.
+            since, seen = 0, tuple(self.came_from.items()) or ((self.node.slot, 0),)
         feed = SubscriptionsFeed(self, self.hub, self.subscriptions, patterns, since, seen)
         feed.on_live = self._live
         self.feeds[0] = feed
@@ -339,6 +356,12 @@ class DeviceSession:
 
     def send(self, record: FromNode) -> None:
         if isinstance(record, Begun):
+            if self.feed is not None and (self._from_now or (not record.position and self.came_from is None)):
+                # What it is given next may be at other nodes, and stand at no position of this one.
+                self.came_from = self.feed.among(dict(record.counts))
+            self._from_now = False
+            if self.came_from is None:
+                self.position = max(self.position, record.position)
             self._settled_here()
             self._go_by_position()
             self.outbox.retained_due()
@@ -352,7 +375,7 @@ class DeviceSession:
             self.outbox.retained_due(before=position)
             given = self.subscriptions.decide(message.topic, position, own=message.publisher == self.tag)
             if given is not None and (position > self._attached_at or min(given.qos, message.qos)):
-                self.outbox.add(Item(position, message, given, name=None if self.came_from is None else name))
+                self.outbox.add(Item(position, message, given, name=name))
         if self.feed is not None:
             self.feed.renew_credit()
         self.outbox.pump()

@@ -12,6 +12,7 @@ one member before the question has reached another.
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from antecede.core.limits import FEEDS_BYTES_MAX, WINDOW_BYTES_MAX
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 class SharedGroup:
     """One shared subscription: a group's name and a filter."""
 
-    def __init__(self, server: "MqttServer", one: Subscription, position: int) -> None:
+    def __init__(self, server: "MqttServer", one: Subscription, position: int | None) -> None:
+        """`position`: where an earlier life of the node was with it; None: it is new."""
         #: The filter as clients write it.
         self.name = one.full
         self.node = server.node
@@ -44,15 +46,22 @@ class SharedGroup:
         self._pattern = one.pattern
         self._subscriptions = Subscriptions()
         self._subscriptions.add(Subscription(pattern=one.pattern, qos=2))
-        self._position = position
+        self._position = server.node.hub.position if position is None else position
+        #: It is new, and its feed has not begun.
+        self._from_now = position is None
+        #: By stream, what was handed on, while messages come from other nodes (`DeviceSession.came_from`).
+        self._levels: dict[int, int] | None = None
         #: Messages that no member has room for.
         self._waiting: deque[Item] = deque()
+        #: To be called when a new group takes messages.
+        self._then: list[Callable[[], None]] = []
 
     @property
     def position(self) -> int:
         """Messages up to here were handed to a member."""
-        if self._waiting:
-            return min(self._waiting[0].position - 1, self._position)
+        waiting = next((item.position for item in self._waiting if item.position), 0)
+        if waiting:
+            return min(waiting - 1, self._position)
         feed = self.feeds.get(0)
         return self._position if feed is None else max(feed.position, self._position)
 
@@ -81,16 +90,29 @@ class SharedGroup:
     def give_back(self, item: Item) -> None:
         """A member lost its connection before this was written."""
         self._position = self.position
+        if self._levels is not None and item.name is not None:
+            stream, seq = item.name
+            self._levels[stream] = min(seq - 1, self._levels.get(stream, 0))
         self._waiting.append(item)
         self._waiting = deque(sorted(self._waiting, key=lambda one: one.position))
         self.room()
 
     def _open(self) -> None:
         node = self.node
-        since = min(self._position, node.hub.position)
-        feed = SubscriptionsFeed(self, node.hub, self._subscriptions, (self._pattern,), since)
+        since = -1 if self._from_now else min(self._position, node.hub.position)
+        seen: tuple[tuple[int, int], ...] = ()
+        if self._levels is not None and not self._from_now:
+            since, seen = 0, tuple(self._levels.items()) or ((node.slot, 0),)
+        feed = SubscriptionsFeed(self, node.hub, self._subscriptions, (self._pattern,), since, seen)
         self.feeds[0] = feed
         node.taking.need(feed.partitions, feed.open)
+
+    def when_in_force(self, then: Callable[[], None]) -> None:
+        """Call `then` once messages that are published from now on are handed out."""
+        if self._from_now:
+            self._then.append(then)
+        else:
+            then()
 
     def _next_member(self) -> DeviceSession | None:
         for _ in range(len(self.members)):
@@ -105,6 +127,9 @@ class SharedGroup:
         assert one is not None
         given = Given(one.qos, (one.identifier,) if one.identifier else (), one.retain_as_published)
         self._position = max(self._position, item.position)
+        if self._levels is not None and item.name is not None:
+            stream, seq = item.name
+            self._levels[stream] = max(seq, self._levels.get(stream, 0))
         member.outbox.give([item._replace(given=given)])
         self._server.keeper.touch_group(self)
 
@@ -116,7 +141,19 @@ class SharedGroup:
 
     def send(self, record: FromNode) -> None:
         if isinstance(record, Begun):
+            if self._from_now:
+                self._position = max(self._position, record.position)
+            feed = self.feeds.get(0)
+            if isinstance(feed, SubscriptionsFeed) and (
+                self._from_now or (not record.position and self._levels is None)
+            ):
+                self._levels = feed.among(dict(record.counts))
+            self._from_now = False
+            self._go_by_position()
             self._server.keeper.touch_group(self)
+            then, self._then = self._then, []
+            for do in then:
+                do()
         elif isinstance(record, Ended) and record.kind == "gap":
             self._position = max(self._position, record.first - 1)
             self.node.hub.turns.add(self, self._open_again)
@@ -127,8 +164,8 @@ class SharedGroup:
         return 1
 
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
-        for position, message, _ in self._server.opened_messages.of_piece(piece):
-            item = Item(position, message, Given(0, (), False), group=self)
+        for position, message, name in self._server.opened_messages.of_piece(piece):
+            item = Item(position, message, Given(0, (), False), group=self, name=name)
             member = self._next_member() if not self._waiting else None
             if member is None:
                 self._waiting.append(item)
@@ -137,6 +174,13 @@ class SharedGroup:
         found = self.feeds.get(0)
         if isinstance(found, SubscriptionsFeed):
             found.renew_credit()
+        self._go_by_position()
+
+    def _go_by_position(self) -> None:
+        """The position alone says what was handed on, once nothing that comes from other nodes is left."""
+        feed = self.feeds.get(0)
+        if isinstance(feed, SubscriptionsFeed) and feed.live and not self._waiting and feed.stands_alone:
+            self._levels = None
 
     def flush(self) -> None:
         """Members flush themselves."""
@@ -151,16 +195,19 @@ class SharedGroups:
         #: As they were when the node stopped.
         self.positions: dict[str, int] = {}
 
-    def join(self, session: DeviceSession, one: Subscription) -> None:
+    def join(self, session: DeviceSession, one: Subscription, then: Callable[[], None] | None = None) -> None:
+        """`then`: the subscription is in force."""
         group = self._groups.get(one.full)
         if group is None:
-            position = self.positions.pop(one.full, self._server.node.hub.position)
+            position = self.positions.pop(one.full, None)
             group = self._groups[one.full] = SharedGroup(self._server, one, position)
             self._server.keeper.touch_group(group)
         if session not in group.members:
             group.members.append(session)
         session.groups[one.full] = group
         group.room()
+        if then is not None:
+            group.when_in_force(then)
 
     def leave(self, session: DeviceSession, full: str) -> None:
         group = session.groups.pop(full, None)

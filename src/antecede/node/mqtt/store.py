@@ -74,8 +74,8 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     #: QoS 2 identifiers of the client whose messages were delivered and not released, as of position `looked`.
     received: tuple[int, ...]
     looked: int
-    #: It came from another node, and is being given messages that this one has at no position: by stream, what it was
-    #: given, and those under way. None: it goes by `position`.
+    #: It is being given messages that this node has at no position: by stream, what it was given, and those under way.
+    #: None: it goes by `position`.
     seen: tuple[tuple[int, int], ...] | None = None
     moved: "tuple[CardFlight, ...]" = ()
 
