@@ -12,6 +12,7 @@ from antecede.core.process import Acknowledgement
 from antecede.journal import Retention
 from antecede.node import following
 from antecede.node.driving import Replicas
+from antecede.node.past.reading import PastReader
 from tests.client.running import awaited, bodies, take, until
 from tests.node.clusters import cluster, make, restart
 from tests.node.test_interest import ALONE, judged, taken, topic_at, until_settled
@@ -66,6 +67,32 @@ async def test_a_past_that_retention_removed_at_every_node_is_told(tmp_path: Pat
             async with bus.subscribe(topic, since="0") as feed:
                 await bus.publish(topic, b"later")
                 assert bodies(await take(feed, 2)) == [b"4", b"later"]
+
+
+@awaited
+async def test_a_reader_of_everything_is_told_if_no_home_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The home is being restarted, say. Without a word the reader would go on without what only the home has."""
+    monkeypatch.setitem(PastReader.read.__kwdefaults__, "patience_s", 0.5)
+    async with cluster(3, tmp_path, **ALONE) as nodes:
+        await until_settled(nodes)
+        topic = topic_at(nodes[0])
+        async with nodes[0].connect() as bus:
+            first = await bus.publish(topic, b"old")
+        async with nodes[1].connect() as bus, bus.subscribe(topic) as live:
+            await nodes[0].stop()
+            async with bus.subscribe(topic, since="0") as feed:
+                with pytest.raises(GapError, match="the nodes that may have them do not answer") as told:
+                    await anext(feed)
+            assert told.value.missing == ((first.source, 1, 1),)
+            async with nodes[2].connect() as out, bus.subscribe(topic, since="0", over_gaps=True) as feed:
+                await out.publish(topic, b"new")
+                assert bodies(await take(live, 1)) == bodies(await take(feed, 1)) == [b"new"]
+            again = await restart(nodes[0], tmp_path, nodes[1], **ALONE)
+            async with bus.subscribe(topic, since="0") as feed:
+                assert bodies(await take(feed, 2)) == [b"old", b"new"]
+            await again.stop()
 
 
 @awaited

@@ -89,7 +89,7 @@ async def _lacking(feed: "Feed") -> dict[int, int] | None:
 
 async def _replay(feed: "Feed", had: dict[int, int]) -> None:
     """Give the feed the past of its partitions, then let it go on by position."""
-    replay = Replay(feed, feed.session.node.past, had, skip=feed.over_gaps or feed.from_oldest)
+    replay = Replay(feed, feed.session.node.past, had, skip=feed.over_gaps)
     feed.position = 0
     feed.tell(had)  # from here on, a stream over HTTP is told of the next gap
     await replay.run()

@@ -47,7 +47,10 @@ class Replay:
     """The past of one feed."""
 
     def __init__(self, feed: "Feed", reader: PastReader, had: dict[int, int], *, skip: bool) -> None:
-        """`had`: by stream, the last message that the reader has had. `skip`: leave out messages that are gone."""
+        """`had`: by stream, the last message that the reader has had. `skip`: leave out messages that are gone.
+
+        A feed of all there is leaves them out too; but if no home answers, its reader is told that they are missing.
+        """
         self._feed = feed
         self._hub = feed.hub
         self._reader = reader
@@ -130,10 +133,14 @@ class Replay:
             found = await self._reader.read(stream, first, last, bytes_max=self._page)
             read += found.messages
             self._next[stream] = found.messages[-1].seq + 1 if found.messages else found.gone + 1
-            if not found.messages and not self._skip and epoch_of(found.gone + 1) == epoch_of(first):
+            if not found.messages and epoch_of(found.gone + 1) == epoch_of(first) and not self._passes_over(found):
                 raise _gap(stream, first, found)
         if read:
             heappush(self._heap, (read[0].clock, stream))
+
+    def _passes_over(self, found: Found) -> bool:
+        """Does the feed go on behind messages that are gone?"""
+        return self._skip or (self._feed.from_oldest and found.answered)
 
 
 def _gap(stream: int, first: int, found: Found) -> GapError:

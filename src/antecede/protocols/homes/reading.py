@@ -40,6 +40,8 @@ class Found(NamedTuple):
     gone: int = 0
     #: Is that certain? False: a node that does not answer may have them.
     certain: bool = True
+    #: Did a home or member answer? False: there are some, and none of them did.
+    answered: bool = True
 
 
 def read_elsewhere(
@@ -51,7 +53,7 @@ def read_elsewhere(
     """
     bound, others = candidates
     first, last = question.first, question.last
-    certain, gone = True, last
+    certain, gone, answered = True, last, not bound
     for slot in (*bound, *others):
         page = yield Ask(slot, question)
         if page is None:
@@ -60,6 +62,7 @@ def read_elsewhere(
         if not isinstance(page, StreamPage):
             certain = False
             continue
+        answered = answered or slot in bound
         messages = [one for one in page.messages if (one.topic, one.source) == (question.name, question.source)]
         if not trusts(slot, messages):
             certain = False
@@ -69,7 +72,7 @@ def read_elsewhere(
         gone = min([gone, *[message.seq - 1 for message in messages]])
         if slot in bound and page.delivered < last:
             certain = False  # it may yet deliver them
-    return Found((), gone, certain)
+    return Found((), gone, certain, answered)
 
 
 def fetch(
