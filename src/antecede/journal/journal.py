@@ -134,11 +134,13 @@ class Journal:
         self._store.append(batch, finished, sync=sync)
 
     def note_topics(self, first: int, topics: Sequence[str | None]) -> None:
-        """Index the topics of a batch that is committed; its first delivery has position `first` (`topics`)."""
+        """Index the topics of a batch that is committed; its first delivery has position `first` (`topics`).
+
+        Full spans are written with the index of the log.
+        """
         span = self._topics.add(first, topics)
-        if span is not None and not self._closed:
-            # Without its row a span is read, so a failure harms nothing; the commit of the next batch tells of it.
-            self._store.put(lambda connection: store_span(connection, span), lambda answer, error: None)
+        if span is not None:
+            self._store.spans.append(span)  # a span without a row is read, so a crash before that does no harm
 
     async def kept(self) -> list[object]:
         return await self._read(lambda view: self._decode_kept(view.kept().blocks))

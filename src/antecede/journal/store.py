@@ -6,7 +6,8 @@ itself is appended on the event loop, unless it is large or others wait for the 
 system's memory, some microseconds.
 
 A job of SQLite that refers to the log is committed when the log is on the disk (`put_indexed`, `sync_log`). So after a
-power failure the tables never name a part of the log that is not there.
+power failure the tables never name a part of the log that is not there. The index of topics (`topics`) is written with
+the index of the log: a transaction of its own for each span would cost as much as appending half of its deliveries.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ from antecede.journal.entries import encode_entry
 from antecede.journal.index import Gathering, membership_block, write_rows
 from antecede.journal.lives import append_changes
 from antecede.journal.segments import LogWriter
+from antecede.journal.topics import Span, store_span
 from antecede.journal.writer import Writer
 
 T = TypeVar("T")
@@ -76,6 +78,8 @@ class Store:
         # Why the index could not be written. Then the log takes no more, and the next life indexes it.
         self._failure: Exception | None = None
         self._closed = False
+        #: The spans of topics that are full. They are written with the index of the log.
+        self.spans: list[Span] = []
         if sync:
             log.show()
 
@@ -193,11 +197,14 @@ class Store:
         """Put a job before which the log is indexed, as far as it is written by then, in the same transaction."""
         rows = None if self._under_way else self._index.take()
         self._under_way += rows is None
+        spans, self.spans = self.spans, []
 
         def write(connection: sqlite3.Connection) -> T:
             taken = self._index.take() if rows is None else rows
             self._log.sync()
             write_rows(connection, taken)
+            for span in spans:
+                store_span(connection, span)
             return do(connection)
 
         def finished(answer: T | None, error: Exception | None) -> None:

@@ -3,7 +3,8 @@
 Deliveries are indexed by *spans* of some thousand, in whole batches. The row of a span is a Bloom filter of its topics
 and of their parents: `a/b/c` is entered as `a/b/c`, `a/` and `a/b/`. A filter that begins with a wildcard skips
 nothing. About one span in eighty is read in vain; none is skipped that holds a wanted topic. What no row covers is
-read: the newest deliveries, those of a span that a crash cut off, and journals of earlier versions.
+read: the newest deliveries, up to about those that the log's own index lacks (`index.TAIL_BYTES`), those of spans that
+a crash cut off, and journals of earlier versions.
 
 The table is made with the first row. Versions that do not know it ignore it, and leave what they write uncovered.
 """
