@@ -10,6 +10,8 @@ from antecede.core import Message, Packet
 from antecede.protocols.vcube_ps import Timing, TopicOrder, VCubePs
 from antecede.protocols.vcube_ps.packets import Have, Pub
 from antecede.protocols.vcube_ps.records import Delivered, DeliveredRun, Published, PublishedRun, Stable
+from antecede.protocols.vcube_ps.runs import records_of, records_of_run
+from antecede.protocols.vcube_ps.streams import Stream
 
 TIMING = Timing(ack_us=1_000, ack_every=64, retry_us=100_000, burst=64)
 TOPIC = "t"
@@ -170,3 +172,32 @@ def test_runs_among_several_publishers_stay_in_causal_order(seed: int) -> None:
             assert all(seen.get(source, 0) >= seq for source, seq in message.deps)
             seen[message.source] = message.seq
         assert len(one) == published
+
+
+@given(
+    st.integers(0, 3),
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from([1, 1, 1, 1, 2])), min_size=1, max_size=8),
+    st.booleans(),
+)
+def test_the_records_of_a_run_are_those_of_its_messages(
+    clock: int, parts: list[tuple[bool, bool, int]], lean: bool
+) -> None:
+    messages = []
+    for seq, (depends, crosses, tick) in enumerate(parts, 5):
+        deps = ((3, 7),) if depends else ()
+        messages.append(Message(TOPIC, 1, seq, deps, b"x", (("other", 2, 1),) if crosses else (), clock))
+        clock += tick if clock else 0
+    assert records_of_run(messages, lean=lean) == records_of(messages, lean=lean)
+
+
+@given(st.lists(st.integers(1, 30), max_size=30), st.lists(st.integers(1, 30), max_size=4))
+def test_a_stream_forgets_what_is_at_or_below_a_number(taken: list[int], forgotten: list[int]) -> None:
+    stream = Stream(0)
+    for seq in taken:
+        stream.take(Message(TOPIC, 0, seq, (), bytes(seq)))
+    for until in forgotten:
+        stream.forget(until)
+    left = sorted(seq for seq in {*taken} if seq > max(forgotten, default=0))
+    assert sorted(stream.log) == left
+    assert stream.log_bytes == sum(left)
+    assert stream.low == max([1, *[until + 1 for until in forgotten]])

@@ -36,14 +36,12 @@ class Runs:
         messages = group.order.stamp_run(group.name, group.seq + 1, payloads, clock)
         group.seq += len(messages)
         if state.logged:
-            keep_logged(state, messages)
+            keep_logged(state, messages, run=True)
         else:
             out.keep(PublishedRun(tuple(messages)))
         out.deliveries += messages
         stream = group.stream(state.node)
-        if not stream.take_run(messages):
-            for message in messages:
-                stream.take(message)
+        stream.take_own(messages)
         trim(state, group, stream)
         hops = group.view.near[state.dimension]
         if hops:
@@ -71,7 +69,7 @@ class Runs:
             return ready
         # Nothing was in their way, and nothing waited for them.
         if state.logged:
-            keep_logged(state, messages)
+            keep_logged(state, messages, run=True)
         else:
             state.out.keep(DeliveredRun(messages))
         state.out.deliveries += messages
@@ -84,13 +82,26 @@ def _payload_bytes(message: Message) -> int:
     return len(message.payload)
 
 
-def keep_logged(state: State, messages: Sequence[Message]) -> None:
-    """Keep what a node must know, after a crash, of messages that the driver's log has. They may be none."""
+def keep_logged(state: State, messages: Sequence[Message], *, run: bool = False) -> None:
+    """Keep what a node must know, after a crash, of messages that the driver's log has. They may be none.
+
+    `run`: they are a run.
+    """
     if messages:
         order = state.group(messages[0].topic).order
-        state.out.kept += records_of(messages, lean=order.lean)
+        state.out.kept += (records_of_run if run else records_of)(messages, lean=order.lean)
         if order.lean and (entries := order.fresh()):
             state.out.kept += [Carries(part) for part in in_packets(entries, LEVELS_MAX)]
+
+
+def records_of_run(messages: Sequence[Message], *, lean: bool = False) -> list[Logged]:
+    """`records_of` for a run, without a look at its topics, sources and sequence numbers."""
+    first, count = messages[0], len(messages)
+    depends = any([message.deps or (message.across and not lean) for message in messages[1:]])
+    times = range(first.clock, first.clock + count)
+    if depends or not first.clock or [message.clock for message in messages] != [*times]:
+        return records_of(messages, lean=lean)
+    return [Logged(_bare(first, lean), messages[-1].seq)]
 
 
 def records_of(messages: Iterable[Message], *, lean: bool = False) -> list[Logged]:

@@ -149,10 +149,22 @@ class Stream:
         for message, seq in zip(messages, numbers, strict=True):
             if message.seq != seq or message.source != source or message.topic != topic:
                 return False
+        self._append(numbers, messages)
+        return True
+
+    def take_own(self, messages: Sequence[Message]) -> None:
+        """`take` for messages that this node has just stamped: a run of this stream."""
+        first = self.got + 1
+        if self.ahead or messages[0].seq != first:
+            for message in messages:
+                self.take(message)
+        else:
+            self._append(range(first, first + len(messages)), messages)
+
+    def _append(self, numbers: range, messages: Sequence[Message]) -> None:
         self.log.update(zip(numbers, messages, strict=True))
         self.log_bytes += sum([len(message.payload) for message in messages])
         self.got = numbers[-1]
-        return True
 
     def hold(self, message: Message) -> None:
         """Hold a message from before our time, for others."""
@@ -249,11 +261,15 @@ class Stream:
     def forget(self, until: int) -> None:
         """Hold nothing at or below `until` any more."""
         if until >= self.low:
-            numbers: Iterable[int] = range(self.low, until + 1)
-            if len(self.log) < until - self.low:
+            self.low, low = until + 1, self.low
+            if until >= self.got and max(self.log, default=0) <= until:  # mostly so at a node that is alone
+                self.log.clear()
+                self.log_bytes = 0
+                return
+            numbers: Iterable[int] = range(low, until + 1)
+            if len(self.log) < until - low:
                 numbers = [seq for seq in self.log if seq <= until]
             self._drop(numbers)
-            self.low = until + 1
 
     def trim(self, done: int, count_max: int, bytes_max: int) -> None:
         """Hold no more than that of what was delivered here: older messages can be read from the driver's log."""
