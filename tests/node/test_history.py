@@ -4,11 +4,13 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from antecede.core import Message
 from antecede.core.partitions import Partitions
 from antecede.journal.batch import Batch
-from antecede.node.history import History
+from antecede.node.history import History, add_run, cut_runs, runs_of
 from tests.client.running import awaited
 
 
@@ -22,7 +24,7 @@ def filled(sources: list[int], *, entries_max: int) -> tuple[History, dict[int, 
             delivered[source] = delivered.get(source, 0) + 1
             messages.append(Message("main", source, delivered[source], (), b""))
         batch = Batch(first=first + 1, time_us=0, deliveries=messages, changes=[], held_us={})
-        history.append(batch, ["a"] * len(messages))
+        history.append(batch, ["a"] * len(messages), runs_of([one.source for one in messages], messages))
         history.forget(history.excess)
     return history, delivered
 
@@ -56,3 +58,20 @@ async def test_a_feed_that_begins_in_the_past_does_not_look_at_all_of_memory(mon
     for position in range(100):
         await history.reached_at(position, delivered)
     assert looked < 20_000 + 100 * 1024
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=30), st.data())
+def test_the_runs_of_a_part_are_those_of_its_messages(sources: list[int], data: st.DataObject) -> None:
+    numbers = dict.fromkeys(sources, 0)
+    messages = []
+    for source in sources:
+        numbers[source] += 1 + data.draw(st.sampled_from([0, 0, 0, 1]))
+        messages.append(Message("main", source, numbers[source]))
+    at = data.draw(st.integers(0, len(sources) - 1))
+    count = data.draw(st.integers(1, len(sources) - at))
+    part = runs_of(sources[at : at + count], messages[at : at + count])
+    assert cut_runs(runs_of(sources, messages), at, count) == part
+    joined: list[tuple[int, int, int]] = []
+    for message in messages:
+        add_run(joined, (message.source, message.seq, 1))
+    assert joined == runs_of(sources, messages)

@@ -164,7 +164,7 @@ async def test_publications_that_are_not_safe_make_the_next_ones_wait(monkeypatc
     async with Node(port=0) as node, hostile(node) as client:
         promises: list[asyncio.Future[Any]] = []
 
-        def not_yet(payloads: Any, level: int, size: int) -> tuple[list[Any], None]:
+        def not_yet(payloads: Any, level: int, size: int, make_promise: Any) -> tuple[list[Any], None]:
             return [], None
 
         def later(payload: bytes, level: int) -> "asyncio.Future[Any]":

@@ -260,7 +260,9 @@ async def test_rows_in_bulk_are_published_once_though_the_node_dies_before_they_
         nodes[0].abort()  # which gives the numbers
         calls = itertools.count()
 
-        def six(payloads: Sequence[bytes], level: int, size: int) -> tuple[list[CoreMessage], None]:
+        def six(
+            payloads: Sequence[bytes], level: int, size: int, make_promise: object
+        ) -> tuple[list[CoreMessage], None]:
             if next(calls) == 6:
                 raise StoppedError("that is enough")
             return [], None  # one by one, then

@@ -142,18 +142,24 @@ class Gathering:
 
     def _add_runs(self, messages: Sequence[Named], at: int) -> None:
         """Runs of consecutive sequence numbers. Messages in order make them long."""
-        runs = self._runs
+        topic, source, first, last = messages[0].topic, messages[0].source, messages[0].seq, messages[0].seq - 1
         for message in messages:
-            stream = (message.topic, message.source)
-            seq = message.seq
-            run = runs.get(stream)
-            if run is None:
-                runs[stream] = (seq, seq)
-            elif seq == run[1] + 1:
-                runs[stream] = (run[0], seq)
+            if message.seq == last + 1 and message.source == source and message.topic == topic:
+                last += 1
+                continue
+            self._add_run((topic, source), first, last, at)
+            topic, source, first = message.topic, message.source, message.seq
+            last = first
+        self._add_run((topic, source), first, last, at)
+
+    def _add_run(self, stream: tuple[str, int], first: int, last: int, at: int) -> None:
+        run = self._runs.get(stream)
+        if run is not None:
+            if first == run[1] + 1:
+                first = run[0]
             else:
                 self._ranges.append((*stream, *run, at))
-                runs[stream] = (seq, seq)
+        self._runs[stream] = (first, last)
 
 
 def membership_block(changes: Sequence[StoredChange]) -> bytes:

@@ -25,7 +25,7 @@ from antecede.core.process import Change, LookUp
 from antecede.journal.batch import Batch, Log, Run
 from antecede.journal.clock import wall_us
 from antecede.node.hold_times import HoldTimes
-from antecede.node.promises import Promises
+from antecede.node.promises import Promise, Promises
 from antecede.node.timers import Timers
 from antecede.wire.transport import Transport
 
@@ -132,7 +132,7 @@ class Driver:
         self,
         topic: str,
         payloads: Sequence[bytes],
-        promise: "asyncio.Future[Message] | None" = None,
+        promise: Promise | None = None,
         *,
         size: int = 0,
     ) -> list[Message]:

@@ -448,10 +448,11 @@ class Feed:
         end = self._before_gap(min(self.position + limit, self.hub.position))
         while self.position < end and self.credit > 0 and self.session.can_write and not self.closed:
             topics = history.topics(self.position, end - self.position) or []
-            taken = {topic for topic in set(topics) if topic is not None and self.takes(topic)}
+            called = set(topics)
+            taken = {topic for topic in called if topic is not None and self.takes(topic)}
             if not taken:
                 self.position = end
-            elif len(taken) == len(set(topics)) and self.left_out.nothing:  # mostly: all of them
+            elif len(taken) == len(called) and self.left_out.nothing:  # mostly: all of them
                 count = min(len(topics), self.credit)
                 piece, count = history.piece(self.position + 1, count, _ITEMS_BYTES_FULL)
                 self.flush()

@@ -7,9 +7,9 @@ than forget messages that a reader with policy "block" has not read (`Hub.jammed
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -63,9 +63,13 @@ def topic_of(message: Message) -> str | None:
         return None
 
 
-def runs_of(streams: Sequence[int], messages: Sequence[Message]) -> list[tuple[int, int, int]]:
-    """The ids of messages as runs: (stream, first sequence number, how many)."""
-    runs: list[tuple[int, int, int]] = []
+#: The ids of messages that follow each other: (stream, first sequence number, how many).
+MessageRun: TypeAlias = tuple[int, int, int]
+
+
+def runs_of(streams: Sequence[int], messages: Sequence[Message]) -> list[MessageRun]:
+    """The ids of messages as runs."""
+    runs: list[MessageRun] = []
     stream, first, count = streams[0], messages[0].seq, 0
     for at, message in zip(streams, messages, strict=True):
         if at == stream and message.seq == first + count:
@@ -74,6 +78,32 @@ def runs_of(streams: Sequence[int], messages: Sequence[Message]) -> list[tuple[i
             runs.append((stream, first, count))
             stream, first, count = at, message.seq, 1
     return [*runs, (stream, first, count)]
+
+
+def add_run(runs: list[MessageRun], run: MessageRun) -> None:
+    """Add a run behind others, so that none of them could be joined with the next."""
+    if runs:
+        stream, first, count = runs[-1]
+        if run[0] == stream and run[1] == first + count:
+            runs[-1] = (stream, first, count + run[2])
+            return
+    runs.append(run)
+
+
+def cut_runs(runs: Iterable[MessageRun], at: int, count: int) -> list[MessageRun]:
+    """The runs of `count` of the messages, from index `at` on."""
+    found: list[MessageRun] = []
+    for stream, first, length in runs:
+        if at >= length:
+            at -= length
+            continue
+        some = min(length - at, count)
+        found.append((stream, first + at, some))
+        count -= some
+        if not count:
+            break
+        at = 0
+    return found
 
 
 class Gap(NamedTuple):
@@ -156,6 +186,8 @@ class History:
         self._forgotten = 0
         self._entries_max = entries_max
         self._bytes_max = bytes_max
+        # The first position and the ids of the last deliveries.
+        self._last_runs: tuple[int, Sequence[MessageRun]] = (position + 1, ())
         # Pieces encoded since the last delivery: all readers that keep up are given the same ones.
         self._pieces: dict[tuple[int, int], bytes] = {}
         # By number of a block of positions: what `_firsts` found in it. Feeds that begin in the past look through
@@ -178,8 +210,9 @@ class History:
             return []
         return [gap for gap in self.gaps[first:] if gap.position >= position]
 
-    def append(self, batch: Batch, topics: list[str | None]) -> None:
-        """Take the deliveries of a batch, with their topics."""
+    def append(self, batch: Batch, topics: list[str | None], runs: Sequence[MessageRun]) -> None:
+        """Take the deliveries of a batch, with their topics and their ids."""
+        self._last_runs = batch.first, runs
         messages = batch.deliveries
         self._ends += accumulate([len(message.payload) for message in messages], initial=self._end)
         del self._ends[-len(messages) - 1]
@@ -259,11 +292,11 @@ class History:
             if self._held_us:
                 held_us = {index: held for index in range(count) if (held := self._held_us.get(first + index))}
             tagged = [index for index in range(count) if first + index in self._tagged] if self._tagged else []
-            streams = self.partitions.streams(messages)
-            stream, seq = streams[0], messages[0].seq
-            # Deliveries of a stream are in its order, but for some that are tagged.
-            alike = messages[-1].seq - seq == count - 1 and set(streams) == {stream}
-            ids = [(stream, seq, count)] if alike and not self._tagged else runs_of(streams, messages)
+            last, runs = self._last_runs
+            if first >= last:
+                ids = cut_runs(runs, first - last, count)
+            else:
+                ids = runs_of(self.partitions.streams(messages), messages)
             piece = self._pieces[first, count] = self._columns(messages, [(first, count)], ids, held_us, tagged)
         return piece, count
 

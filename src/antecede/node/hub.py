@@ -20,7 +20,7 @@ from antecede.core.partitions import split_stream
 from antecede.journal.batch import Batch
 from antecede.node.early import EarlyOffers
 from antecede.node.feed import Feed
-from antecede.node.history import Entry, Gap, History, topic_of, topics_of
+from antecede.node.history import Entry, Gap, History, MessageRun, add_run, runs_of, topic_of, topics_of
 from antecede.node.predecessors import After, Predecessors
 from antecede.node.turns import ThreadRest, Turns
 from antecede.wire.topics import FilterMap
@@ -61,13 +61,15 @@ class HubCounts:
         self.partition_published[partition] += messages
         self.partition_published_bytes[partition] += size
 
-    def count_delivered(self, streams: list[int], messages: list[Message], *, partitions: int) -> None:
+    def count_delivered(self, runs: list[MessageRun], messages: list[Message], *, partitions: int) -> None:
         self.delivered += len(messages)
         if partitions > 1:
-            for stream, message in zip(streams, messages, strict=True):
+            at = 0
+            for stream, _, count in runs:
                 partition = split_stream(stream)[0]
-                self.partition_delivered[partition] += 1
-                self.partition_bytes[partition] += len(message.payload)
+                self.partition_delivered[partition] += count
+                self.partition_bytes[partition] += sum([len(one.payload) for one in messages[at : at + count]])
+                at += count
 
 
 class Hub:
@@ -124,16 +126,16 @@ class Hub:
             return
         self.early.release_due()
         messages = batch.deliveries
-        topics = self._topics_of(messages)
-        self.history.append(batch, topics)
+        topics, runs = self._names_of(messages)
+        self.history.append(batch, topics, runs)
         self._show(batch)
-        streams = self.partitions.streams(messages)
+        ends = [(stream, first + count - 1) for stream, first, count in runs]
         if batch.out_of_order:
-            last = dict(sorted(zip(streams, [message.seq for message in messages], strict=True)))
+            last = dict(sorted(ends))
             _raise(self.delivered, last)
             _raise(self.delivered_here, last)
         else:
-            last = dict(zip(streams, [message.seq for message in messages], strict=True))
+            last = dict(ends)
             self.delivered.update(last)
             self.delivered_here.update(last)
         touched = self._touched
@@ -149,12 +151,12 @@ class Hub:
             counts = Counter(topics)
             for feed in late:
                 feed.offer_later(batch.first, counts)
-        self.counts.count_delivered(streams, messages, partitions=self.partitions.count)
+        self.counts.count_delivered(runs, messages, partitions=self.partitions.count)
         if batch.held_us:
             self.counts.held += len(batch.held_us)
             self.counts.held_us += sum(batch.held_us.values())
         if self.early.feeds:
-            self.early.settle(streams, messages)
+            self.early.settle(self.partitions.streams(messages), messages)
         self.flush()
         self._trim()
         if self._predecessors.streams:
@@ -169,18 +171,22 @@ class Hub:
         """The topics of a run of messages that begins with this one and is about to be delivered."""
         self._called[stream, seq] = topics
 
-    def _topics_of(self, messages: list[Message]) -> list[str | None]:
-        called = self._called
+    def _names_of(self, messages: list[Message]) -> tuple[list[str | None], list[MessageRun]]:
+        """The topics of deliveries, and their ids."""
+        called, stream_of = self._called, self.partitions.stream_of
         if not called:
-            return topics_of(messages)
+            return topics_of(messages), runs_of(self.partitions.streams(messages), messages)
         topics: list[str | None] = []
+        runs: list[MessageRun] = []
         at = 0
         while at < len(messages):
             message = messages[at]
-            known = called.pop((self.partitions.stream_of(message), message.seq), None)
+            name = stream_of(message), message.seq
+            known = called.pop(name, None)
             topics += [topic_of(message)] if known is None else known
+            add_run(runs, (*name, len(topics) - at))
             at = len(topics)
-        return topics
+        return topics, runs
 
     def ranges(self, stream: int, first: int, last: int) -> list[tuple[int, int, int]]:
         """The messages `first` to `last` of a stream, as (stream, first, last) for each owner of its slot.

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -42,6 +42,7 @@ from antecede.node.membership import Membership
 from antecede.node.numbering import Numbering
 from antecede.node.past.homes import Homes
 from antecede.node.past.reading import PastReader
+from antecede.node.promises import Promise
 from antecede.node.protocol import NodeProtocol
 from antecede.node.retention import keep_within
 from antecede.node.roster import Member, Roster
@@ -66,6 +67,8 @@ from antecede.wire.transports import transport_kind as find_transport
 if TYPE_CHECKING:
     from antecede.node.http.server import HttpServer
     from antecede.node.mqtt.server import MqttServer
+
+P = TypeVar("P", bound=Promise)
 
 log = logging.getLogger("antecede.node")
 
@@ -321,33 +324,34 @@ class Node:
         return self.config.advertise or join_address(*self.listener.address)
 
     def publish_payloads(
-        self, payloads: Sequence[bytes], level: int, size: int
-    ) -> "tuple[list[Message], asyncio.Future[Message] | None]":
+        self, payloads: Sequence[bytes], level: int, size: int, make_promise: Callable[[], P]
+    ) -> tuple[list[tuple[int, int, int]], P | None]:
         """Publish envelopes of `size` bytes, from the first on, as far as the protocol stamps them at once.
 
-        Returns the messages, and a future that is done when they are as safe as asked; None: they are. Payloads that
-        were not published are for `publish_payload`.
+        Returns the messages as runs (stream, first sequence number, how many), and a promise that is done when they are
+        as safe as asked; None: they are. Payloads that were not published are for `publish_payload`.
         """
         if level > 1:
             return [], None
         level = self._check_level(level)
-        promise: asyncio.Future[Message] | None = None
-        if level == 1:
-            promise = asyncio.get_running_loop().create_future()
-        messages: list[Message] = []
+        promise = make_promise() if level == 1 else None
+        runs: list[tuple[int, int, int]] = []
+        at = 0
         for partition, count in self._spread(payloads):
             name = self.partitions.names[partition]
             whole = count == len(payloads)
-            run = payloads if whole else payloads[len(messages) : len(messages) + count]
+            run = payloads if whole else payloads[at : at + count]
             # One promise is enough: the node commits all publications of one turn of the loop in one batch.
-            promised, run_size = None if messages else promise, size if whole else sum(map(len, run))
+            promised, run_size = None if runs else promise, size if whole else sum(map(len, run))
             stamped = self.driver.publish_run(name, run, promised, size=run_size)
-            messages += stamped
+            if stamped:
+                runs.append((self.partitions.stream(name, self.slot), stamped[0].seq, len(stamped)))
             sent = run_size if len(stamped) == count else sum(map(len, run[: len(stamped)]))
             self.hub.counts.count_published(partition, len(stamped), sent)
             if len(stamped) < count:
                 break
-        return messages, promise
+            at += count
+        return runs, promise
 
     def _spread(self, payloads: Sequence[bytes]) -> Iterable[tuple[int, int]]:
         """The partitions of envelopes that follow each other, and how many are for each."""

@@ -2,10 +2,62 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias, Union
 
 from antecede.core import Message
 from antecede.core.errors import StoppedError
 from antecede.core.process import Change
+
+
+class Settlement:
+    """What a session needs of a future, for publications that no task awaits: it calls back at once.
+
+    A future calls back in another turn of the event loop, and costs more than the publication itself.
+    """
+
+    __slots__ = ("_callbacks", "_done", "_error", "_message")
+
+    def __init__(self) -> None:
+        self._callbacks: list[Callable[[Settlement], object]] = []
+        self._done = False
+        self._error: BaseException | None = None
+        self._message: Message | None = None
+
+    def done(self) -> bool:
+        return self._done
+
+    def cancelled(self) -> bool:
+        return False
+
+    def result(self) -> Message:
+        assert self._message is not None
+        return self._message
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    def add_done_callback(self, do: "Callable[[Settlement], object]") -> None:
+        """Call `do` once it is done, which it is not yet."""
+        self._callbacks.append(do)
+
+    def set_result(self, message: Message) -> None:
+        self._message = message
+        self._settle()
+
+    def set_exception(self, error: BaseException) -> None:
+        self._error = error
+        self._settle()
+
+    def _settle(self) -> None:
+        self._done = True
+        callbacks, self._callbacks = self._callbacks, []
+        for do in callbacks:
+            do(self)
+
+
+#: Told when a message is safe.
+Promise: TypeAlias = Union["asyncio.Future[Message]", Settlement]
 
 
 class Promises:
@@ -17,15 +69,13 @@ class Promises:
 
     def __init__(self) -> None:
         # Payloads the process has yet to stamp, by topic, each with its future, if there is one.
-        self._unstamped: dict[str, deque[tuple[bytes, asyncio.Future[Message] | None, bool]]] = {}
+        self._unstamped: dict[str, deque[tuple[bytes, Promise | None, bool]]] = {}
         # Stamped, and not yet taken into a batch; and taken, not yet safe.
-        self._stamped: list[tuple[asyncio.Future[Message], Message]] = []
-        self._taken: list[tuple[asyncio.Future[Message], Message]] = []
+        self._stamped: list[tuple[Promise, Message]] = []
+        self._taken: list[tuple[Promise, Message]] = []
         self._sync = False
 
-    def wait(
-        self, topic: str, payload: bytes, message: Message | None, future: "asyncio.Future[Message] | None", sync: bool
-    ) -> None:
+    def wait(self, topic: str, payload: bytes, message: Message | None, future: Promise | None, sync: bool) -> None:
         """A payload was published: as `message`, or, if that is None, the process reports it later."""
         if message is None:
             self._unstamped.setdefault(topic, deque()).append((payload, future, sync))

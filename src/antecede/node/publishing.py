@@ -36,11 +36,11 @@ from antecede.core.limits import (
     WAITING_MAX,
 )
 from antecede.core.partitions import message_name, split_stream
-from antecede.node.history import runs_of
 from antecede.node.predecessors import After, check_after
+from antecede.node.promises import Promise, Settlement
 from antecede.node.shares import Share
 from antecede.node.status import why_busy
-from antecede.wire.envelope import HEADER_BYTES_MAX, check_header_bytes, unmarked, unseal
+from antecede.wire.envelope import HEADER_BYTES_MAX, check_header_bytes, unmarked, unseal_all
 from antecede.wire.requests import Acks, Failed, Publish
 from antecede.wire.topics import check_topic
 
@@ -64,7 +64,7 @@ class _Waiting(NamedTuple):
     """Publications that the client may make, numbered from `number` on; they may have to wait for their turn."""
 
     number: int
-    payloads: list[bytes]
+    payloads: Sequence[bytes]
     topics: list[str]
     #: Of the payloads.
     bytes: int
@@ -95,14 +95,14 @@ class _Waiting(NamedTuple):
 
 
 class _Unsettled(NamedTuple):
-    """Publications that are not as safe yet as was asked: how many, and the future that says so."""
+    """Publications that are not as safe yet as was asked: how many, and the promise that says so."""
 
     messages: int
     size: int
     level: int
     timeout_s: float
     deadline: float
-    done: "asyncio.Future[Message]"
+    done: Promise
 
 
 class Publications:
@@ -146,7 +146,7 @@ class Publications:
         size = sum(sizes)
         cost = _cost(len(payloads), size) + len(record.after) // 32
         try:
-            envelopes = list(map(unseal, payloads))
+            envelopes = unseal_all(payloads)
             if max(sizes) > HEADER_BYTES_MAX:  # or none has a header of that size
                 for envelope in envelopes:
                     check_header_bytes(envelope.headers)
@@ -215,7 +215,7 @@ class Publications:
         self._unsettled_share.clear()
         self._stop_waiting()
         for one in self._unsettled.values():
-            if one.level > 1:
+            if isinstance(one.done, asyncio.Future) and one.level > 1:
                 one.done.cancel()
         self._unsettled.clear()
         if self._sweeping is not None:
@@ -293,13 +293,14 @@ class Publications:
         payloads, at = one.payloads, 0
         while at < len(payloads):
             try:
-                messages, done = self._node.publish_payloads(payloads[at:] if at else payloads, one.level, one.bytes)
+                left = payloads[at:] if at else payloads
+                runs, done = self._node.publish_payloads(left, one.level, one.bytes, Settlement)
             except AntecedeError as error:
                 self._refuse(one.number + at, len(payloads) - at, error)
                 return len(payloads)
-            if not messages:
+            if not runs:
                 break
-            for stream, seq, count in runs_of(self._hub.partitions.streams(messages), messages):
+            for stream, seq, count in runs:
                 end = at + count
                 self._hub.called(stream, seq, one.topics[at:end])
                 if done is None:
@@ -354,9 +355,7 @@ class Publications:
 
     # -- answers -------------------------------------------------------------------------------------------------------
 
-    def _settle_later(
-        self, one: _Waiting, at: int, end: int, first: tuple[int, int] | None, done: "asyncio.Future[Message]"
-    ) -> None:
+    def _settle_later(self, one: _Waiting, at: int, end: int, first: tuple[int, int] | None, done: Promise) -> None:
         """Acknowledge those from `at` on when `done` is. `first`: stream and number of the first, if it has one yet."""
         number, count = one.number + at, end - at
         whole = count == len(one.payloads)
@@ -366,7 +365,7 @@ class Publications:
         done.add_done_callback(partial(self._settled, number, first, count))
         self._sweep_by(one.deadline)
 
-    def _settled(self, number: int, first: tuple[int, int] | None, count: int, done: "asyncio.Future[Message]") -> None:
+    def _settled(self, number: int, first: tuple[int, int] | None, count: int, done: Promise) -> None:
         known = self._unsettled.pop(number, None)
         if known is None or self._over or done.cancelled():
             _ = done.cancelled() or done.exception()  # its publications were failed before, or their client is gone
@@ -413,7 +412,7 @@ class Publications:
         for number, one in late[:_EXPIRE_MAX]:
             del self._unsettled[number]
             self._unsettled_share.give_back(one.size)
-            if one.level > 1:
+            if isinstance(one.done, asyncio.Future) and one.level > 1:
                 one.done.cancel()
             for failed in range(number, number + one.messages):
                 self._fail(failed, "late", self._why_unsettled(one), uncertain=True)

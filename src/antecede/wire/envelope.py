@@ -5,7 +5,8 @@ one msgpack array: topic, time of publication, body, headers. It adds the topic'
 them for the time).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
@@ -89,6 +90,14 @@ def unseal(payload: bytes) -> Envelope:
         raise ProtocolError(f"a message's payload is not an envelope: {error}") from None
 
 
+def unseal_all(payloads: Iterable[bytes]) -> list[Envelope]:
+    """`unseal` for many."""
+    try:
+        return list(map(_decoder.decode, payloads))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ProtocolError(f"a message's payload is not an envelope: {error}") from None
+
+
 def check_header_bytes(headers: dict[str, str]) -> None:
     """Check the encoded size of names and values: the decoder has counted characters. Raises `LimitError`."""
     for word in (*headers, *headers.values()):
@@ -146,6 +155,7 @@ _marks = msgspec.msgpack.Decoder(_Marked)
 
 #: The first byte of a marked envelope: an array of five, not of four.
 _MARKED: Final = b"\x95"
+_FIRST_BYTE: Final = itemgetter(0)
 
 
 def mark_of(payload: bytes) -> tuple[int, int] | None:
@@ -158,8 +168,13 @@ def mark_of(payload: bytes) -> tuple[int, int] | None:
         return None
 
 
-def unmarked(payloads: Iterable[bytes]) -> list[bytes]:
+def unmarked(payloads: Sequence[bytes]) -> Sequence[bytes]:
     """Payloads without their marks: what clients may send, and what they are shown."""
+    try:
+        if _MARKED[0] not in set(map(_FIRST_BYTE, payloads)):
+            return payloads  # mostly: marks are for rows of a bulk release
+    except IndexError:
+        pass  # one is empty
     return [payload if payload[:1] != _MARKED else _unmark(payload) for payload in payloads]
 
 

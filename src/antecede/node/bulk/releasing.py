@@ -293,6 +293,7 @@ class Releases:
         """Publish rows, of which the first is number `release.done`. Return when all are in the journal."""
         node, mark = self._node, release.batch.mark
         has = self._has
+        make_promise: Callable[[], asyncio.Future[Message]] = asyncio.get_running_loop().create_future
         pending: deque[asyncio.Future[Message]] = deque()
         at = 0
         while at < len(rows):
@@ -316,12 +317,12 @@ class Releases:
                 seal(row.topic, row.body, time_us=now_us, headers=row.headers, mark=(mark, number))
                 for number, row in enumerate(rows[at:end], release.done)
             ]
-            messages, promise = node.publish_payloads(payloads, 1, sum(map(len, payloads)))
-            count = len(messages)
-            if not messages and node.numbering.wait(rows[at].topic, release.wake.set):
+            runs, promise = node.publish_payloads(payloads, 1, sum(map(len, payloads)), make_promise)
+            count = sum([one for _, _, one in runs])
+            if not runs and node.numbering.wait(rows[at].topic, release.wake.set):
                 await self._until(release, lambda do: None)
                 continue
-            if not messages:
+            if not runs:
                 answer = node.publish_payload(payloads[0], 1)
                 assert not isinstance(answer, Message)
                 promise, count = answer, 1

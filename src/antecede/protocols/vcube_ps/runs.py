@@ -97,7 +97,7 @@ def keep_logged(state: State, messages: Sequence[Message], *, run: bool = False)
 def records_of_run(messages: Sequence[Message], *, lean: bool = False) -> list[Logged]:
     """`records_of` for a run, without a look at its topics, sources and sequence numbers."""
     first, count = messages[0], len(messages)
-    depends = any([message.deps or (message.across and not lean) for message in messages[1:]])
+    depends = [message for message in messages[1:] if message.deps or (message.across and not lean)]
     times = range(first.clock, first.clock + count)
     if depends or not first.clock or [message.clock for message in messages] != [*times]:
         return records_of(messages, lean=lean)
