@@ -11,13 +11,13 @@ another by the last message it has of each source (`ReaderPosition`). Nothing is
 import asyncio
 from collections import deque
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from antecede.client.message import Message
 from antecede.client.options import Subscription
-from antecede.core import AntecedeError, UsageError
+from antecede.core import AntecedeError, ProtocolError, UsageError
 from antecede.core.errors import (
     ConnectionLostError,
     DeniedError,
@@ -25,8 +25,8 @@ from antecede.core.errors import (
     SlowReaderError,
     StoppedError,
 )
-from antecede.wire.cursors import ReaderPosition, Trail, parse_cursor, positions_of
-from antecede.wire.envelope import unseal
+from antecede.wire.cursors import ReaderPosition, parse_cursor, positions_of
+from antecede.wire.envelope import unseal, unseal_all
 from antecede.wire.requests import Begun, Credit, Ended, Info, Items, Subscribe, Unsubscribe
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Feed:
         self._filters = wanted.filters
         self._window = wanted.queue
         self._since = None if wanted.since is None else parse_cursor(wanted.since)
-        #: Messages that came: position, source, seq, payload, deps, held_us, out of order?, trail, index in it.
-        self._queue: deque[tuple[int, int, int, bytes, tuple[tuple[int, int], ...], int, bool, Trail, int]] = deque()
+        #: Messages that came. The error stands for one that cannot be opened.
+        self._queue: deque[Message | ProtocolError] = deque()
         self._read = bus._frontier.read
         self._waiter: asyncio.Future[None] | None = None
         self._begun: asyncio.Future[None] | None = None
@@ -79,8 +79,20 @@ class Feed:
         return self
 
     async def __anext__(self) -> Message:
-        if self._queue:
-            return self._next()
+        if not self._queue:
+            await self._until_some_came()
+        self._taken += 1
+        if self._taken * 2 >= self._window:
+            self._bus._credit(Credit(self._number, self._taken))
+            self._taken = 0
+        message = self._queue.popleft()
+        if isinstance(message, ProtocolError):
+            raise message
+        # The application has read it: what is published next follows it.
+        self._read(message.source, message.seq, message._deps)
+        return message
+
+    async def _until_some_came(self) -> None:
         if self._begun is None:
             raise UsageError("feed", list(self._filters), "is not open", "read it inside `async with`")
         if self._waiter is not None:
@@ -95,18 +107,6 @@ class Feed:
                 await self._waiter
             finally:
                 self._waiter = None
-        return self._next()
-
-    def _next(self) -> Message:
-        position, source, seq, payload, deps, held_us, tagged, trail, index = self._queue.popleft()
-        self._taken += 1
-        if self._taken * 2 >= self._window:
-            self._bus._credit(Credit(self._number, self._taken))
-            self._taken = 0
-        message = Message(source, seq, unseal(payload), position, trail, index, deps, held_us, tagged)
-        # The application has read it: what is published next follows it.
-        self._read(source, seq, deps)
-        return message
 
     @property
     def waiting(self) -> int:
@@ -140,20 +140,19 @@ class Feed:
         seqs = [one for _, first, run in record.ids for one in range(first, first + run)]
         deps, held_us, tagged = record.deps, record.held_us, frozenset(record.out_of_order)
         trail = self._reached.take(record, positions)
-        self._queue.extend(
-            zip(
-                positions,
-                sources,
-                seqs,
-                record.payloads,
-                [deps.get(index, ()) for index in range(count)] if deps else repeat(()),
-                [held_us.get(index, 0) for index in range(count)] if held_us else repeat(0),
-                [index in tagged for index in range(count)] if tagged else repeat(False),
-                repeat(trail),
-                range(count),
-                strict=False,
-            )
+        columns = (
+            positions,
+            repeat(trail),
+            range(count),
+            [deps.get(index, ()) for index in range(count)] if deps else repeat(()),
+            [held_us.get(index, 0) for index in range(count)] if held_us else repeat(0),
+            [index in tagged for index in range(count)] if tagged else repeat(False),
         )
+        try:
+            self._queue += map(Message, sources, seqs, unseal_all(record.payloads), *columns)
+        except ProtocolError:  # its reader is told when its turn comes; the others are sound
+            for source, seq, payload, *fields in zip(sources, seqs, record.payloads, *columns, strict=False):
+                self._queue.append(_opened(source, seq, payload, *fields))
         self.dropped += record.dropped
         self._wake()
 
@@ -203,3 +202,10 @@ class Feed:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+def _opened(source: int, seq: int, payload: bytes, *fields: Any) -> Message | ProtocolError:
+    try:
+        return Message(source, seq, unseal(payload), *fields)
+    except ProtocolError as error:
+        return error

@@ -17,23 +17,20 @@ from antecede.core.partitions import split_stream
 class Past:
     """The past of one client."""
 
-    __slots__ = ("_last", "_untold")
+    __slots__ = ("_last", "untold")
 
     def __init__(self) -> None:
         #: By source: the last message; and those of them that the node was not told of.
         self._last: dict[int, int] = {}
-        self._untold: dict[int, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._untold)
+        self.untold: dict[int, int] = {}
 
     def entries(self) -> tuple[Dependency, ...]:
         """The messages that the node was not told of."""
-        return tuple(self._untold.items())
+        return tuple(self.untold.items())
 
     def read(self, source: int, seq: int, deps: tuple[Dependency, ...] = ()) -> None:
         """The client has read this message, which depends on `deps`, or published it."""
-        last, untold = self._last, self._untold
+        last, untold = self._last, self.untold
         if deps and last:
             partition = split_stream(source)[0]
             self._cover([one for one in deps if split_stream(one[0])[0] == partition])
@@ -43,14 +40,14 @@ class Past:
     def stamp(self) -> tuple[Dependency, ...]:
         """The messages that a publication names: the node knows them from then on."""
         entries = self.entries()
-        self._untold.clear()
+        self.untold.clear()
         return entries
 
     def put_back(self, entries: Iterable[Dependency]) -> None:
         """Undo a `stamp` whose publication failed."""
         for source, seq in entries:
             self._last[source] = max(seq, self._last.get(source, 0))
-            self._untold[source] = max(seq, self._untold.get(source, 0))
+            self.untold[source] = max(seq, self.untold.get(source, 0))
 
     def published(self, source: int, entries: Iterable[Dependency]) -> None:
         """A message of `source` was published that named `entries`: it covers those of its own partition."""
@@ -59,10 +56,10 @@ class Past:
 
     def tell_again(self) -> None:
         """The client is connected anew, perhaps to another node, which knows nothing of this."""
-        self._untold = dict(self._last)
+        self.untold = dict(self._last)
 
     def _cover(self, entries: Iterable[Dependency]) -> None:
-        for known in (self._last, self._untold):
+        for known in (self._last, self.untold):
             for source, seq in entries:
                 if known.get(source, seq + 1) <= seq:
                     del known[source]

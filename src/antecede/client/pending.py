@@ -8,7 +8,8 @@ from typing import Final
 #: Bytes of the larger publications under way. A node lets those of one client wait up to about twice as many.
 PENDING_BYTES_MAX: Final = 8 * 1024 * 1024
 
-_SMALL_BYTES: Final = 512
+#: Publications up to this size are not counted.
+SMALL_BYTES: Final = 512
 
 
 class PendingBytes:
@@ -25,7 +26,7 @@ class PendingBytes:
         return self.used >= PENDING_BYTES_MAX
 
     def add(self, number: int, size: int) -> None:
-        if size > _SMALL_BYTES:
+        if size > SMALL_BYTES:
             self._sizes[number] = size
             self.used += size
 

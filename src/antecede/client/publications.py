@@ -10,18 +10,20 @@ Publications that follow each other closely, with the same options, travel in on
 import asyncio
 import time
 from collections.abc import Callable
+from itertools import repeat
 from typing import Final
 
 from antecede.client.deadlines import Deadlines
 from antecede.client.options import PUBLISH_TIMEOUT_S, After, Headers, checked_timeout, named
 from antecede.client.past import Past
-from antecede.client.pending import PENDING_BYTES_MAX, PendingBytes
+from antecede.client.pending import PENDING_BYTES_MAX, SMALL_BYTES, PendingBytes
 from antecede.core import AntecedeError, LimitError, ProtocolError
 from antecede.core.errors import PublishError
 from antecede.core.partitions import split_stream
 from antecede.wire.cursors import MessageId
-from antecede.wire.envelope import seal
+from antecede.wire.envelope import BODY_BYTES_MAX, check_body, check_headers, seal_checked
 from antecede.wire.requests import TO_NODE, Acks, Publish, parse_durability
+from antecede.wire.topics import check_topic
 from antecede.wire.waiters import Waiters
 
 #: Publications that wait for their acknowledgement. `publish` waits beyond it, `publish_nowait` refuses.
@@ -32,6 +34,9 @@ _name: Final[Callable[[type[MessageId], tuple[int, int]], MessageId]] = tuple.__
 
 #: Payload bytes of publications that share a record: a frame holds about as much (`codec.FRAME_BYTES_FULL`).
 _RUN_BYTES: Final = 60 * 1024
+
+#: What an envelope adds to topic and payload.
+_ENVELOPE_BYTES: Final = 14
 
 
 class Publications:
@@ -56,8 +61,11 @@ class Publications:
         #: By number, of publications under way: the part of the client's past that they cover.
         self._covered: dict[int, tuple[tuple[int, int], ...]] = {}
         self._deadlines = Deadlines(self._pending.__contains__, self._expire)
-        #: The run. Its payloads and bytes, the number and predecessors of the first, and the options they share.
-        self._run: list[bytes] = []
+        #: The topic that was checked last.
+        self._topic = ""
+        #: The run: its contents, which are encoded together, and their bytes, the number and predecessors of the first,
+        #: and the options they share.
+        self._run: list[tuple[str, int, bytes, dict[str, str]]] = []
         self._run_bytes = 0
         self._run_number = 0
         self._run_after: tuple[tuple[int, int], ...] = ()
@@ -85,22 +93,36 @@ class Publications:
             raise self.error or PublishError(f"not connected to {self._where}", may_arrive=False)
         if len(self._pending) >= PENDING_MAX:
             raise LimitError("unacknowledged publications", len(self._pending), PENDING_MAX, "await some of them")
-        if (held := self.bytes).full:
+        held = self.bytes
+        if held.used and held.full:
             what = "unacknowledged publications in bytes"
             raise LimitError(what, held.used, PENDING_BYTES_MAX, "await some of them")
         level = -1 if durability is None else parse_durability(durability)
         predecessors: tuple[tuple[int, int], ...] = () if after is None else named(after)
         if timeout_s != PUBLISH_TIMEOUT_S:
             checked_timeout(timeout_s)
-        payload = seal(topic, payload, time_us=time.time_ns() // 1000, headers=headers)
-        future: asyncio.Future[MessageId] = asyncio.get_running_loop().create_future()
+        if topic != self._topic:
+            self._topic = check_topic(topic)
+        if type(payload) is not bytes:
+            check_body(payload)
+            payload = bytes(payload)  # a caller may change a bytearray before it is encoded
+        elif len(payload) > BODY_BYTES_MAX:
+            check_body(payload)
+        size = len(payload) + len(topic) + _ENVELOPE_BYTES
+        if headers:
+            check_headers(headers)
+            headers = headers.copy()
+            size += sum([len(name) + len(value) for name, value in headers.items()])
+        future: asyncio.Future[MessageId] = asyncio.Future(loop=asyncio.get_running_loop())
         self.last = number = self.last + 1
         self._pending[number] = future
-        held.add(number, len(payload))
-        if after is None and self._past:
+        if size > SMALL_BYTES:
+            held.add(number, size)
+        if after is None and self._past.untold:
             node = self.node
             past = self._covered[number] = self._past.stamp()
             predecessors = tuple([one for one in past if split_stream(one[0])[1] != node])
+        content = topic, time.time_ns() // 1000, payload, headers or {}
         run = self._run
         if run:
             if (
@@ -108,14 +130,14 @@ class Publications:
                 and number == self._run_number + len(run)
                 and level == self._run_level
                 and timeout_s == self._run_timeout_s
-                and self._run_bytes + len(payload) <= _RUN_BYTES
+                and self._run_bytes + size <= _RUN_BYTES
             ):
-                run.append(payload)
-                self._run_bytes += len(payload)
+                run.append(content)
+                self._run_bytes += size
                 return future
             self.end_run()
-        self._run = [payload]
-        self._run_bytes, self._run_number = len(payload), number
+        self._run = [content]
+        self._run_bytes, self._run_number = size, number
         self._run_after, self._run_level = predecessors, level
         self._run_timeout_s, self._run_past = timeout_s, after is None
         self._touch()
@@ -124,10 +146,11 @@ class Publications:
     def end_run(self) -> None:
         """End the run: the next publication travels in another record."""
         if self._run:
-            payloads, self._run = self._run, []
+            payloads = tuple(map(seal_checked, self._run))
+            self._run = []
             number, timeout_s = self._run_number, self._run_timeout_s
             timeout_ms = 0 if timeout_s == PUBLISH_TIMEOUT_S else max(1, round(timeout_s * 1000))
-            record = Publish(number, tuple(payloads), self._run_after, self._run_level, timeout_ms, self._run_past)
+            record = Publish(number, payloads, self._run_after, self._run_level, timeout_ms, self._run_past)
             self._bodies.append(TO_NODE.encode(record))
             self._deadlines.add(number, len(payloads), timeout_s)
 
@@ -140,12 +163,12 @@ class Publications:
         for first, seq, count in record.runs:
             if first + count - 1 > self.last:
                 raise ProtocolError(f"{first} … {first + count - 1} are acknowledged, the last was {self.last}")
-            for number in range(first, first + count):
-                future = pending.pop(number, None)
+            futures = map(pending.pop, range(first, first + count), repeat(None))
+            names = map(_name, repeat(MessageId), zip(repeat(source), range(seq, seq + count), strict=False))
+            for future, name in zip(futures, names, strict=True):
                 if future is not None and not future.done():
-                    future.set_result(_name(MessageId, (source, seq)))
-                seq += 1  # noqa: PLW2901 - counts on with the number
-            latest = max(latest, seq - 1)
+                    future.set_result(name)
+            latest = max(latest, seq + count - 1)
             self.bytes.forget(first, count)
             if self._covered:  # few publications cover anything
                 for number in [number for number in self._covered if first <= number < first + count]:

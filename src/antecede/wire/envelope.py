@@ -5,7 +5,7 @@ one msgpack array: topic, time of publication, body, headers. It adds the topic'
 them for the time).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import Annotated, Final, TypeAlias
 
@@ -71,15 +71,24 @@ def seal(
     (`node.bulk`).
     """
     check_topic(topic)
+    check_body(body)
+    if headers:
+        check_headers(headers)
+    if mark is not None:
+        return _encoder.encode((topic, time_us, body, headers or {}, mark))
+    return _encoder.encode((topic, time_us, body, headers or {}))
+
+
+#: Encodes (topic, time, body, headers), which were checked, as `seal` does.
+seal_checked: Final[Callable[[tuple[str, int, bytes, dict[str, str]]], bytes]] = _encoder.encode
+
+
+def check_body(body: bytes) -> None:
+    """Raises `UsageError` or `LimitError`."""
     if type(body) is not bytes and not isinstance(body, bytes | bytearray | memoryview):
         raise UsageError("body", type(body).__name__, "is not bytes", "encode it, for example with str.encode()")
     if len(body) > BODY_BYTES_MAX:
         raise LimitError("the body in bytes", len(body), BODY_BYTES_MAX, "send it in pieces, or a reference to it")
-    if headers:
-        _check_headers(headers)
-    if mark is not None:
-        return _encoder.encode((topic, time_us, body, headers or {}, mark))
-    return _encoder.encode((topic, time_us, body, headers or {}))
 
 
 def unseal(payload: bytes) -> Envelope:
@@ -186,7 +195,8 @@ def _unmark(payload: bytes) -> bytes:
     return b"".join((b"\x94", found.topic, found.time_us, found.body, found.headers))
 
 
-def _check_headers(headers: dict[str, str]) -> None:
+def check_headers(headers: dict[str, str]) -> None:
+    """Raises `UsageError` or `LimitError`."""
     if not isinstance(headers, dict):
         raise UsageError("headers", type(headers).__name__, "is not a dict", 'write for example {"lang": "en"}')
     if len(headers) > HEADERS_MAX:
