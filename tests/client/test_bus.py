@@ -124,6 +124,19 @@ async def test_many_publications_in_flight_keep_their_order(kind: str) -> None:
 
 
 @awaited
+async def test_what_a_caller_changes_behind_the_call_is_not_published() -> None:
+    async with antecede.connect("memory://") as bus, bus.subscribe("#") as feed:
+        body, headers = bytearray(b"as it was"), {"lang": "en"}
+        bus.publish_nowait("a", body, headers=headers)
+        bus.publish_nowait("a", memoryview(body), headers=headers)
+        body[:2] = b"is"
+        headers["lang"] = "de"
+        for message in await take(feed, 2):
+            assert message.payload == b"as it was"
+            assert message.headers == {"lang": "en"}
+
+
+@awaited
 async def test_too_many_unacknowledged_publications_are_refused_and_publish_waits() -> None:
     async with antecede.connect("memory://") as bus:
         futures = [bus.publish_nowait("t", b"x") for _ in range(8192)]

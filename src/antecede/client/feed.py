@@ -47,7 +47,8 @@ class Feed:
         self._since = None if wanted.since is None else parse_cursor(wanted.since)
         #: Messages that came. The error stands for one that cannot be opened.
         self._queue: deque[Message | ProtocolError] = deque()
-        self._read = bus._frontier.read
+        self._past = bus._frontier
+        self._newly_read = bus._frontier.newly_read
         self._waiter: asyncio.Future[None] | None = None
         self._begun: asyncio.Future[None] | None = None
         self._error: AntecedeError | None = None
@@ -89,7 +90,10 @@ class Feed:
         if isinstance(message, ProtocolError):
             raise message
         # The application has read it: what is published next follows it.
-        self._read(message.source, message.seq, message._deps)
+        if message._deps:
+            self._past.read(message.source, message.seq, message._deps)
+        elif self._newly_read.get(message.source, 0) < message.seq:
+            self._newly_read[message.source] = message.seq
         return message
 
     async def _until_some_came(self) -> None:

@@ -118,7 +118,7 @@ class Publications:
         self._pending[number] = future
         if size > SMALL_BYTES:
             held.add(number, size)
-        if after is None and self._past.untold:
+        if after is None and (self._past.untold or self._past.newly_read):
             node = self.node
             past = self._covered[number] = self._past.stamp()
             predecessors = tuple([one for one in past if split_stream(one[0])[1] != node])
