@@ -1,6 +1,6 @@
 """The live system beside others, on this machine: messages a second, and latency, process to process.
 
-    python bench/live.py [--payload 128,4096] [--shapes 1-1,1-8,8-8] [--rounds 3] [--only antecede,nats] [--quick]
+    python bench/live.py [--payload 128,4096] [--shapes 1-1,1-8,8-8] [--rounds 3] [--only nats "antecede, journal"] [--quick]
 
 The whole run, all systems with both payloads, takes about ten minutes; `--quick` takes two.
 
@@ -212,7 +212,7 @@ def show(size: int, shape: str, found: dict[str, list[dict[str, float]]]) -> Non
 
 
 async def run(options: argparse.Namespace) -> None:
-    names = [name for name in SYSTEMS if not options.only or name.startswith(tuple(options.only.split(",")))]
+    names = [name for name in SYSTEMS if not options.only or name.startswith(tuple(options.only))]
     for name in [name for name in names if missing(name)]:
         print(f"left out: {name} ({missing(name)})")
         names.remove(name)
@@ -247,7 +247,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="of each latency run")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one round of fewer messages")
-    parser.add_argument("--only", default="", help="beginnings of names of systems")
+    parser.add_argument("--only", nargs="+", default=(), help="beginnings of names of systems")
     parser.add_argument("--shapes", default="1-1,1-8,8-8")
     parser.add_argument("--child", default="")
     options = parser.parse_args()

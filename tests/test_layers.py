@@ -100,7 +100,7 @@ NEED_AN_EXTRA = frozenset(["overlay.placement", "node.mqtt.web"])
 #: Libraries that no bare module may import at module level.
 EXTRA_LIBRARIES = (
     *("jinja2", "numpy", "pandas", "pyarrow", "pyspark", "nats", "redis", "confluent_kafka"),
-    "websockets",
+    *("uvloop", "websockets"),
 )
 
 LINES_MAX = 500

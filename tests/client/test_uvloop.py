@@ -1,6 +1,7 @@
-"""Clients on uvloop's event loop, as inside a web server; nodes on it as far as they can be."""
+"""Clients on uvloop's event loop, as inside a web server; nodes on it as far as they can be, and their processes."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -12,10 +13,13 @@ import uvloop
 
 import antecede
 from antecede import Node, UsageError
+from antecede.node.config import NodeConfig
+from antecede.node.event_loop import loop_factory
+from antecede.node.local_cluster import LocalCluster
 from tests.node.clusters import cluster
 from tests.node.test_security import certificates, secure_node
 
-from .running import take
+from .running import awaited, take
 
 __all__ = ["certificates"]  # a fixture
 
@@ -98,3 +102,35 @@ def test_a_node_with_tls_is_refused_by_name(certificates: Path, tmp_path: Path) 
                 pass
 
     on_uvloop(test())
+
+
+def test_a_node_process_runs_on_uvloop_unless_it_has_tls_or_is_told_otherwise(
+    certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert loop_factory(NodeConfig()) is uvloop.new_event_loop
+    assert loop_factory(NodeConfig(tls=certificates)) is None
+    monkeypatch.setenv("ANTECEDE_UVLOOP", "0")
+    assert loop_factory(NodeConfig()) is None
+    monkeypatch.delenv("ANTECEDE_UVLOOP")
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert loop_factory(NodeConfig()) is None
+
+
+@pytest.mark.parametrize("loop", ["uvloop", "asyncio"])
+@awaited
+async def test_what_processes_acknowledged_survives_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loop: str
+) -> None:
+    if loop == "asyncio":
+        monkeypatch.setenv("ANTECEDE_UVLOOP", "0")
+    async with LocalCluster(tmp_path, nodes=3) as processes:
+        async with antecede.connect(processes.url(0)) as bus:
+            for number in range(200):
+                bus.publish_nowait("a", b"%d" % number)
+            await bus.publish("a", b"200")
+        await processes.kill(0)
+        await processes.start(0)
+        for node in range(3):
+            async with antecede.connect(processes.url(node)) as bus, bus.subscribe("#", since="0") as feed:
+                assert [int(message.payload) for message in await take(feed, 201)] == list(range(201))
+            assert f" on {loop}" in processes.log(node).read_text()

@@ -1,6 +1,5 @@
 """`antecede node`: runs one node."""
 
-import asyncio
 import logging
 import warnings
 from pathlib import Path
@@ -113,6 +112,7 @@ def node_command(
     A config file has the settings by name: `port = 7401`, `seeds = ["127.0.0.1:7400"]`, `directory = "n1"`.
     """
     from antecede.node.config import load_config, make_config  # noqa: PLC0415 - a node takes a while to import
+    from antecede.node.event_loop import run_on_loop  # noqa: PLC0415
     from antecede.node.run import run_node  # noqa: PLC0415
 
     logging.basicConfig(
@@ -145,7 +145,7 @@ def node_command(
         settings = load_config(config, **options)
     else:
         settings = make_config({key: value for key, value in options.items() if value is not None})
-    asyncio.run(run_node(settings, _print_address, leave=leave))
+    run_on_loop(settings, run_node(settings, _print_address, leave=leave))
 
 
 def former_protocol(overlay: str | None) -> str | None:

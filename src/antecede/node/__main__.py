@@ -1,12 +1,12 @@
 """`python -m antecede.node CONFIG`: a node and nothing else, started in a fraction of the command line's time."""
 
-import asyncio
 import logging
 import sys
 from pathlib import Path
 
 from antecede.core import AntecedeError
 from antecede.node.config import load_config
+from antecede.node.event_loop import run_on_loop
 from antecede.node.node import Node
 from antecede.node.run import run_node
 
@@ -22,7 +22,8 @@ def main(arguments: list[str]) -> int:
         sys.stdout.flush()
 
     try:
-        asyncio.run(run_node(load_config(Path(arguments[0])), ready))
+        config = load_config(Path(arguments[0]))
+        run_on_loop(config, run_node(config, ready))
     except AntecedeError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2

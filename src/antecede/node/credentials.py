@@ -19,6 +19,7 @@ from antecede.core import UsageError
 from antecede.core.errors import RefusedError
 from antecede.node.config import NodeConfig
 from antecede.node.driving import NodeDriver
+from antecede.node.event_loop import loop_name
 from antecede.node.roster import Roster
 from antecede.wire.cluster_key import VARIABLE, ClusterKey, default_path
 from antecede.wire.listener import Tls
@@ -40,7 +41,7 @@ def _check_loop() -> None:
     """Refuse uvloop: it reads on behind `connection_made` whatever that asked for, and the bytes that it reads are then
     missing to the TLS handshake."""
     loop = asyncio.get_running_loop()
-    if type(loop).__module__.partition(".")[0] == "uvloop":
+    if loop_name() == "uvloop":
         remedy = "start the node as a process of its own (`antecede node`), or on asyncio's own event loop"
         raise UsageError("event loop", type(loop).__qualname__, "is uvloop's, which a node with TLS cannot use", remedy)
 

@@ -32,6 +32,7 @@ from antecede.node.continuity import Continuity, Evidence
 from antecede.node.credentials import Credentials
 from antecede.node.directory import new_key, open_directory, store_slot, with_slots
 from antecede.node.driving import NodeDriver, Replicas
+from antecede.node.event_loop import loop_name
 from antecede.node.following import Following
 from antecede.node.history import History, known_gaps
 from antecede.node.hub import Hub
@@ -188,7 +189,7 @@ class Node:
         await self.bulk.start()
         await start_mqtt(self)
         self.ready = True
-        log.info("node %d (%s) of %s at %s", self.slot, self.name, config.cluster, self.url)
+        log.info("node %d (%s) of %s at %s on %s", self.slot, self.name, config.cluster, self.url, loop_name())
 
     async def _run(self, evidence: Mapping[str, Evidence]) -> None:
         config = self.config
