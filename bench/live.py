@@ -1,6 +1,7 @@
 """The live system beside others, on this machine: messages a second, and latency, process to process.
 
-    python bench/live.py [--payload 128,4096] [--shapes 1-1,1-8,8-8] [--rounds 3] [--only nats "antecede, journal"] [--quick]
+    python bench/live.py [--payload 128,4096] [--shapes 1-1,1-8,8-8] [--rounds 3] [--quick]
+                         [--only nats "antecede, journal"]
 
 The whole run, all systems with both payloads, takes about ten minutes; `--quick` takes two.
 

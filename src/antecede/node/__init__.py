@@ -7,6 +7,7 @@ node.py             the node: starts, stops, publishes
 config.py           its settings
 credentials.py      its certificates, and the tokens it takes
 run.py              a node as a process
+event_loop.py       the event loop of the process: uvloop's or asyncio's
 __main__.py         `python -m antecede.node`
 local_cluster.py    several of them on this machine
 
@@ -15,7 +16,7 @@ driving.py          the driver of a node: counts copies, shows arrivals to the h
 protocol.py         the protocols a node can run
 links.py            its port and its transport
 timers.py           the protocol's timers
-promises.py         futures of publications
+promises.py         promises that publications are safe
 hold_times.py       how long messages were held
 fault_injection.py  faults on live links, for tests
 
