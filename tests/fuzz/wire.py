@@ -16,8 +16,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from antecede.client.bus import Bus
 from antecede.client.feed import Feed
+from antecede.client.message import Message
 from antecede.client.options import Subscription
-from antecede.core import Frontier, ProtocolError
+from antecede.client.past import Past
+from antecede.core import ProtocolError
 from antecede.core.errors import RefusedError
 from antecede.node.joining import CODEC as TABLES
 from antecede.node.protocol import node_codec
@@ -54,7 +56,7 @@ class _Nobody:
     """Stands for the connection of a feed that is given records and read."""
 
     def __init__(self) -> None:
-        self._frontier = Frontier()
+        self._frontier = Past()
 
     def _credit(self, record: object) -> None: ...
 
@@ -68,11 +70,20 @@ def _read(items: Items) -> None:
         feed._take(items)
     while feed.waiting:
         with contextlib.suppress(ProtocolError):
-            message = feed._next()
+            message = _next(feed)
             assert message.topic
             assert str(message.id)
             assert message.cursor
             assert all(message.after)
+
+
+def _next(feed: Feed) -> Message:
+    """The next message, which is here: the iterator need not wait."""
+    try:
+        feed.__anext__().send(None)
+    except StopIteration as given:
+        return cast(Message, given.value)
+    raise AssertionError("the iterator waits")
 
 
 def _envelope(payload: bytes) -> set[str]:

@@ -14,8 +14,9 @@ import pytest
 from antecede import Bus, Feed, Message, MessageId, Node
 from antecede.audit import audit
 from antecede.client.options import Subscription
-from antecede.core import Frontier, Packet, ProtocolError, UsageError
+from antecede.client.past import Past
 from antecede.core import Message as CoreMessage
+from antecede.core import Packet, ProtocolError, UsageError
 from antecede.core.errors import StoppedError
 from antecede.core.partitions import Partitions
 from antecede.journal import export_rows
@@ -340,15 +341,16 @@ async def test_a_journal_of_an_ordinary_node_is_refused(tmp_path: Path) -> None:
 
 def test_a_reader_that_moves_asks_again_for_what_follows_a_tagged_message() -> None:
     """Of source 1, number 6 came tagged before 5. Who counted it would never ask another node for 5."""
-    bus = SimpleNamespace(_frontier=Frontier(), _credit=lambda record: None)
+    bus = SimpleNamespace(_frontier=Past(), _credit=lambda record: None)
     feed = Feed(cast(Bus, bus), 1, Subscription(("#",), None, "total", "block", 8, over_gaps=False))
     feed._connected(Info(0, 0, 0))
     feed._begin(Begun(1, 0, ((1, 4), (2, 0))))
     bodies = tuple(seal("t", body, time_us=0) for body in (b"a", b"6", b"b"))
     feed._take(Items(1, 0, bodies, ((1, 3),), ((2, 1, 1), (1, 6, 1), (2, 2, 1)), {}, {}, (1,)))
     assert feed._reached.seen == {1: 4, 2: 2}
-    assert [feed._queue[at][6] for at in range(3)] == [False, True, False]
-    assert [parse_cursor(feed._next().cursor).seen for _ in range(3)] == [{1: 4, 2: 1}, {1: 4, 2: 1}, {1: 4, 2: 2}]
+    messages = [one for one in feed._queue if isinstance(one, Message)]
+    assert [message.out_of_order for message in messages] == [False, True, False]
+    assert [parse_cursor(message.cursor).seen for message in messages] == [{1: 4, 2: 1}, {1: 4, 2: 1}, {1: 4, 2: 2}]
 
 
 def test_what_was_before_a_nodes_time_is_not_waited_for() -> None:
