@@ -1,9 +1,11 @@
-"""The command line as a user meets it: real processes."""
+"""The command line as a user meets it: exit codes and imports by real processes, the rest in this one."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -11,14 +13,34 @@ from antecede import __version__, cli
 from antecede.cli.commands import COMMANDS, make_app
 
 
-def antecede(*words: str) -> subprocess.CompletedProcess[str]:
+def process(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "antecede", *words], capture_output=True, text=True, timeout=300, check=False
     )
 
 
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def antecede(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """Run a command in this process, as `main` would in its own."""
+
+    def run(*words: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["antecede", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, *capsys.readouterr())
+
+    return run
+
+
 def test_simulate_prints_metrics_and_a_clean_verdict() -> None:
-    done = antecede("simulate", "causal-aggregation", "--nodes", "32", "--seed", "1", "--json")
+    done = process("simulate", "causal-aggregation", "--nodes", "32", "--seed", "1", "--json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert result["run"]["nodes"] == 32
@@ -28,14 +50,14 @@ def test_simulate_prints_metrics_and_a_clean_verdict() -> None:
     assert verdicts["causal"] == verdicts["complete"] == verdicts["exactly-once"] == "held"
 
 
-def test_an_odd_number_of_nodes_works_and_says_so() -> None:
+def test_an_odd_number_of_nodes_works_and_says_so(antecede: Callable[..., Done]) -> None:
     done = antecede("simulate", "causal-aggregation", "--nodes", "24", "--no-aggregate")
     assert done.returncode == 0, done.stderr
     assert "24 nodes in a cube of 32 slots: 8 stay empty" in done.stdout
 
 
 def test_a_lossy_network_under_a_protocol_that_assumes_none_is_found_out() -> None:
-    done = antecede("simulate", "causal-aggregation", "-n", "16", "--fault", "loss:share=0.2")
+    done = process("simulate", "causal-aggregation", "-n", "16", "--fault", "loss:share=0.2")
     assert done.returncode == 1
     assert "complete" in done.stdout
     assert "violated" in done.stdout
@@ -56,14 +78,16 @@ _TOPICS = ("--network", "heavy-tailed", "--workload", "zipf:count=3,messages=4,i
         (("--option", "mode=faithful", "--workload", "churn:size=6,messages=30,session=20000"), True),
     ],
 )
-def test_vcube_ps_is_judged_by_what_it_promises(words: tuple[str, ...], judged: bool) -> None:
+def test_vcube_ps_is_judged_by_what_it_promises(
+    words: tuple[str, ...], judged: bool, antecede: Callable[..., Done]
+) -> None:
     done = antecede("simulate", "vcube-ps", "-n", "8", *words, "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     rules = {rule["rule"] for rule in json.loads(done.stdout)["audit"]["rules"]}
     assert ("tree-edges-once" in rules) == judged
 
 
-def test_a_trace_is_written_once_and_never_over(tmp_path: Path) -> None:
+def test_a_trace_is_written_once_and_never_over(tmp_path: Path, antecede: Callable[..., Done]) -> None:
     file = str(tmp_path / "run.parquet")
     words = ("simulate", "causal-aggregation", "-n", "8", "--trace", file)
     assert antecede(*words).returncode == 0
@@ -72,12 +96,12 @@ def test_a_trace_is_written_once_and_never_over(tmp_path: Path) -> None:
     assert "already exists" in again.stderr
 
 
-def test_explain_tree_draws_figure_2_8_b() -> None:
+def test_explain_tree_draws_figure_2_8_b(antecede: Callable[..., Done]) -> None:
     done = antecede("explain", "tree", "--nodes", "8", "--root", "0", "--down", "2,4,6")
     assert done.stdout.splitlines() == ["0", "├─ 1", "├─ 3", "└─ 5", "   └─ 7"]
 
 
-def test_experiments_list_names_every_figure_of_chapter_4() -> None:
+def test_experiments_list_names_every_figure_of_chapter_4(antecede: Callable[..., Done]) -> None:
     done = antecede("experiments", "list")
     for item in (
         "table-4.1",
@@ -199,7 +223,7 @@ def test_an_unforeseen_error_is_one_line(
 
 
 def test_demo_shows_both_sides() -> None:
-    done = antecede("demo", "--quick")
+    done = process("demo", "--quick")
     assert done.returncode == 0, done.stderr
     assert "one by one" in done.stdout
     assert "clean" in done.stdout
@@ -219,7 +243,9 @@ def test_demo_shows_both_sides() -> None:
         (("explain", "tree", "--nodes", "8", "--down", "9"), "there is no such node"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(words: tuple[str, ...], says: str) -> None:
+def test_mistakes_are_one_line_and_exit_code_2(
+    words: tuple[str, ...], says: str, antecede: Callable[..., Done]
+) -> None:
     done = antecede(*words)
     assert done.returncode == 2
     assert done.stderr.startswith("error: ")
@@ -227,7 +253,12 @@ def test_mistakes_are_one_line_and_exit_code_2(words: tuple[str, ...], says: str
     assert says in done.stderr
 
 
-def test_placement_advises_on_slots(tmp_path: Path) -> None:
+def test_a_mistake_ends_a_process_with_exit_code_2() -> None:
+    done = process("metrics", "/nowhere")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+
+
+def test_placement_advises_on_slots(tmp_path: Path, antecede: Callable[..., Done]) -> None:
     """Two towns: the nodes of each take the two slots of one edge."""
     file = tmp_path / "rtt.txt"
     file.write_text("0 80 80 4\n80 0 4 80\n80 4 0 80\n4 80 80 0\n")
