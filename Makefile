@@ -37,10 +37,13 @@ demo: $(READY)
 
 # Programs the tests use as a user would: a browser to look at pages with, a broker to stand on. Left out loudly where
 # they cannot be had.
-# Four tests run at a time, those of a file in one process (tests/scheduling.py): half of their time is waiting.
-# `make test JOBS=0` runs all one by one.
-JOBS ?= 4
-test: check
+# Five tests run at a time, those of a file in one process (tests/scheduling.py): half of their time is waiting.
+# `make test JOBS=0` runs all one by one. The first time, one process compiles the tests beside `make check`, which needs
+# one core: else each of the five would compile them all.
+JOBS ?= 5
+test: $(READY)
+	@[ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only >/dev/null 2>&1 & \
+	  $(MAKE) --no-print-directory check && wait
 	@sh tests/system_packages.sh chromium curl mosquitto-clients nats-server nodejs redis-server
 	@$(BIN)/python -m pytest -rs --durations 25 --numprocesses $(JOBS)
 
