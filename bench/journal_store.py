@@ -1,10 +1,16 @@
 """Measures what a journal costs: processor time and bytes written for a message of 128 bytes, by messages a commit.
 
 python bench/journal_store.py [--messages 20000] [--sync]
+python bench/journal_store.py --protocols [--messages 4000]
 
-Three ways of storing the same batches. `journal`: the journal of this package, as a node that publishes and takes its
-own messages uses it. `sqlite`: one row a batch in one table of SQLite, the least that SQLite can do. `append`: one
-append a batch to a plain file. `--sync`: each commit reaches the disk itself; then few messages are enough.
+Four ways of storing the same batches. `journal`: the journal of this package, as a node that publishes and takes its
+own messages uses it. `sqlite`: one row a batch in one table of SQLite, the least that SQLite can do. `rocksdb`: one
+batch a commit in RocksDB (rocksdict), one value each for deliveries, changes and kept records, without compression.
+`append`: one append a batch to a plain file. `--sync`: each commit reaches the disk itself; then few messages are
+enough.
+
+`--protocols`: three nodes in processes of their own, by protocol. Bytes of all files in a node's journal for a message,
+at the node that publishes and at one that only takes.
 """
 
 import argparse
@@ -17,10 +23,15 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from rocksdict import DBCompressionType, Options, Rdict, WriteBatch, WriteOptions
+
+import antecede
 from antecede.core import Message
 from antecede.journal import Journal
 from antecede.journal.batch import Batch, Run
 from antecede.journal.blocks import KeptCodec, encode_changes, encode_deliveries, store_changes
+from antecede.node.local_cluster import LocalCluster
+from antecede.protocols.live_registry import LIVE
 from antecede.protocols.vcube_ps.records import Logged
 from antecede.wire.envelope import seal
 
@@ -68,14 +79,12 @@ async def with_journal(path: Path, made: list[Batch], sync: bool) -> float:
     return time.process_time() - begin
 
 
-def parts(batch: Batch, codec: KeptCodec) -> bytes:
-    return b"".join(
-        [
-            codec.encode(batch.kept),
-            encode_changes(store_changes(batch)),
-            encode_deliveries(batch.deliveries, batch.held_us),
-        ]
-    )
+def parts(batch: Batch, codec: KeptCodec) -> list[bytes]:
+    return [
+        codec.encode(batch.kept),
+        encode_changes(store_changes(batch)),
+        encode_deliveries(batch.deliveries, batch.held_us),
+    ]
 
 
 def with_sqlite(path: Path, made: list[Batch], sync: bool) -> float:
@@ -87,9 +96,26 @@ def with_sqlite(path: Path, made: list[Batch], sync: bool) -> float:
     begin = time.process_time()
     for batch in made:
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("INSERT INTO t VALUES (?, ?)", (batch.first, parts(batch, codec)))
+        connection.execute("INSERT INTO t VALUES (?, ?)", (batch.first, b"".join(parts(batch, codec))))
         connection.execute("COMMIT")
     connection.close()
+    return time.process_time() - begin
+
+
+def with_rocksdb(path: Path, made: list[Batch], sync: bool) -> float:
+    options = Options(raw_mode=True)
+    options.set_compression_type(DBCompressionType.none())
+    store = Rdict(str(path), options)
+    how = WriteOptions()
+    how.sync = sync
+    codec = KeptCodec((Logged,))
+    begin = time.process_time()
+    for batch in made:
+        rows = WriteBatch(raw_mode=True)
+        for table, part in zip(b"kcd", parts(batch, codec), strict=True):
+            rows.put(table.to_bytes(1, "big") + batch.first.to_bytes(8, "big"), part)
+        store.write(rows, write_opt=how)
+    store.close()
     return time.process_time() - begin
 
 
@@ -98,7 +124,7 @@ def with_append(path: Path, made: list[Batch], sync: bool) -> float:
     codec = KeptCodec((Logged,))
     begin = time.process_time()
     for batch in made:
-        os.write(file, parts(batch, codec))
+        os.write(file, b"".join(parts(batch, codec)))
         if sync:
             os.fdatasync(file)
     os.close(file)
@@ -108,8 +134,36 @@ def with_append(path: Path, made: list[Batch], sync: bool) -> float:
 WAYS: dict[str, Callable[[Path, list[Batch], bool], float]] = {
     "journal": lambda path, made, sync: asyncio.run(with_journal(path, made, sync)),
     "sqlite": with_sqlite,
+    "rocksdb": with_rocksdb,
     "append": with_append,
 }
+
+
+async def by_protocol(protocol: str, messages: int, together: int, base: Path) -> tuple[int, int]:
+    """Bytes of the journals of a publisher's node and of another one, when both have stopped."""
+    async with LocalCluster(base, nodes=3, protocol=protocol) as cluster:
+        publisher, reader = [antecede.connect(cluster.url(node)) for node in (0, 2)]
+        async with publisher as bus, reader as other, other.subscribe("prices/#", over_gaps=True) as feed:
+            for begin in range(0, messages, together):
+                count = min(together, messages - begin)
+                await asyncio.gather(*[bus.publish("prices/a", os.urandom(128)) for _ in range(count)])
+            async for message in feed:
+                if message.id.seq == messages:
+                    break
+            await asyncio.sleep(2)  # what nodes tell each other about the last messages
+    homes = [cluster.journal(node).parent for node in (0, 1)]
+    first, second = [sum([one.stat().st_size for one in home.glob("journal.db*")]) for home in homes]
+    return first, second
+
+
+def protocols(messages: int, base: Path | None) -> None:
+    print("| protocol | together | B at the publisher's node | B at another |\n|---|---|---|---|")
+    for protocol in LIVE:
+        for together in (1, 16, 400):
+            count = messages if together > 1 else messages // 2
+            with tempfile.TemporaryDirectory(dir=base) as directory:
+                first, second = asyncio.run(by_protocol(protocol, count, together, Path(directory)))
+            print(f"| {protocol} | {together} | {first / count:,.0f} | {second / count:,.0f} |", flush=True)
 
 
 def main() -> None:
@@ -117,7 +171,11 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--sync", action="store_true")
     parser.add_argument("--dir", type=Path, help="a directory on the disk to be measured")
+    parser.add_argument("--protocols", action="store_true")
     asked = parser.parse_args()
+    if asked.protocols:
+        protocols(min(asked.messages, 4000), asked.dir)
+        return
     print("| store | a commit | µs a message | B written | B on disk |\n|---|---|---|---|---|")
     for name, store in WAYS.items():
         for per_commit in PER_COMMIT:
@@ -127,12 +185,13 @@ def main() -> None:
                 os.sync()
                 before = written()
                 took = store(Path(directory) / "journal", made, asked.sync)
-                for one in Path(directory).iterdir():  # what the system still holds in its memory
+                files = [one for one in Path(directory).rglob("*") if one.is_file()]
+                for one in files:  # what the system still holds in its memory
                     file = os.open(one, os.O_RDONLY)
                     os.fsync(file)
                     os.close(file)
                 wrote = (written() - before) / messages
-                size = sum(one.stat().st_size for one in Path(directory).iterdir()) / messages
+                size = sum(one.stat().st_size for one in files) / messages
             print(f"| {name} | {per_commit} | {took / messages * 1e6:.1f} | {wrote:,.0f} | {size:,.0f} |", flush=True)
 
 

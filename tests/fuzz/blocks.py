@@ -10,6 +10,7 @@ from typing import Any
 from antecede.core import Message
 from antecede.journal import blocks
 from antecede.journal.blocks import DamagedError, KeptCodec, StoredChange, seal_block
+from antecede.journal.references import MARK, refer, resolve
 from antecede.node.protocol import node_records
 from antecede.protocols.live_registry import LIVE
 from tests.fuzz.parsers import kind_of
@@ -42,13 +43,29 @@ def _changes(block: bytes) -> object:
 def _kept(codec: KeptCodec) -> Callable[[bytes], object]:
     def read(block: bytes) -> object:
         records = codec.decode(block)
-        assert codec.decode(codec.encode(records)) == records
+        assert codec.decode(seal_block(codec.encode(records))) == records
         return sorted({type(record).__name__ for record in records})
 
     return read
 
 
-READERS: list[Callable[[bytes], Any]] = [_deliveries, _lean, _skimmed, _changes, *map(_kept, KEPT.values())]
+DELIVERIES = blocks.encode_deliveries(
+    [Message("t", 1, seq, (), b"the payload of message %d" % seq) for seq in (1, 2)], {}
+)
+
+
+def _references(block: bytes) -> object:
+    return len(resolve(bytes([MARK]) + block[:-4], DELIVERIES)) > 0
+
+
+READERS: list[Callable[[bytes], Any]] = [
+    _deliveries,
+    _lean,
+    _skimmed,
+    _changes,
+    *map(_kept, KEPT.values()),
+    _references,
+]
 
 
 def read(data: bytes) -> set[str]:
@@ -76,5 +93,7 @@ def seeds() -> dict[str, bytes]:
     for reader, (name, codec) in enumerate(KEPT.items(), start=4):
         for kind in node_records(LIVE[name]):
             for number, record in enumerate(some(kind)[:2]):
-                found[f"{name}-{kind.__name__}-{number}"] = bytes([reader]) + codec.encode([record])[:-4]
+                found[f"{name}-{kind.__name__}-{number}"] = bytes([reader]) + codec.encode([record])
+    sent = blocks.decode_deliveries(DELIVERIES).messages
+    found["references"] = bytes([len(READERS) - 1]) + refer(DELIVERIES[:-4], sent, DELIVERIES)[1:]
     return found

@@ -38,7 +38,7 @@ async def batches(journal: Journal, count: int, **more: Any) -> None:
     """Batches of one to three messages, each with a kept record that names its last one."""
     for _ in range(count):
         begin = journal.position + 1
-        sent = [message(seq, payload=b"payload %d" % seq) for seq in range(begin, begin + 1 + begin % 3)]
+        sent = [message(seq, payload=b"the payload of message %d" % seq) for seq in range(begin, begin + 1 + begin % 3)]
         await append(journal, *sent, kept=[Got(sent[-1])], time_us=begin, **more)
 
 
@@ -51,7 +51,7 @@ async def check(journal: Journal, first: int = 1) -> int:
         position = page.position
     wanted = list(range(first, journal.position + 1))
     assert [(one.position, one.message.seq, one.message.payload) for one in found] == [
-        (seq, seq, b"payload %d" % seq) for seq in wanted
+        (seq, seq, b"the payload of message %d" % seq) for seq in wanted
     ]
     assert [one.seq for one in await journal.messages("t", 0, 1, 1 << 40)] == wanted
     ends = [record.message.seq for record in await journal.kept()]  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ Messages of a partitioned cluster name dozens of others, mostly the same ones as
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
@@ -278,11 +278,12 @@ def encode_changes(changes: list[StoredChange]) -> bytes:
     return seal_block(_encode(changes), pack=True)
 
 
-def decode_changes(block: bytes, kept: bytes = b"") -> list[StoredChange]:
-    """`kept`: the kept records of their batch, sealed; publications that they hold have their messages then."""
+def decode_changes(block: bytes, kept: Callable[[], bytes] | None = None) -> list[StoredChange]:
+    """`kept`: gives the kept records of their batch, sealed; publications that they hold have their messages then."""
     stored = _decode(_changes, block)
-    if kept and any(change.kept >= 0 for change in stored):
-        stored = [change if change.kept < 0 else _held(change, kept) for change in stored]
+    if kept is not None and any(change.kept >= 0 for change in stored):
+        records = kept()
+        stored = [change if change.kept < 0 else _held(change, records) for change in stored]
     if all(change.count == 1 for change in stored):
         return stored
     if sum([change.count for change in stored]) > _CHANGES_MAX:
@@ -327,11 +328,12 @@ class KeptCodec:
         self._decoder: msgspec.msgpack.Decoder[list[object]] = msgspec.msgpack.Decoder(list[any_of_them])
 
     def encode(self, records: Sequence[object]) -> bytes:
+        """The records as a block that is not sealed yet. Raises `UsageError` for a type that is not among ours."""
         for record in records:
             if type(record) not in self._types:
                 problem = "is of a type the journal was not told of"
                 raise UsageError("kept record", type(record), problem, "name its type when opening the journal")
-        return seal_block(_encode(records), pack=True)
+        return _encode(records)
 
     def decode(self, block: bytes) -> list[object]:
         """The records of a block. Raises `DamagedError`, and `UnknownRecordError` for a tag not among ours."""

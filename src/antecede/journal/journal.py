@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 from antecede.core import Message, UsageError
 from antecede.core.errors import GapError, JournalError, StoppedError
 from antecede.journal.batch import Batch
-from antecede.journal.blocks import DamagedError, KeptCodec, UnknownRecordError
+from antecede.journal.blocks import DamagedError, KeptCodec, UnknownRecordError, seal_block
 from antecede.journal.clock import SYSTEM, Clock
 from antecede.journal.fetched import has_fetched, store_fetched
 from antecede.journal.index import Gathering
@@ -157,7 +157,7 @@ class Journal:
             records = self._decode_kept(read.blocks)
             fewer = compact(records)
             useful = len(fewer) < len(records) or read.end - read.begin >= SEGMENT_BYTES
-            return len(records), len(fewer), self._kept.encode(fewer) if useful else None
+            return len(records), len(fewer), seal_block(self._kept.encode(fewer), pack=True) if useful else None
 
         try:
             before, after, block = await self._loop.run_in_executor(None, make)

@@ -8,6 +8,7 @@ that have moved on since.
     2  kept records stored by their tags alone; where the tables end is written beside them; age is running time
     3  blocks may be packed (`blocks`)
     4  batches are in a log beside the tables (`segments`), which hold its index; kept records since compaction, too
+    5  kept records in the log may refer to deliveries of their batch (`references`)
 """
 
 import os
@@ -26,7 +27,7 @@ from antecede.journal.index import Gathering, write_rows
 from antecede.journal.segments import HEAD_BYTES, LogWriter, create_segment, segment_bases, segment_path
 
 #: Of the tables in `schema`. Stored as SQLite's `user_version`.
-VERSION: Final = 4
+VERSION: Final = 5
 
 #: Tables of version 2.
 TAIL_AND_AGES: Final = """
@@ -134,6 +135,10 @@ def _to_4(connection: sqlite3.Connection, path: Path) -> None:
     write_rows(connection, rows)
 
 
+def _to_5(connection: sqlite3.Connection, path: Path) -> None:
+    """4 to 5: the log stays as it is. The number keeps an earlier antecede from taking references for damage."""
+
+
 def _batches_3(connection: sqlite3.Connection, removed: int) -> Iterator[tuple[int, int, int, bytes, bytes]]:
     """Batches of version 3 in order: first position, deliveries, time, changes without their seal, sealed deliveries.
 
@@ -164,4 +169,9 @@ def _tagged(name: str, record: msgspec.Raw) -> object:
 
 
 #: By the version they start from.
-_STEPS: Final[dict[int, Callable[[sqlite3.Connection, Path], None]]] = {1: _to_2, 2: _to_3, 3: _to_4}
+_STEPS: Final[dict[int, Callable[[sqlite3.Connection, Path], None]]] = {
+    1: _to_2,
+    2: _to_3,
+    3: _to_4,
+    4: _to_5,
+}

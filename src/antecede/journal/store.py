@@ -25,11 +25,13 @@ from antecede.journal.blocks import (
     StoredChange,
     encode_changes,
     encode_deliveries,
+    seal_block,
     store_changes,
 )
 from antecede.journal.entries import encode_entry
 from antecede.journal.index import Gathering, membership_block, write_rows
 from antecede.journal.lives import append_changes
+from antecede.journal.references import refer
 from antecede.journal.segments import LogWriter
 from antecede.journal.topics import Span, store_span
 from antecede.journal.writer import Writer
@@ -43,7 +45,7 @@ _SMALL_BATCH: Final = 1024
 class Written(NamedTuple):
     """What a batch became in the log."""
 
-    #: Bytes of its deliveries, and of its kept records.
+    #: Bytes of its deliveries, and of its kept records without references.
     deliveries: int
     kept: int
     #: The address behind it.
@@ -158,14 +160,17 @@ class Store:
         if self._failure is not None:
             raise self._failure
         kept = changes = block = members = b""
-        if batch.kept:
-            kept = self._kept.encode(batch.kept)
+        kept_bytes = 0
         if batch.deliveries:
             block = encode_deliveries(batch.deliveries, batch.held_us, batch.out_of_order, pack=True)
         if batch.changes or batch.runs:
             stored = store_changes(batch)
             changes = encode_changes(stored)
             members = membership_block(stored) if batch.changes else b""
+        if batch.kept:
+            records = self._kept.encode(batch.kept)
+            kept_bytes = len(records) + SEAL_BYTES
+            kept = seal_block(refer(records, batch.deliveries, block), pack=True)
         # The checksum of the entry covers kept records and changes: they go without their own.
         entry = encode_entry(
             batch.first, len(batch.deliveries), batch.time_us, kept[:-SEAL_BYTES], changes[:-SEAL_BYTES], block
@@ -173,7 +178,7 @@ class Store:
         address = self._log.append(entry)
         end = address + len(entry)
         self._index.add(address, end, batch.first, batch.time_us, batch.deliveries, len(block), members)
-        return Written(len(block), len(kept), end)
+        return Written(len(block), kept_bytes, end)
 
     def _finish(
         self,

@@ -7,12 +7,14 @@ A view indexes the tail into tables of its own, in memory, and puts them behind 
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from antecede.journal.blocks import DamagedError, StoredChange, decode_changes, seal_block
+from antecede.journal.blocks import DamagedError, StoredChange, decode_changes, open_block, seal_block
 from antecede.journal.entries import Entry
 from antecede.journal.index import TABLES, Gathering, Section, insert_rows
+from antecede.journal.references import refers, resolve
 from antecede.journal.segments import NO_END, LogReader
 
 _TAIL: Final = "tail_index"
@@ -189,7 +191,7 @@ class View:
         if self._log is not None:
             for entry in self._entries(self.log_from, self.removed + 1, self._gathering.end, blocks=False):
                 if entry.changes:
-                    for change in decode_changes(seal_block(entry.changes), seal_block(entry.kept)):
+                    for change in decode_changes(seal_block(entry.changes), partial(self._kept_of, entry)):
                         yield entry.first - 1 + change.after, entry.time_us, change
 
     def kept(self) -> "KeptBlocks":
@@ -197,12 +199,19 @@ class View:
         blocks = [block for (block,) in self.execute("SELECT block FROM kept ORDER BY number")]
         facts = dict(self.execute("SELECT name, value FROM facts WHERE name IN ('kept_from', 'kept_at')"))
         begin, end, only = facts["kept_from"], self._gathering.end, True
-        for entry in self._entries(begin, facts["kept_at"], end, blocks=False):
+        for entry in self._entries(begin, facts["kept_at"], end):
             if entry.kept:
-                blocks.append(seal_block(entry.kept))
+                blocks.append(self._kept_of(entry))
             changes = decode_changes(seal_block(entry.changes)) if entry.changes else ()
             only = only and entry.last < entry.first and all(change.what != "publish" for change in changes)
         return KeptBlocks(blocks, begin, end, self.position, only)
+
+    def _kept_of(self, entry: Entry) -> bytes:
+        """The kept records of an entry without references, sealed. Reads its deliveries if they are needed."""
+        kept = open_block(seal_block(entry.kept))
+        if refers(kept) and not entry.block:
+            (entry,) = self._entries(entry.address, entry.first, entry.end)
+        return seal_block(resolve(kept, entry.block))
 
     def _entries(self, address: int, first: int, end: int, *, blocks: bool = True) -> Iterator[Entry]:
         """The entries of the log from `address` to `end`, all of which must be there."""

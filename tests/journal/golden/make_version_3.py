@@ -1,4 +1,4 @@
-"""Makes the golden journal of version 3, with the package as of commit 388cc43 (see README.md).
+"""Makes the golden journals of versions 3 and 4, with the package as of commits 388cc43 and f49bec1 (see README.md).
 
 python make_version_3.py version_3.tar.xz     from the root of the checkout, which must be on PYTHONPATH too
 
@@ -102,7 +102,9 @@ def main(archive: Path) -> None:
         for seed in (1, 2):
             subprocess.run([sys.executable, __file__, "life", str(path), str(seed)], check=False, timeout=60)
         files = {
-            one.name: one.read_bytes() for one in sorted(home.glob("journal.db*")) if one.suffix in (".db", ".db-wal")
+            one.name: one.read_bytes()
+            for one in sorted(home.glob("journal.db*"))
+            if one.suffix not in (".lock", ".db-shm")
         }
         files["contents.json"] = msgspec.json.encode(asyncio.run(contents(path)))
     with tarfile.open(archive, "w:xz") as tar:
