@@ -1,6 +1,8 @@
 """The sink goes on at another node when one is down: nothing lost, nothing twice, and batches in order."""
 
+import os
 import random
+import signal
 import threading
 import time
 import uuid
@@ -65,7 +67,15 @@ def until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 240
     while not holds():
         assert time.monotonic() < deadline
-        time.sleep(0.05)
+        time.sleep(0.01)
+
+
+def run_a_moment(cluster: Cluster, node: int) -> None:
+    """Let a node run for some milliseconds: on a busy machine a whole batch may pass between two looks."""
+    process = cluster.inner.processes[node].pid
+    os.kill(process, signal.SIGCONT)
+    time.sleep(0.005)
+    os.kill(process, signal.SIGSTOP)
 
 
 def delivered(cluster: Cluster, node: int, topic: str) -> list[tuple[int, str]]:
@@ -139,7 +149,7 @@ def test_a_node_killed_amid_a_batch_is_waited_for(cluster: Cluster, caplog: pyte
     parts = job.stage(0, 40_000)
     with ThreadPoolExecutor(1) as driver:
         done = driver.submit(job.publish, 0, parts)
-        until(lambda: len(delivered(cluster, 2, "amid")) > 0)
+        until(lambda: run_a_moment(cluster, 0) or len(delivered(cluster, 2, "amid")) > 0)
         kill(cluster, 0)
         count = len(delivered(cluster, 2, "amid"))
         assert 0 < count < 40_000, "the batch was too quick to be interrupted"

@@ -1,6 +1,7 @@
 """The suite sees what is broken: protocols without order, transports without manners, worlds that lose things."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
@@ -66,8 +67,15 @@ def careless(flaw: str = "") -> Subject:
 
 @pytest.mark.parametrize("world", [SimWorld, MemoryWorld, TcpWorld])
 def test_without_order_the_triangle_fails_everywhere(world: type) -> None:
-    with pytest.raises(ConformanceError, match=r"triangle with careless in \w+World, seed 1.*\n(.*\n)+causal violated"):
-        asyncio.run(play(SCENARIOS["triangle"], careless(), world))
+    """On a busy machine, packets on real links may come in order by chance."""
+    said = ""
+    seeds = iter(range(1, 2 if world is SimWorld else 6))
+    while not said and (seed := next(seeds, 0)):
+        try:
+            asyncio.run(play(SCENARIOS["triangle"], careless(), world, seed=seed))
+        except ConformanceError as error:
+            said = str(error)
+    assert re.search(rf"triangle with careless in \w+World, seed {seed}.*\n(.*\n)+causal violated", said)
 
 
 @pytest.mark.parametrize(
