@@ -149,10 +149,35 @@ def test_what_was_never_taken_does_not_hide_what_lies_behind(tmp_path: Path) -> 
         assert report.rule("causal").violations == violations
 
 
+def test_an_edge_that_a_path_implies_is_not_added() -> None:
+    """a → b → c, and c's publisher took a but never b: the recorded graph has the path, so nothing is judged twice."""
+    rows = retimed(
+        [
+            Row(0, Event.PUBLISH, 0, -1, "t", 0, 1),
+            Row(0, Event.DELIVER, 1, -1, "t", 0, 1),
+            Row(0, Event.PUBLISH, 1, -1, "t", 1, 1, deps=(("t", 0, 1),)),
+            Row(0, Event.DELIVER, 2, -1, "t", 0, 1),
+            Row(0, Event.PUBLISH, 2, -1, "t", 2, 1, deps=(("t", 1, 1),)),
+            Row(0, Event.DELIVER, 3, -1, "t", 2, 1),
+            Row(0, Event.DELIVER, 3, -1, "t", 0, 1),
+        ]
+    )
+    without_b_to_c = [row._replace(deps=()) if row.source == 2 else row for row in rows]
+    for each, needed in ((rows, False), (without_b_to_c, True)):
+        source, asked = TableSource(table(each)), Question()
+        ledger = read_ledger(source, asked)
+        extra = graph_to_add(ledger, [survey_bucket(source, ledger, asked, 0)])
+        assert (extra is not None) == needed
+        report = same_verdict(each, asked, judge_run(source, asked))
+        assert report is not None
+        assert report.rule("causal").violations == 1
+
+
 def test_small_batches_and_thinned_graphs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds on memory and on steps, made tiny."""
     monkeypatch.setattr(causal, "ENTRIES_MAX", 1)
     monkeypatch.setattr(causal, "STEPS_MAX", 0)
+    monkeypatch.setattr(causal, "PATH_STEPS_MAX", 0)
     monkeypatch.setattr(graph, "_EDGES_A_MESSAGE", 0)
     monkeypatch.setattr(messages, "_SMALL", 0)
     monkeypatch.setattr(messages, "_WASTE_MAX", 0)
@@ -216,6 +241,20 @@ def test_circles_become_points(count: int, edges: list[tuple[int, int]]) -> None
             assert (points[a] == points[b]) == (reach[a, b] and reach[b, a])
             if reach[a, b]:
                 assert points[a] <= points[b]
+
+
+@given(st.integers(1, 12), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))
+def test_paths_are_found(count: int, edges: list[tuple[int, int]]) -> None:
+    """The search that stops early against the whole past of each message."""
+    edges = [(min(a, b) % count, max(a, b) % count) for a, b in edges]
+    src, dst = np.array([(a, b) for a, b in edges if a < b], np.int64).reshape(-1, 2).T
+    found = graph.Graph(count, src, dst, forward=True)
+    for last in range(count):
+        past = found.past(last).tolist()
+        for first in range(count):
+            ends = np.array([first]), np.array([last])
+            assert found.has_paths(*ends, 100) == (first == last or first in past)
+            assert first == last or not found.has_paths(*ends, 0)
 
 
 def _columns(names: list[tuple[int, int, int]]) -> list[np.ndarray]:

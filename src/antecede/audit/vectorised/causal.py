@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: The number of steps along paths that is cheaper than a pass over the whole graph.
 STEPS_MAX: Final = 1000
+#: The number of steps spent on finding out that the graph needs no more edges.
+PATH_STEPS_MAX: Final = 10_000
 #: The size of a batch of nodes judged together, in (message, node) entries of 4 or 8 bytes.
 ENTRIES_MAX: Final = 1 << 24
 
@@ -102,11 +104,22 @@ class CausalJudge:
         return self._tally
 
     def extra(self, bucket: "Bucket") -> tuple[Ints, list[MessageKey]]:
-        """Edges to add to the graph, and the names of their messages that the ledger does not have."""
+        """Edges to add to the graph, and the names of their messages that the ledger does not have.
+
+        A publisher that lacks a message leaves edges that `uncovered` cannot tell from new ones, but that a path
+        through the missing message implies. If all edges are like that, none is added: adding an edge has the causal
+        rule judged twice.
+        """
         if not self._extra:
             return np.zeros((2, 0), np.int64), []
         edges = np.concatenate([np.stack(pair) for pair in self._extra], axis=1)
         known = len(self._ledger.messages)
+        if (
+            self._graph.point is None
+            and edges[0].max() < known
+            and self._graph.has_paths(edges[0], edges[1], PATH_STEPS_MAX)
+        ):
+            return np.zeros((2, 0), np.int64), []
         strangers, number = np.unique(edges[0][edges[0] >= known], return_inverse=True)
         edges[0][edges[0] >= known] = known + number
         return edges, [bucket.key(message) for message in strangers.tolist()]

@@ -11,7 +11,7 @@ import numpy as np
 from antecede.audit import wording
 from antecede.audit.filters import matches
 from antecede.audit.report import MessageKey
-from antecede.audit.vectorised.columns import Ints, Topics, columns
+from antecede.audit.vectorised.columns import Ints, integers_of
 from antecede.audit.vectorised.graph import Graph
 from antecede.audit.vectorised.ledger import LATE, NEVER, Ledger
 from antecede.audit.vectorised.source import Source
@@ -126,6 +126,6 @@ def _witness(source: Source, ledger: Ledger, message: int, surveys: Sequence[Sur
     row, bucket = min((int(found.witness[message]), bucket) for bucket, found in enumerate(surveys))
     if row == LATE:
         return int(ledger.first.node[message]), ledger.first.moment(message)
-    rows = columns(source.part("deliveries", bucket), Topics(ledger.topics.names))
-    index = int(np.flatnonzero(rows.row == row)[0])
-    return int(rows.node[index]), rows.moment(index)
+    rows = source.part("deliveries", bucket, ["row", "node", "time_us"])
+    index = int(np.flatnonzero(integers_of(rows["row"].chunks, rows["row"].type) == row)[0])
+    return rows["node"][index].as_py(), Moment(row, rows["time_us"][index].as_py())

@@ -90,6 +90,27 @@ class Graph:
             self._out = np.searchsorted(self.src[order], np.arange(self._points + 1)), self.dst[order]
         return self._out
 
+    def has_paths(self, src: Ints, dst: Ints, steps_max: int) -> bool:
+        """Whether a path leads from each `src[i]` to `dst[i]`; False also if finding out takes more than `steps_max`.
+
+        The graph must be without cycles and its messages numbered as they were published. Then only messages between
+        the two ends can be on a path, and the search goes no further back.
+        """
+        assert self.point is None
+        into = _starts(self.dst, self._points)
+        for first, last in zip(src.tolist(), dst.tolist(), strict=True):
+            seen = {last}
+            todo = [last]
+            while first not in seen:
+                if not todo or steps_max <= 0:
+                    return False
+                steps_max -= 1
+                here = todo.pop()
+                new = {before for before in self.src[into[here] : into[here + 1]].tolist() if before >= first} - seen
+                seen |= new
+                todo += new
+        return True
+
     def past(self, message: int) -> Ints:
         """Every message that came before `message`; itself too, if it is in a cycle."""
         point = np.arange(self.count) if self.point is None else self.point

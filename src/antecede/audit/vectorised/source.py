@@ -19,8 +19,8 @@ class Source(Protocol):
     def rows(self) -> int: ...
     @property
     def buckets(self) -> int: ...
-    def part(self, part: str, bucket: int = 0) -> pa.Table:
-        """Rows of `events`, or of one bucket of `deliveries` or `packets`, with the columns that the judge reads."""
+    def part(self, part: str, bucket: int = 0, columns: list[str] | None = None) -> pa.Table:
+        """Rows of `events`, or of one bucket of `deliveries` or `packets`, with these columns, by default `READ`."""
         ...
 
 
@@ -32,9 +32,9 @@ class DirectorySource:
         self.rows = self._directory.rows
         self.buckets = self._directory.buckets
 
-    def part(self, part: str, bucket: int = 0) -> pa.Table:
+    def part(self, part: str, bucket: int = 0, columns: list[str] | None = None) -> pa.Table:
         file = self._directory.path / EVENTS if part == "events" else self._directory.file(part, bucket)
-        return read_part(file, READ[part])
+        return read_part(file, columns or READ[part])
 
 
 class TableSource:
@@ -53,5 +53,5 @@ class TableSource:
                 rows = rows.take(pa.array(np.argsort(rows["node"].to_numpy(), kind="stable")))
             self._parts[part] = rows
 
-    def part(self, part: str, bucket: int = 0) -> pa.Table:
-        return self._parts[part]
+    def part(self, part: str, bucket: int = 0, columns: list[str] | None = None) -> pa.Table:
+        return self._parts[part].select(columns or READ[part])

@@ -178,7 +178,8 @@ def conclude(
         graph = graph or recorded_graph(ledger, asked)[0]
         node = tallies["causal"].order[1]
         bucket = node % source.buckets
-        loaded = _bucket(ledger, *_read(source, ledger, bucket, packets=False), bucket, source.buckets)
+        deliveries, packets, topics = _read(source, ledger, bucket, packets=False)
+        loaded = _bucket(ledger, deliveries.take(deliveries.node == node), packets, topics, bucket, source.buckets)
         mentions: dict[MessageKey, int] = {}
         for found in surveys:
             for key, row in found.mentions.items():
