@@ -5,6 +5,7 @@ from random import Random
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.audit.traces import random_trace, table
@@ -64,6 +65,18 @@ def test_buckets_are_sorted_by_node_and_row(trace: pa.Table, tmp_path: Path) -> 
             assert (np.diff(places) > 0).all()
             if part == "deliveries":
                 assert set(rows["event"].to_pylist()) <= {"deliver"}
+
+
+def test_optional_columns_of_nulls_are_left_out(trace: pa.Table, tmp_path: Path) -> None:
+    """Here no row has a note until the rows of the last node have one."""
+    wanted, kind = ["row", "note", "digest", "peer"], trace.schema.field("note")
+    write_directory(trace, tmp_path / "run")
+    file = open_directory(tmp_path / "run").file("deliveries", 0)
+    assert read_part(file, wanted).column_names == wanted
+    assert read_part(file, wanted, optional=("note", "digest")).column_names == ["row", "digest", "peer"]
+    notes = pc.if_else(pc.equal(trace["node"], trace["node"][-1]), "late", pa.scalar(None, pa.string()))
+    write_directory(trace.set_column(trace.column_names.index("note"), kind, notes.cast(kind.type)), tmp_path / "run")
+    assert read_part(file, wanted, optional=("note", "digest")).column_names == wanted
 
 
 def test_writing_again_replaces_and_failing_leaves_alone(trace: pa.Table, tmp_path: Path) -> None:

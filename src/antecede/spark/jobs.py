@@ -6,7 +6,6 @@ progress and save results at once, and Ctrl-C keeps what has arrived.
 """
 
 import re
-import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -69,7 +68,7 @@ def run_tasks(
                 arrived(report)
             if not alive:
                 break
-            time.sleep(_LOOK_EVERY_S)
+            thread.join(_LOOK_EVERY_S)
     except BaseException:
         context.cancelJobGroup(_GROUP)
         raise

@@ -24,6 +24,9 @@ READ: Final[dict[str, list[str]]] = {
     "packets": ["row", "time_us", "node", "event", "peer", "topic", "source", "seq"],
 }
 
+#: Those that a part need not have. Reading a column of nothing but nulls takes as long as any other.
+OPTIONAL: Final = frozenset({"note", "digest"})
+
 #: Up to so many comparisons of a column are faster than a look-up of its values.
 _FEW: Final = 32
 
@@ -80,17 +83,17 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
 
     def integers(name: str) -> Ints:
         if name not in table.column_names:
-            return np.full(count, -1, np.int64)
+            return _constant(-1, count, np.int64)
         return integers_of(table[name].chunks, table.schema.field(name).type)
 
     if "event" in table.column_names:
         event = _codes(table["event"], _event)
     else:
-        event = np.full(count, int(Event.DELIVER), np.int64)
+        event = _constant(int(Event.DELIVER), count, np.int64)
     if "note" in table.column_names:
         tag = _codes(table["note"], lambda name: (name in TAGS) + (name == INCOMPLETE), null=0)
     else:
-        tag = np.zeros(count, np.int64)
+        tag = _constant(0, count, np.int64)
     return Columns(
         row=integers("row"),
         time=integers("time_us"),
@@ -100,8 +103,8 @@ def columns(table: pa.Table, topics: Topics) -> Columns:
         topic=_codes(table["topic"], topics.code),
         source=integers("source"),
         seq=integers("seq"),
-        tagged=tag > 0,
-        incomplete=tag > 1,
+        tagged=_exceeds(tag, 0),
+        incomplete=_exceeds(tag, 1),
         digest=integers("digest"),
     )
 
@@ -121,13 +124,13 @@ def integers_of(chunks: Sequence[Any], kind: Any, null: int = -1) -> Ints:
     parts = [_buffer_of(chunk, np.dtype(str(kind)), null) for chunk in chunks if len(chunk)]
     if not parts:
         return np.zeros(0, str(kind))
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return _joined(parts)
 
 
 def _buffer_of(chunk: Any, kind: "np.dtype[Any]", null: int) -> Ints:
     begin, end = chunk.offset, chunk.offset + len(chunk)
     if chunk.null_count == len(chunk):
-        return np.full(len(chunk), null, kind)
+        return _constant(null, len(chunk), kind)
     valid, values = chunk.buffers()
     numbers = np.frombuffer(values, kind, end)[begin:]
     if chunk.null_count:
@@ -187,9 +190,28 @@ def _codes(column: pa.ChunkedArray, code: Callable[[str | None], int], null: int
     parts = []
     for chunk in column.chunks:
         if chunk.null_count == len(chunk):  # the usual case of notes
-            parts.append(np.full(len(chunk), null, np.int32))
+            parts.append(_constant(null, len(chunk), np.int32))
             continue
         table = np.array([*(code(name) for name in chunk.dictionary.to_pylist()), null], np.int32)
-        picked = integers_of([chunk.indices], chunk.indices.type, null=-1)  # −1 is the last of the table
-        parts.append(np.full(len(picked), table[0]) if len(table) == 2 and not chunk.null_count else table[picked])
-    return np.concatenate(parts) if parts else np.zeros(0, np.int32)
+        if len(table) == 2 and not chunk.null_count:
+            parts.append(_constant(table[0], len(chunk), np.int32))
+            continue
+        parts.append(table[integers_of([chunk.indices], chunk.indices.type, null=-1)])  # −1 is the last of the table
+    return _joined(parts) if parts else np.zeros(0, np.int32)
+
+
+def _constant(value: int, count: int, kind: npt.DTypeLike) -> Ints:
+    """A column of one value, read-only and without memory: filling arrays took as long as reading the file."""
+    return np.broadcast_to(np.array(value, kind), count)
+
+
+def _exceeds(column: Ints, bound: int) -> Bools:
+    return np.broadcast_to(column[:1] > bound, len(column)) if _is_constant(column) else column > bound
+
+
+def _is_constant(column: Ints) -> bool:
+    return len(column) > 0 and column.strides == (0,)
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

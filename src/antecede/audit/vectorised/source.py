@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from antecede.audit.vectorised.columns import READ
+from antecede.audit.vectorised.columns import OPTIONAL, READ
 from antecede.trace import Event
 from antecede.trace.directory import EVENTS, ROW, open_directory, part_of, read_part
 
@@ -34,7 +34,7 @@ class DirectorySource:
 
     def part(self, part: str, bucket: int = 0, columns: list[str] | None = None) -> pa.Table:
         file = self._directory.path / EVENTS if part == "events" else self._directory.file(part, bucket)
-        return read_part(file, columns or READ[part])
+        return read_part(file, columns or READ[part], optional=OPTIONAL)
 
 
 class TableSource:
