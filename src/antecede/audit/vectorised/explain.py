@@ -13,7 +13,7 @@ from antecede.audit.filters import matches
 from antecede.audit.report import MessageKey
 from antecede.audit.vectorised.columns import Ints, integers_of
 from antecede.audit.vectorised.graph import Graph
-from antecede.audit.vectorised.ledger import LATE, NEVER, Ledger
+from antecede.audit.vectorised.ledger import NEVER, Ledger
 from antecede.audit.vectorised.source import Source
 from antecede.audit.vectorised.survey import Bucket, Survey
 from antecede.audit.vectorised.tally import Tally
@@ -123,8 +123,9 @@ def explain_loss(tally: Tally, rule: str, source: Source, ledger: Ledger, survey
 
 def _witness(source: Source, ledger: Ledger, message: int, surveys: Sequence[Survey]) -> tuple[int, Moment]:
     """The first delivery at a node that is up at the end and not the publisher; if there is none, the publication."""
-    row, bucket = min((int(found.witness[message]), bucket) for bucket, found in enumerate(surveys))
-    if row == LATE:
+    rows_of = [(int(found.witness[message]), bucket) for bucket, found in enumerate(surveys)]
+    row, bucket = min([each for each in rows_of if each[0] != NEVER], default=(NEVER, 0))
+    if row == NEVER:
         return int(ledger.first.node[message]), ledger.first.moment(message)
     rows = source.part("deliveries", bucket, ["row", "node", "time_us"])
     index = int(np.flatnonzero(integers_of(rows["row"].chunks, rows["row"].type) == row)[0])

@@ -11,7 +11,7 @@ import numpy as np
 
 from antecede.audit.report import Example
 from antecede.audit.vectorised.columns import Bools, Ints
-from antecede.audit.vectorised.ledger import LATE, Ledger, steady_since
+from antecede.audit.vectorised.ledger import LATE, NEVER, Ledger, steady_since
 from antecede.audit.vectorised.survey import Survey
 from antecede.audit.vectorised.tally import Tally
 
@@ -27,13 +27,14 @@ def judge_losses(ledger: Ledger, surveys: Sequence[Survey]) -> Losses:
     published = ledger.published
     owed = owed_to(ledger)
     missing = np.zeros(published, np.int64)
-    lowest = np.full(published, np.iinfo(np.int32).max)
+    lowest = np.full(published, LATE, np.int64)
     has_witness = _steady_publishers(ledger)
     for found in surveys:
         if found.missing is not None:
-            missing += found.missing
-            lowest = np.minimum(lowest, found.missing_node)
-        has_witness |= found.witness != LATE
+            message = found.missing.message
+            missing[message] += found.missing.nodes
+            lowest[message] = np.minimum(lowest[message], found.missing.lowest)
+        has_witness |= found.witness != NEVER
     stayed = ~np.isin(ledger.first.node, list(ledger.went_down))
     return Losses(_tally(owed, missing, lowest, stayed), _tally(owed, missing, lowest, has_witness))
 

@@ -17,7 +17,7 @@ from antecede.audit.vectorised.causal import CausalJudge
 from antecede.audit.vectorised.columns import Columns, Ints, Topics
 from antecede.audit.vectorised.content import Contents, judge_deliveries
 from antecede.audit.vectorised.edges import judge_edges, names_a_message_sent
-from antecede.audit.vectorised.ledger import LATE, NEVER, Ledger, steady_since
+from antecede.audit.vectorised.ledger import NEVER, Ledger, steady_since
 from antecede.audit.vectorised.messages import Messages, distinct
 from antecede.audit.vectorised.nodes import Node, Streams, make_node, out_of_turn
 from antecede.audit.vectorised.refusals import Refusal, first_refusal, plainly_fine
@@ -25,8 +25,16 @@ from antecede.audit.vectorised.tally import Tally
 from antecede.audit.wording import At
 
 
+class Missing(NamedTuple):
+    """The published messages that some nodes were owed and never took: how many such nodes, and the lowest of them."""
+
+    message: Ints
+    nodes: Ints
+    lowest: Ints
+
+
 class Survey(msgspec.Struct, kw_only=True):
-    """The findings of one bucket, with NumPy arrays; it travels by pickle."""
+    """The findings of one bucket, with NumPy arrays. It travels by pickle; the driver holds those of all buckets."""
 
     refusal: Refusal | None = None
     tallies: dict[str, Tally] = {}
@@ -35,10 +43,7 @@ class Survey(msgspec.Struct, kw_only=True):
     tagged: int = 0
     #: By published message: the first row at which a node up at the end, other than the publisher, delivered it.
     witness: Any = None
-    #: By published message: the number of nodes that were owed it and never took it, and the lowest such node.
-    #: None: nothing is missing.
-    missing: Any = None
-    missing_node: Any = None
+    missing: "Missing | None" = None
     #: Edges (from, to) of the graph; `strangers` names the messages of `from` that the ledger does not have.
     extra: Any = None
     strangers: list[MessageKey] = []
@@ -142,6 +147,7 @@ def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: fr
     published_at[: len(ledger.messages)] = ledger.published_at
     streams = _streams(bucket.messages)
     witness = np.full(published, NEVER, rows_of)
+    lacking, lowest = np.zeros(published, np.int32), np.zeros(published, np.int64)
     for node in bucket.each(ledger):
         if "exactly-once" in rules:
             _exactly_once(found.tallies["exactly-once"], bucket, node)
@@ -153,10 +159,14 @@ def survey(bucket: Bucket, ledger: Ledger, causal: CausalJudge | None, rules: fr
                 seen = node.delivered[:published].copy()
                 seen[ledger.first_published_by(node.node)] = NEVER
                 np.minimum(_unsigned(witness), _unsigned(seen), out=_unsigned(witness))
-            _missing(found, ledger, node)
+            lacks = _lacks(ledger, node)
+            lowest[lacks] = np.where(lacking[lacks], np.minimum(lowest[lacks], node.node), node.node)
+            lacking[lacks] += 1
         if causal is not None:
             causal.look_at(node)
-    found.witness = np.where(witness == NEVER, LATE, witness.astype(np.int64))
+    found.witness = witness
+    message = np.flatnonzero(lacking)
+    found.missing = Missing(message, lacking[message], lowest[message]) if len(message) else None
     if causal is not None:
         found.tallies["causal"] = causal.result()
         found.extra, found.strangers = causal.extra(bucket)
@@ -220,22 +230,14 @@ def _invented(found: Survey, bucket: Bucket, node: Node, published_at: Ints, led
         tally.violation(wording.invention(_at(bucket, node, message, row), problem), row, 0)
 
 
-def _missing(found: Survey, ledger: Ledger, node: Node) -> None:
+def _lacks(ledger: Ledger, node: Node) -> Ints:
+    """The published messages that the node was owed and never took."""
     published = ledger.published
     never = node.taken[:published] == NEVER
-    if not never.any():
-        return
-    since = steady_since(ledger, node.node)
+    since = steady_since(ledger, node.node) if never.any() else None
     if since is None:
-        return
-    lacks = np.flatnonzero(never & (since[ledger.messages.topic[:published]] < ledger.first.row))
-    if not len(lacks):
-        return
-    if found.missing is None:
-        found.missing = np.zeros(published, np.int32)
-        found.missing_node = np.full(published, np.iinfo(np.int32).max, np.int32)
-    found.missing[lacks] += 1
-    found.missing_node[lacks] = np.minimum(found.missing_node[lacks], node.node)
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(never & (since[ledger.messages.topic[:published]] < ledger.first.row))
 
 
 def _at(bucket: Bucket, node: Node, message: int, row: int) -> At:
