@@ -95,8 +95,9 @@ def test_settings_for_one_machine_and_for_a_cluster() -> None:
     assert "spark.driver.host" not in there
     assert "FileSystemBased" in here["spark.sql.streaming.checkpointFileManagerClass"]  # no process for each rename
     assert "spark.sql.streaming.checkpointFileManagerClass" not in there  # there checkpoints are not local files
-    assert "UseParallelGC" in here["spark.driver.extraJavaOptions"]
-    assert "UseParallelGC" not in there["spark.driver.extraJavaOptions"]
+    for option in ("UseParallelGC", "Tier4InvocationThreshold"):
+        assert option in here["spark.driver.extraJavaOptions"]
+        assert option not in there["spark.driver.extraJavaOptions"]
     assert "TieredStopAtLevel=1" not in here["spark.driver.extraJavaOptions"]
     assert "TieredStopAtLevel=1" in settings("local[*]", short=True)["spark.driver.extraJavaOptions"]
     assert [is_local(master) for master in ("local", "local[4]", "local-cluster[2,1,1024]", "yarn")] == [

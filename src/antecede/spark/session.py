@@ -9,10 +9,13 @@ groups on one Python worker. Tasks do their work in Python, so the JVM needs lit
 JVM with the quick compiler only: long shuffles then run at half speed, and short commands have none. They also leave
 out topics as tables (`topics`), whose registration starts a Python worker and takes some seconds.
 
-On one machine, two more. Rows pass the JVM as byte arrays of megabytes, for which the default collector (G1) marks the
-whole heap again and again; the parallel one takes a third less processor time. And a batch of a stream writes some
+On one machine, three more. Rows pass the JVM as byte arrays of megabytes, for which the default collector (G1) marks
+the whole heap again and again; the parallel one takes a third less processor time. And a batch of a stream writes some
 seven checkpoint files. By default Spark renames each through Hadoop's `FileContext`, which starts eight processes
-(`readlink`) to do so; `FileSystem` starts none, and renames with the same system call.
+(`readlink`) to do so; `FileSystem` starts none, and renames with the same system call. And the JVM's optimising
+compiler (C2) begins later and inlines less deeply (`_COMPILER`). Planning a batch runs thousands of methods a few
+hundred times each. Compiling those took a third of the processor time of a stream's first million rows. What runs for
+each row is called often enough to be compiled all the same.
 """
 
 import os
@@ -33,6 +36,14 @@ from antecede.spark.worker_python import workers_run_this_python
 _GIB: Final = 1 << 30
 _CONNECT_S: Final = 5
 _CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+#: The thresholds are ten times Java's own; the depth is that of Java up to 13.
+_COMPILER: Final = (
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+    "-XX:MaxInlineLevel=9",
+)
 #: How often Spark tries a task on one machine before it gives up, if its worker dies.
 TASK_FAILURES_MAX: Final = 2
 
@@ -125,7 +136,7 @@ def _java_options(short: bool, local: bool) -> list[str]:
         # With one tier of compilation the JVM reserves 48 MB for code, which a long session of many queries fills.
         options += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", *archive_options()]
     elif local:
-        options.append("-XX:+UseParallelGC")
+        options += ["-XX:+UseParallelGC", *_COMPILER]
     return options
 
 
