@@ -410,7 +410,8 @@ def test_counters_only_rise() -> None:
     counters.raise_to("a", 3)
     assert counters.raise_to("a", 2) == []
     assert counters.level["a"] == 3
-    assert counters.level["never heard of"] == 0
+    assert counters.met([("never heard of", 0)])
+    assert not counters.met([("never heard of", 1)])
     assert list(counters.level) == ["a"]
 
 

@@ -15,9 +15,12 @@ A stamp never names the source's own previous message on the topic: the sequence
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from antecede.core.message import Dependency, Message
+
+#: How many deliveries a clock may collect before it counts them.
+_COLLECTED_MAX: Final = 1024
 
 
 class Stamper(Protocol):
@@ -49,23 +52,35 @@ class VectorClock:
     message has already waited for every entry that is left out.
     """
 
-    __slots__ = ("_changed", "_stamped")
+    __slots__ = ("_changed", "_observed", "_stamped")
 
     def __init__(self) -> None:
         self._stamped: dict[int, int] = {}
         self._changed: dict[int, int] = {}
+        #: Deliveries not counted yet. A list of them takes less time and memory than entries that may never be stamped.
+        self._observed: list[Message] = []
 
     def __getitem__(self, source: int) -> int:
+        self._count()
         return self._changed.get(source) or self._stamped.get(source, 0)
 
     def stamp(self) -> tuple[Dependency, ...]:
+        self._count()
         entries = tuple(self._changed.items())
         self._stamped.update(self._changed)
         self._changed.clear()
         return entries
 
     def observe(self, message: Message) -> None:
-        self._changed[message.source] = message.seq
+        observed = self._observed
+        observed.append(message)
+        if len(observed) >= _COLLECTED_MAX:
+            self._count()
+
+    def _count(self) -> None:
+        for message in self._observed:
+            self._changed[message.source] = message.seq
+        self._observed.clear()
 
 
 class LamportClock:
@@ -86,10 +101,6 @@ class LamportClock:
         """A message with this time was delivered here."""
         if time > self.time:
             self.time = time
-
-
-#: How many deliveries a frontier may collect before it computes what they cover.
-_COLLECTED_MAX = 1024
 
 
 class Frontier:
@@ -117,7 +128,10 @@ class Frontier:
     def observe(self, message: Message) -> None:
         """Count `message` as delivered. It covers its dependencies and its source's earlier messages."""
         collected = self._collected
-        collected += (message.source, message.seq, message.deps)
+        plain: Any = message  # compiled code keeps its numbers as they are, and makes no new ones
+        collected.append(plain.source)
+        collected.append(plain.seq)
+        collected.append(plain.deps)
         if len(collected) >= 3 * _COLLECTED_MAX:
             self._process()
 

@@ -22,7 +22,7 @@ wakes exactly the messages that waited for the values it passed.
 
 import enum
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from antecede.core.errors import UsageError
 from antecede.core.limits import HELD_MESSAGES_MAX
@@ -34,25 +34,14 @@ Stream: TypeAlias = Hashable
 Need: TypeAlias = tuple[Stream, int]
 
 
-class _Levels(dict[Stream, int]):
-    """Counter values. A stream that is not in the dict stands at 0.
-
-    Hot paths ask with `get(stream, 0)`: indexing a subclass that defines `__missing__` is slower for present keys too.
-    """
-
-    __slots__ = ()
-
-    def __missing__(self, stream: Stream) -> int:
-        return 0
-
-
 class Counters(Generic[T]):
     """Named counters that only rise, and items that wait until some of them reach given values."""
 
     __slots__ = ("_waiting", "beyond", "level", "waiting")
 
     def __init__(self) -> None:
-        self.level = _Levels()
+        #: Counter values. A stream that is not in the dict stands at 0.
+        self.level: dict[Stream, int] = {}
         #: By stream: numbers added beyond a hole. The counter stands below the hole.
         self.beyond: dict[Stream, set[int]] = {}
         #: How many items wait.
@@ -66,7 +55,11 @@ class Counters(Generic[T]):
 
     def add(self, stream: Stream, n: int) -> list[T]:
         """Add the number `n`, and raise the counter as far as there is no hole. Returns the items that became free."""
-        if n > self.level.get(stream, 0) + 1:
+        reached = self.level.get(stream, 0)
+        if n == reached + 1 and not self.beyond and stream not in self._waiting:  # mostly
+            self.level[stream] = n
+            return []
+        if n > reached + 1:
             self.beyond.setdefault(stream, set()).add(n)
             return []
         return self.raise_to(stream, n)
@@ -79,14 +72,14 @@ class Counters(Generic[T]):
 
     def met(self, needs: Iterable[Need]) -> bool:
         level = self.level
-        return all(level[stream] >= n for stream, n in needs)
+        return all(level.get(stream, 0) >= n for stream, n in needs)
 
     def wait(self, item: T, needs: Iterable[Need]) -> bool:
         """True when all `needs` are met; otherwise `item` is held and comes out of `raise_to` later."""
-        reached = self.level.get
+        level = self.level
         rest = iter(needs)
         for stream, n in rest:
-            if reached(stream, 0) < n:
+            if level.get(stream, 0) < n:
                 self.waiting += 1
                 waiting = self._waiting.get(stream)
                 if waiting is None:
@@ -147,7 +140,9 @@ class Verdict(enum.Enum):
 
 
 #: Bound once: looking up a member of an enumeration costs as much as a call, and every message needs these.
-READY, WAITING, FULL = Verdict.READY, Verdict.WAITING, Verdict.FULL
+READY: Final = Verdict.READY
+WAITING: Final = Verdict.WAITING
+FULL: Final = Verdict.FULL
 
 
 class Settled(NamedTuple):
@@ -184,7 +179,7 @@ class Gate(Generic[T]):
         # Positions given up: a message that arrives there is late, not a duplicate.
         self._skipped: dict[Stream, set[int]] = {}
         # Where this node's part of a stream begins (a join, a restart).
-        self._floor = _Levels()
+        self._floor: dict[Stream, int] = {}
         self._inside: set[Need] = set()
         # Positions of held messages that were settled outside the gate: these messages are dropped at their turn.
         self._void: set[Need] = set()
@@ -197,7 +192,7 @@ class Gate(Generic[T]):
 
     def reached(self, stream: Stream) -> int:
         """The position up to which `stream` is settled without a hole."""
-        return self._got.level[stream]
+        return self._got.level.get(stream, 0)
 
     @property
     def level(self) -> Mapping[Stream, int]:
@@ -226,7 +221,7 @@ class Gate(Generic[T]):
             reached = level.get(stream, 0)
             if n <= reached or place in inside or (self._beyond and n in self._beyond.get(stream, ())):
                 # A message below the floor of one stream may be new in another, which must not stall.
-                news = [place for place in pos if place[1] > self._floor[place[0]]]
+                news = [place for place in pos if place[1] > self._floor.get(place[0], 0)]
                 if 0 < len(news) < len(pos):
                     return self.offer(item, news, needs)
                 return self._already(stream, n)
@@ -236,7 +231,8 @@ class Gate(Generic[T]):
             needs = (*[(stream, n - 1) for stream, n in pos], *needs)
         if got.waiting >= self._held_max and not got.met(needs):
             return FULL
-        inside.update(pos)
+        for place in pos:
+            inside.add(place)
         entry = (item, pos)
         if needs and not got.wait(entry, needs):
             return WAITING
@@ -256,9 +252,8 @@ class Gate(Generic[T]):
             return False
         if self._inside and (stream, n) in self._inside:
             return False
-        reached = level.get
         for other, least in needs:
-            if reached(other, 0) < least:
+            if level.get(other, 0) < least:
                 return False
         level[stream] = n
         return True
@@ -278,7 +273,7 @@ class Gate(Generic[T]):
     def drain(self) -> list[T]:
         """Return the messages that may be delivered now, in order, with those that waited only for these."""
         out: list[T] = []
-        ready, inside, raise_to = self._ready, self._inside, self._got.raise_to
+        ready, inside, got = self._ready, self._inside, self._got
         for item, pos in ready:  # grows during the loop
             if (self._floor or self._void) and self._dropped(pos):
                 self._void.difference_update(pos)
@@ -286,13 +281,15 @@ class Gate(Generic[T]):
                 out.append(item)
             for place in pos:
                 inside.discard(place)
-                ready += raise_to(*place)  # there is no hole before it: the message has waited for that
+                freed = got.raise_to(place[0], place[1])  # no hole is before it: the message has waited for that
+                if freed:
+                    ready += freed
         ready.clear()
         return out
 
     def floor(self, stream: Stream, n: int) -> None:
         """Start `stream` after `n`: positions up to `n` are settled, and held messages there are dropped."""
-        if n > self._floor[stream]:
+        if n > self._floor.get(stream, 0):
             self._floor[stream] = n
             self._ready.extend(self._got.start_after(stream, n))
 
@@ -303,11 +300,11 @@ class Gate(Generic[T]):
         first held message are filled: skip again once it is delivered.
         """
         skipped = 0
-        for position in range(self._got.level[stream] + 1, n + 1):
+        for position in range(self.reached(stream) + 1, n + 1):
             if (stream, position) in self._inside:
                 if not self._contiguous:
                     break
-            elif position > self._got.level[stream] and position not in self._beyond.get(stream, ()):
+            elif position > self.reached(stream) and position not in self._beyond.get(stream, ()):
                 self._skipped.setdefault(stream, set()).add(position)
                 self._ready.extend(self._settle(stream, position))
                 skipped += 1
@@ -366,7 +363,7 @@ class Gate(Generic[T]):
         """Was a held message settled outside the gate, or is it at or below the floor in all of its streams?"""
         if not self._void.isdisjoint(pos):
             return True
-        return bool(pos) and all(n <= self._floor[stream] for stream, n in pos)
+        return bool(pos) and all(n <= self._floor.get(stream, 0) for stream, n in pos)
 
     def _settle(self, stream: Stream, n: int) -> list[_Entry[T]]:
         """Settle position `n`, and return the messages that waited for it."""

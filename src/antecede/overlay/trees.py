@@ -4,28 +4,30 @@
 from there down that root's tree (thesis 4.5.6).
 """
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
+from antecede.core.native import mypyc_attr
 from antecede.overlay.vcube import VCube
 
 
-class Trees(Protocol):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Trees(ABC):
     """Routes of messages by their source. Two calls with the same arguments give the same answer."""
 
+    @abstractmethod
     def next_hops(self, node: int, source: int, sender: int | None) -> tuple[int, ...]:
         """The nodes to which `node` forwards a message of `source`; `sender` is None at its publisher."""
-        ...
 
+    @abstractmethod
     def carries(self, node: int, to: int, source: int) -> bool:
         """Does `node` forward messages of `source` to `to`?"""
-        ...
 
+    @abstractmethod
     def returns(self, node: int) -> bool:
         """Does `node` receive its own messages again, to forward them?"""
-        ...
 
 
-class PerSourceTrees:
+class PerSourceTrees(Trees):
     """Each source's messages travel down its own tree."""
 
     def __init__(self, cube: VCube) -> None:
@@ -41,7 +43,7 @@ class PerSourceTrees:
         return False
 
 
-class SingleTree:
+class SingleTree(Trees):
     """Every message goes to the root and comes down the root's tree, also to the node that published it."""
 
     def __init__(self, cube: VCube, root: int) -> None:

@@ -44,8 +44,8 @@ class VCube:
         self._present = None
         if self.absent or nodes != 1 << self.dimension:
             self._present = (1 << nodes) - 1 & ~mask_of(self.absent)
-        # When every node takes part: for each node, its children by how many clusters it serves.
-        self._near = _Neighbours(self.dimension)
+        # When every node takes part: for each node asked for, its children by how many clusters it serves.
+        self._near: dict[int, list[tuple[int, ...]]] = {}
 
     # -- clusters -----------------------------------------------------------------------------------------------
 
@@ -78,7 +78,11 @@ class VCube:
         """CHILDREN: where i forwards root's messages to, nearest cluster first; empty if i is not in the tree."""
         if self._present is None:
             apart = i ^ root  # as many as it has trailing zeros; at the root it has no bit, and −1 finds all
-            return self._near[i][(apart & -apart).bit_length() - 1]
+            near = self._near.get(i)
+            if near is None:
+                across = [i ^ (1 << c) for c in range(self.dimension)]
+                near = self._near[i] = [tuple(across[:count]) for count in range(self.dimension + 1)]
+            return near[(apart & -apart).bit_length() - 1]
         height = self._height(i, root)
         found = (self.first_child(i, s) for s in range(1, height + 1))
         return tuple(child for child in found if child is not None)
@@ -134,18 +138,6 @@ class VCube:
             return self.dimension
         parent = self.parent(i, root)
         return 0 if parent is None else self.cluster(parent, i) - 1
-
-
-class _Neighbours(dict[int, tuple[tuple[int, ...], ...]]):
-    """By node: its nearest 0, 1, … d neighbours across the dimensions. Computed when first asked for."""
-
-    def __init__(self, dimension: int) -> None:
-        self._dimension = dimension
-
-    def __missing__(self, node: int) -> tuple[tuple[int, ...], ...]:
-        across = tuple(node ^ (1 << c) for c in range(self._dimension))
-        self[node] = nearest = tuple(across[:count] for count in range(self._dimension + 1))
-        return nearest
 
 
 def _trailing_zeros(x: int) -> int:

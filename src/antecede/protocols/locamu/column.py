@@ -10,6 +10,7 @@ it is a duplicate, and duplicates never wait: one that waited for a failed node 
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from antecede.core.gate import Counters
 from antecede.protocols.locamu.identifiers import Id, link
@@ -62,7 +63,7 @@ class Column:
         """The numbers that `past` says this node should have processed, and has not."""
         level = self._reached.level
         links = self._links
-        return [(links[at], n) for at, n in past.items() if at in links and n > level[links[at]]]
+        return [(links[at], n) for at, n in past.items() if at in links and n > level.get(links[at], 0)]
 
     def hold(self, sender: int, data: Data, needs: Iterable[tuple[int, int]]) -> bool:
         """Hold a copy. False: an equal one is held already."""
@@ -96,11 +97,12 @@ class Column:
                     del self._held[id_]
 
     def progress(self, sender: int) -> Progress:
-        return self._reached.level[sender], tuple(sorted(self._reached.beyond.get(sender, ())))
+        return self._reached.level.get(sender, 0), tuple(sorted(self._reached.beyond.get(sender, ())))
 
     def all_progress(self) -> dict[int, Progress]:
         """The progress of every sender known."""
-        return {sender: self.progress(sender) for sender in {*self._reached.level, *self._reached.beyond}}
+        senders: set[Any] = {*self._reached.level, *self._reached.beyond}
+        return {sender: self.progress(sender) for sender in senders}
 
     def begin(self, sender: int, progress: Progress) -> None:
         """Start from kept progress."""

@@ -67,7 +67,7 @@ class ProbabilisticClocks(FixedMembers):
         self._seen_of(message).add(seq)
         ready = self._count(topic, self._keys)
         level = self._vectors[topic].level
-        packet = Stamped(message, self._keys, tuple([level[entry] for entry in range(self._entries)]))
+        packet = Stamped(message, self._keys, tuple([level.get(entry, 0) for entry in range(self._entries)]))
         self.out.deliver(message)
         for member in self._members[topic]:
             if member != self.node:
@@ -108,7 +108,7 @@ class ProbabilisticClocks(FixedMembers):
     def _count(self, topic: str, keys: Sequence[int]) -> list[Stamped]:
         """Increment these entries. Returns the messages that became deliverable."""
         vector = self._vectors[topic]
-        return [free for entry in keys for free in vector.raise_to(entry, vector.level[entry] + 1)]
+        return [free for entry in keys for free in vector.raise_to(entry, vector.level.get(entry, 0) + 1)]
 
     def _seen_of(self, message: Message) -> NumberSet:
         return self._seen.setdefault((message.topic, message.source), NumberSet())
