@@ -2,29 +2,31 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
 from antecede.core import Message
 from antecede.core.limits import PACKET_BYTES_MAX
+from antecede.core.native import mypyc_attr
 from antecede.protocols.bundling import in_packets
 
 
-class FieldSizes(msgspec.Struct, frozen=True):
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FieldSizes:
     """Bytes of what packets are made of: the header of a packet, a node, a topic, and an entry (node, counter)."""
 
-    header: int = 20
-    node: int = 2
-    topic: int = 2
-    entry: int = 4
+    def __init__(self) -> None:
+        self.header = 20
+        self.node = 2
+        self.topic = 2
+        self.entry = 4
 
 
-class ByteModel(msgspec.Struct, frozen=True):
+class ByteModel:
     """Sizes as in thesis 4.5.3: a packet header, then payload, source and clock of each message."""
 
-    header: int = 20
-    source: int = 2
-    entry: int = 4
-    mtu: int = PACKET_BYTES_MAX
+    def __init__(self, mtu: int = PACKET_BYTES_MAX) -> None:
+        self.header = 20
+        self.source = 2
+        self.entry = 4
+        self.mtu = mtu
 
     def message(self, message: Message) -> int:
         """Payload, source and clock: an entry for the message itself and one for each dependency."""
@@ -38,4 +40,6 @@ class ByteModel(msgspec.Struct, frozen=True):
 
     def split(self, messages: Sequence[Message]) -> list[tuple[Message, ...]]:
         """Split `messages`, in order, into packets of as many as fit."""
+        if len(messages) == 1:  # it travels alone, however large it is
+            return [(messages[0],)]
         return in_packets(messages, self.mtu - self.header, self.message)

@@ -22,12 +22,14 @@ from antecede.protocols.gossip.packets import (
 from antecede.protocols.sizes import FieldSizes
 
 
-class Sizes(FieldSizes, frozen=True):
+class Sizes(FieldSizes):
     """The byte model."""
 
-    clock: int = 4
-    #: Colours of gossip-rounds; 0: none, and messages carry sequence numbers.
-    colours: int = 0
+    def __init__(self, colours: int = 0) -> None:
+        """`colours`: those of gossip-rounds; 0: none, and messages carry sequence numbers."""
+        super().__init__()
+        self.clock = 4
+        self.colours = colours
 
     def packet(self, packet: Packet) -> int:
         match packet:

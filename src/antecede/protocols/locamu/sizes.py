@@ -10,26 +10,25 @@ takes 6 bytes; the whole list is sent where it is shorter.
 
 from collections.abc import Iterable
 
-import msgspec
-
 from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.identifiers import Ids, sender_of
 from antecede.protocols.locamu.packets import Data, Interest, Parcel
 
 
-class Sizes(msgspec.Struct, frozen=True):
+class Sizes:
     """The byte model."""
 
-    #: Kind, conversation and numbers, in every packet.
-    header: int = 20
-    node: int = 4
-    length: int = 4
-    counter: int = 4
-    #: The index of a link in a list that both ends know.
-    index: int = 2
-    topic: int = 2
-    #: Count the whole list with every message, whatever changed: the paper's worst case.
-    whole: bool = False
+    def __init__(self, *, whole: bool = False) -> None:
+        """`whole`: count the whole list with every message, whatever changed: the paper's worst case."""
+        #: Kind, conversation and numbers, in every packet.
+        self.header = 20
+        self.node = 4
+        self.length = 4
+        self.counter = 4
+        #: The index of a link in a list that both ends know.
+        self.index = 2
+        self.topic = 2
+        self.whole = whole
 
     def parcel(self, parcel: Parcel, links: int) -> int:
         """`links`: how many there are in the sender's safe neighbourhood."""

@@ -9,12 +9,14 @@ from antecede.protocols.sizes import FieldSizes
 from antecede.protocols.vcube_ps.packets import Ack, ActAck, Carried, Fetch, Fetched, Have, Levels, Pull, SubAck, Views
 
 
-class Sizes(FieldSizes, frozen=True):
+class Sizes(FieldSizes):
     """The byte model. `mtu` is what a bundle may grow to."""
 
-    counter: int = 2
-    digest: int = 8
-    mtu: int = 1500
+    def __init__(self) -> None:
+        super().__init__()
+        self.counter = 2
+        self.digest = 8
+        self.mtu = 1500
 
     def message(self, message: Message) -> int:
         """Payload, topic, source, the message's own entry, one for each dependency, and those of other topics."""
