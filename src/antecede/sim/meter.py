@@ -19,7 +19,7 @@
 
 from array import array
 from collections import Counter, defaultdict, deque
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -33,18 +33,29 @@ _NOT_YET: Final = 0xFFFF
 _POSTED: Final = 0xFFFE
 
 
-class _Known(NamedTuple):
+#: How many figures are collected in lists, which take less time, before they go to arrays, which take less memory.
+_COLLECTED_MAX: Final = 4096
+
+
+class _Known:
     """A published message."""
 
-    published_at: int
-    #: By node: the links it had crossed on its first arrival.
-    hops: "array[int]"
-    #: A message and a node make a cell: this number plus the node's.
-    cell: int
-    #: How long it waited for its turn.
-    turn: int
-    #: Did its publisher want the topic?
-    own: bool
+    __slots__ = ("cell", "hops", "own", "published_at", "takes", "turn")
+
+    def __init__(
+        self, published_at: int, hops: "array[int]", cell: int, turn: int, takes: set[int], *, own: bool
+    ) -> None:
+        self.published_at = published_at
+        #: By node: the links it had crossed on its first arrival.
+        self.hops = hops
+        #: A message and a node make a cell: this number plus the node's.
+        self.cell = cell
+        #: How long it waited for its turn.
+        self.turn = turn
+        #: The nodes that want its topic, now.
+        self.takes = takes
+        #: Did its publisher want the topic?
+        self.own = own
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -65,10 +76,20 @@ class Meter:
         self._came: dict[int, int] = {}
         self._relayed: dict[int, int] = {}
         self._at_root: set[int] = set()
+        # The message that came last, if a node wants it, is in `_came` once another message comes. Mostly it is
+        # delivered before that.
+        self._last: Message | None = None
+        self._last_node = self._last_at = 0
+        self._last_known: _Known | None = None
         self._reception = array("q")
         self._delivery = array("q")
         self._waits = array("q")
-        self._hops: Counter[int] = Counter()
+        # What is not in these arrays yet.
+        self._receptions: list[int] = []
+        self._deliveries: list[int] = []
+        self._waited: list[int] = []
+        #: Receptions by hops.
+        self._hops: list[int] = [0]
         self._dependencies: Counter[int] = Counter()
         self._duplicates = 0
         self._out_of_order = 0
@@ -76,18 +97,22 @@ class Meter:
         #: Numbers of packets.
         self._dropped: set[int] = set()
         # How many packets of each kind, with how many messages and bytes, were sent. Kinds by number, as they come.
-        self._packets: defaultdict[tuple[str, int, int], int] = defaultdict(int)
+        self._packets: dict[tuple[str, int, int], int] = {}
         self._numbers: dict[str, int] = {}
         self._kinds: dict[type[Packet], str] = {}
+        self._posts = False
+        # The packet that was sent last, its sender and size, and how often: it is counted when another one is sent.
+        self._sent: Packet | None = None
+        self._sent_by = self._sent_size = self._sent_times = 0
         # For each packet sent, its kind and its sender, to put beside what the network recorded.
         self._with_queues = with_queues
         self._kind_of = array("B")
         self._sender_of = array("H")
         # By node: most messages in a packet.
-        self._bundle_max: defaultdict[int, int] = defaultdict(int)
+        self._bundle_max = [0] * nodes
         # By node: messages that came and are not delivered, and the most of them at a time.
-        self._pending: defaultdict[int, int] = defaultdict(int)
-        self._pending_max: defaultdict[int, int] = defaultdict(int)
+        self._pending = [0] * nodes
+        self._pending_max = [0] * nodes
 
     def waits_for_its_turn(self, now: int, node: int, topic: str) -> None:
         """A publication was asked for, and is stamped later (`published`)."""
@@ -98,32 +123,52 @@ class Meter:
         (self._takes[topic].add if takes else self._takes[topic].discard)(node)
 
     def published(self, now: int, node: int, message: Message) -> None:
+        self._settle()
         topic = message.topic
         hops = self._nowhere[:]
         hops[node] = 0
         asked = self._asked.get((node, topic))
         turn = now - asked.popleft() if asked else 0
         self._turns += turn
-        own = node in self._takes[topic]
+        takes = self._takes[topic]
+        own = node in takes
         self._hops[0] += own
         cell = len(self._known) * self._nodes
-        self._known[topic, message.source, message.seq] = _Known(now, hops, cell, turn, own)
+        self._known[topic, message.source, message.seq] = _Known(now, hops, cell, turn, takes, own=own)
         self._dependencies[len(message.deps)] += 1
 
     def sent(self, now: int, node: int, to: int, number: int, packet: Packet, size: int) -> None:
-        kind, count = self._kinds.get(type(packet)) or self._kind(packet), len(packet.messages)
-        self._packets[kind, count, size] += 1
-        if count > self._bundle_max[node]:
-            self._bundle_max[node] = count
+        if packet is self._sent and size == self._sent_size and node == self._sent_by:
+            self._sent_times += 1
+        else:
+            self._count_sent()
+            if type(packet) not in self._kinds:
+                self._kind(packet)
+            self._sent, self._sent_by, self._sent_size, self._sent_times = packet, node, size, 1
         if self._with_queues:
+            kind = self._kinds.get(type(packet)) or self._kind(packet)
             self._kind_of.append(self._numbers.setdefault(kind, len(self._numbers)))
             self._sender_of.append(node)
+
+    def _count_sent(self) -> None:
+        """Count the packet that was sent last."""
+        packet, node = self._sent, self._sent_by
+        if packet is None:
+            return
+        kind, count = self._kinds.get(type(packet)) or self._kind(packet), len(packet.messages)
+        key = (kind, count, self._sent_size)
+        self._packets[key] = self._packets.get(key, 0) + self._sent_times
+        if count > self._bundle_max[node]:
+            self._bundle_max[node] = count
+        self._sent = None
 
     def _kind(self, packet: Packet) -> str:
         """`packet.kind`, remembered where it depends on the type alone."""
         kind = packet.kind
         if type(packet).kind is Packet.kind:
             self._kinds[type(packet)] = kind
+            if kind == "post":
+                self._posts = True
         return kind
 
     def received(self, now: int, node: int, sender: int, number: int, packet: Packet, size: int) -> None:
@@ -131,41 +176,64 @@ class Meter:
         if not messages:
             return
         new = 0
-        is_post = self._kinds.get(type(packet)) == "post"
-        known, takes, came = self._known, self._takes, self._came
+        is_post = self._posts and self._kinds.get(type(packet)) == "post"
+        self._settle()
         for message in messages:
-            topic = message.topic
-            published_at, hops, cell, turn, own = known[topic, message.source, message.seq]
-            cell += node
+            known = self._known[message.topic, message.source, message.seq]
+            hops = known.hops
             before, crossed = hops[node], hops[sender] + 1
             if crossed > _POSTED:  # its sender has it from elsewhere
                 crossed = 1
             if is_post:
-                self._post(message, node, hops, crossed, cell)
+                self._post(message, node, hops, crossed, known.cell + node)
                 continue
             if before < _POSTED:
                 self._duplicates += 1
                 continue
             hops[node] = crossed
-            if node not in takes[topic]:
-                self._relayed[cell] = now
+            if node not in known.takes:
+                self._relayed[known.cell + node] = now
                 continue
-            self._reception.append(now - published_at)
-            self._hops[crossed] += 1
-            if turn:
-                self._turns_received += turn
+            latency = now - known.published_at
+            self._receptions.append(latency)
+            self._count_hops(crossed)
+            self._turns_received += known.turn
             if before == _POSTED:  # a publisher's own message comes back
-                self._hops[0] -= own
-                self._delivery.append(now - published_at)
-                self._waits.append(0)
+                self._hops[0] -= known.own
+                self._deliveries.append(latency)
+                self._waited.append(0)
             else:
-                came[cell] = now
+                self._settle()
+                self._last, self._last_node, self._last_at, self._last_known = message, node, now, known
                 new += 1
         if new:
             # The pending set of thesis Algorithm 2: what has come and is not delivered, the newcomers included.
             self._pending[node] = pending = self._pending[node] + new
             if pending > self._pending_max[node]:
                 self._pending_max[node] = pending
+        if len(self._receptions) >= _COLLECTED_MAX or len(self._deliveries) >= _COLLECTED_MAX:
+            self._collect()
+
+    def _settle(self) -> None:
+        """The message that came last is not delivered at once."""
+        known = self._last_known
+        if known is not None:
+            self._came[known.cell + self._last_node] = self._last_at
+            self._last = self._last_known = None
+
+    def _count_hops(self, crossed: int) -> None:
+        while crossed >= len(self._hops):
+            self._hops.append(0)
+        self._hops[crossed] += 1
+
+    def _collect(self) -> None:
+        """Move figures from lists to arrays."""
+        self._reception.fromlist(self._receptions)
+        self._delivery.fromlist(self._deliveries)
+        self._waits.fromlist(self._waited)
+        self._receptions.clear()
+        self._deliveries.clear()
+        self._waited.clear()
 
     def _post(self, message: Message, node: int, hops: "array[int]", crossed: int, cell: int) -> None:
         """A message on its way to a root, or there."""
@@ -178,10 +246,18 @@ class Meter:
 
     def delivered(self, now: int, node: int, message: Message, *, out_of_order: bool = False) -> None:
         self._out_of_order += out_of_order
+        known = self._last_known
+        if known is not None and message is self._last and node == self._last_node:
+            self._last = self._last_known = None
+            self._pending[node] -= 1
+            self._deliveries.append(now - known.published_at)
+            self._waited.append(now - self._last_at)
+            return
         if message.source == node:
             return
-        published_at, hops, cell, turn, _ = self._known[message.topic, message.source, message.seq]
-        cell += node
+        self._settle()
+        known = self._known[message.topic, message.source, message.seq]
+        cell = known.cell + node
         came = self._came.pop(cell, None)
         if came is not None:
             if came >= 0:
@@ -193,11 +269,11 @@ class Meter:
         else:
             came = self._relayed.pop(cell, None)
             if came is not None:  # it had asked to leave before its join took effect, which comes first
-                self._reception.append(came - published_at)
-                self._hops[hops[node]] += 1
-                self._turns_received += turn
-        self._delivery.append(now - published_at)
-        self._waits.append(0 if came is None else now - came)
+                self._receptions.append(came - known.published_at)
+                self._count_hops(known.hops[node])
+                self._turns_received += known.turn
+        self._deliveries.append(now - known.published_at)
+        self._waited.append(0 if came is None else now - came)
 
     def dropped(self, now: int, node: int, sender: int, number: int, packet: Packet) -> None:
         self._dropped.add(number)
@@ -209,6 +285,7 @@ class Meter:
         elif what == "unsubscribe":
             self._takes[topic].discard(node)
         elif what == "crash":  # it holds nothing any more, and may be given the same messages again
+            self._settle()
             self._pending[node] = 0
             for cell, came in self._came.items():
                 if cell % self._nodes == node and came >= 0:
@@ -218,6 +295,8 @@ class Meter:
 
     def broadcast(self) -> dict[str, object]:
         """The figures of a broadcast (thesis 4.5)."""
+        self._count_sent()
+        self._collect()
         bundles: Counter[int] = Counter()
         sizes: Counter[int] = Counter()
         control = 0
@@ -237,12 +316,14 @@ class Meter:
             delivery=np.frombuffer(self._delivery, np.int64),
             waits=np.frombuffer(self._waits, np.int64),
             dependencies=self._dependencies,
-            pending_max=Counter(self._pending_max.values()),
-            bundle_max=Counter(most for most in self._bundle_max.values() if most),
+            pending_max=Counter(most for most in self._pending_max if most),
+            bundle_max=Counter(most for most in self._bundle_max if most),
         ).metrics()
 
     def groups(self, wire: object = None) -> dict[str, object]:
         """The figures of a protocol with subscriptions (thesis 5.6)."""
+        self._count_sent()
+        self._collect()
         sent: dict[str, int] = {}
         bytes_sent: dict[str, int] = {}
         for (kind, _, size), packets in self._packets.items():
@@ -263,7 +344,7 @@ class Meter:
             relayed=len(self._relayed),
             turns=self._turns,
             turns_received=self._turns_received,
-            hops=+self._hops,
+            hops=Counter({hops: count for hops, count in enumerate(self._hops) if count > 0}),
             dependencies=self._dependencies,
         )
         if isinstance(wire, StepQueues):
