@@ -148,6 +148,10 @@ class Process(ABC):
     #: Does it look messages up that it delivered? Then its driver must keep a log of deliveries that survives crashes.
     reads_log: bool = False
 
+    #: May a driver give several processes one outbox, which it empties after each input? Only where a process reads
+    #: `self.out` anew each time and arms no timers.
+    shares_outbox: bool = False
+
     def __init__(self, node: int) -> None:
         self.node = node
         self.out = Outbox()

@@ -4,16 +4,20 @@ The engine decides nothing. It hands each process its inputs, carries out its ou
 and keeps the pending events. Events at the same time happen in the order in which they were made, so a run is a
 function of its inputs alone. How long a packet takes is the network's decision (`sim.network`).
 
-Events are kept in lists, one for each time, in the order they were made; only the times are in a heap, as plain
-numbers. Where time goes in steps (`peersim`) there are few times, however many packets are under way. Elsewhere a heap
-of numbers is still faster than one of tuples. An arriving packet is a plain tuple.
+Time is divided into short slots. Events are kept in lists, one for each slot, in the order they were made; only the
+numbers of the slots are in a heap. A slot is sorted when its turn comes: sorting a short list takes less than keeping
+all events sorted. An event that is made for the slot whose turn it is goes into a small heap of its own.
+
+Large runs are bound by memory: each event meets a node whose state has left the processor's caches. So events are
+small, and processes that allow it share one outbox (`Process.shares_outbox`), which stays in the caches.
 """
 
 import sys
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from heapq import heappop, heappush
-from typing import Any, Protocol, TypeAlias
+from operator import attrgetter
+from typing import Any, Final, Protocol, TypeAlias
 
 from antecede.core import LimitError, Message, Outbox, Packet, Process
 from antecede.core.native import mypyc_attr
@@ -22,10 +26,29 @@ from antecede.sim.log import DeliveryLog
 from antecede.sim.network import Network
 
 #: Instead of a node's number: the event is an action, not a packet.
-_ACTION = -1
+_ACTION: Final = -1
 
-#: Receiver, sender, packet or action, number of the packet, its size.
-_Event: TypeAlias = tuple[int, int, Any, int, int]
+#: A slot takes 2 to this power of ticks, about 0.07 units of time.
+_SLOT_BITS: Final = 16
+
+#: Sorts events by time and leaves those of one time in their order.
+_time: Final = attrgetter("time")
+
+
+class _Event:
+    """A packet that arrives, or an action. Compiled, it is one piece of memory; a tuple would refer to five numbers."""
+
+    __slots__ = ("node", "number", "packet", "sender", "size", "time")
+
+    def __init__(self, time: int, node: int, sender: int, packet: Any, number: int, size: int) -> None:
+        self.time = time
+        #: The receiver, or `_ACTION`.
+        self.node = node
+        self.sender = sender
+        #: The packet, or an action.
+        self.packet = packet
+        self.number = number
+        self.size = size
 
 
 #: Comes after the last change, so that all deliveries precede some change.
@@ -109,9 +132,13 @@ class Simulation:
         self._tell_sent: list[SendHearer] = [observer.sent for observer in observers]
         self._tell_received = [observer.received for observer in observers]
         self._tell_delivered = [observer.delivered for observer in observers]
-        #: Pending events by time, and each of these times once, as a heap.
+        #: Pending events by slot, in the order they were made, and each of these slots once, as a heap.
         self._due: dict[int, list[_Event]] = {}
-        self._times: list[int] = []
+        self._slots: list[int] = []
+        #: The slot whose turn it is, and events made for it since: (time, order, event), as a heap.
+        self._slot = -1
+        self._soon: list[tuple[int, int, _Event]] = []
+        self._made = 0
         #: Packets sent so far.
         self.packets = 0
         self._incarnation: dict[int, int] = {}
@@ -121,6 +148,7 @@ class Simulation:
         self._log_keeps = log_keeps
         self._compacts = compacts
         self.processes: dict[int, Process] = {}
+        self._outbox = Outbox()
         for node in nodes:
             self._bring_up(node)
 
@@ -138,14 +166,7 @@ class Simulation:
 
     def at(self, time: int, action: Callable[[], None]) -> None:
         """Run `action` at `time`, not before now."""
-        time = max(time, self.now)
-        event = (_ACTION, _ACTION, action, -1, 0)
-        events = self._due.get(time)
-        if events is None:
-            self._due[time] = [event]
-            heappush(self._times, time)
-        else:
-            events.append(event)
+        self._add(max(time, self.now), _ACTION, _ACTION, action, -1, 0)
 
     def publish(self, node: int, topic: str, payload: bytes) -> Message | None:
         """Publish at `node`, now. Returns None if the node is down or the message waits for its turn."""
@@ -208,32 +229,67 @@ class Simulation:
 
     def run(self, until: int | None = None) -> None:
         """Handle events until none is left, or up to and including time `until`."""
-        due, times, processes, tell_received = self._due, self._times, self.processes, self._tell_received
-        carry_out = self._carry_out
-        while times:
-            if until is not None and times[0] > until:
-                self.now = until
-                return
-            if self.steps - self._active_at > self.idle_max:
-                raise LimitError(
-                    "the number of events without a delivery", self.steps - self._active_at, self.idle_max, _NOTICE
-                )
-            now = self.now = heappop(times)
-            # Events made from here on for this very moment get a list of their own, which comes next.
-            for node, sender, packet, number, size in due.pop(now):
+        processes, tell_received, soon = self.processes, self._tell_received, self._soon
+        while self._slots:
+            self._slot = heappop(self._slots)
+            events = self._due.pop(self._slot)
+            events.sort(key=_time)
+            taken, count = 0, len(events)
+            while taken < count or soon:
+                # Of events at the same time, those in the list were made first.
+                if taken < count and not (soon and soon[0][0] < events[taken].time):
+                    event = events[taken]
+                    taken += 1
+                else:
+                    event = heappop(soon)[2]
+                now = event.time
+                if until is not None and now > until:
+                    self._put_back([event, *events[taken:]])
+                    self.now = until
+                    return
+                if self.steps - self._active_at > self.idle_max:
+                    raise LimitError(
+                        "the number of events without a delivery", self.steps - self._active_at, self.idle_max, _NOTICE
+                    )
+                self.now = now
                 self.steps += 1
+                node, packet = event.node, event.packet
                 if node == _ACTION:
-                    packet()  # an action, in the field of the packet
+                    packet()
                     continue
                 process = processes.get(node)
                 if process is None:
                     for observer in self._observers:
-                        observer.dropped(now, node, sender, number, packet)
+                        observer.dropped(now, node, event.sender, event.number, packet)
                     continue
                 for received in tell_received:
-                    received(now, node, sender, number, packet, size)
-                process.receive(sender, packet)
-                carry_out(node, process, packet, size)
+                    received(now, node, event.sender, event.number, packet, event.size)
+                process.receive(event.sender, packet)
+                self._carry_out(node, process, packet, event.size)
+        self._slot = -1
+
+    def _add(self, time: int, node: int, sender: int, packet: Any, number: int, size: int) -> None:
+        """Make an event. `packet` is an action where `node` is `_ACTION`."""
+        event = _Event(time, node, sender, packet, number, size)
+        slot = time >> _SLOT_BITS
+        if slot == self._slot:
+            self._made += 1
+            heappush(self._soon, (time, self._made, event))
+            return
+        events = self._due.get(slot)
+        if events is None:
+            self._due[slot] = [event]
+            heappush(self._slots, slot)
+        else:
+            events.append(event)
+
+    def _put_back(self, events: list[_Event]) -> None:
+        """Leave the rest of a slot to the next call of `run`."""
+        while self._soon:
+            events.append(heappop(self._soon)[2])
+        self._due[self._slot] = events  # sorted when its turn comes again
+        heappush(self._slots, self._slot)
+        self._slot = -1
 
     def _carry_out(self, node: int, process: Process, weighed: Packet | None = None, size: int = 0) -> None:
         """Carry out an outbox: keep, send, deliver, arm timers, in this order (see `core.process`).
@@ -289,7 +345,7 @@ class Simulation:
         out.look_ups.clear()
 
     def _send(self, node: int, process: Process, weighed: Packet | None, size: int) -> None:
-        due, now, tell_sent = self._due, self.now, self._tell_sent
+        now, tell_sent = self.now, self._tell_sent
         arrivals, measure = self._arrivals, self._measure
         sends = process.out.sends
         number = 0  # without observers packets need no number: millions under way take less memory
@@ -305,12 +361,7 @@ class Simulation:
                 for observer in self._observers:
                     observer.dropped(now, to, node, number, packet)
             for arrival in times:
-                events = due.get(arrival)
-                if events is None:
-                    due[arrival] = [(to, node, packet, number, size)]
-                    heappush(self._times, arrival)
-                else:
-                    events.append((to, node, packet, number, size))
+                self._add(arrival, to, node, packet, number, size)
         if not tell_sent:
             self.packets += len(sends)
         sends.clear()
@@ -349,6 +400,8 @@ class Simulation:
     def _bring_up(self, node: int) -> None:
         self._incarnation[node] = self._incarnation.get(node, 0) + 1
         process = self._make_process(node)
+        if process.shares_outbox:
+            process.out = self._outbox
         if node in self._kept:
             if self._compacts:
                 self._kept[node] = self._make_process(node).compact(self._kept[node])

@@ -7,8 +7,9 @@ protocols that bundle are subclasses, and change only how a message is forwarded
 Links may reorder packets but lose none (thesis 4.2). A packet that arrives twice is forwarded twice and delivered once.
 """
 
+from typing import Any
+
 from antecede.core import Frontier, Gate, Message, Packet, Process, ProtocolError, VectorClock, Verdict
-from antecede.core.clocks import Stamper
 from antecede.core.gate import FULL, READY
 from antecede.overlay.trees import Trees
 from antecede.protocols.aggregation.packets import Bundle
@@ -20,9 +21,10 @@ class CausalBroadcast(Process):
 
     def __init__(self, node: int, trees: Trees, sizes: ByteModel, *, barrier: bool = False) -> None:
         super().__init__(node)
+        self.shares_outbox = True
         self._trees = trees
         self._sizes = sizes
-        self._clock: Stamper = Frontier() if barrier else VectorClock()
+        self._clock: VectorClock | Frontier = Frontier() if barrier else VectorClock()
         self._seq = 0
         self._gate: Gate[Message] = Gate()
 
@@ -40,22 +42,22 @@ class CausalBroadcast(Process):
         gate, messages = self._gate, packet.messages
         if len(messages) == 1:
             message = messages[0]
-            if gate.admit(message.source, message.seq, message.deps):  # next in its stream, and no message waits for it
+            plain: Any = message  # compiled code keeps its numbers as they are, and makes no new ones
+            if gate.admit(plain.source, message.seq, message.deps):  # next in its stream, and no message waits for it
                 self._pass_on(sender, message, packet, READY)
                 self._clock.observe(message)
                 self.out.deliveries.append(message)
                 return
         for message in messages:
-            verdict = gate.offer(message, ((message.source, message.seq),), message.deps)
+            plain = message
+            verdict = gate.offer(message, ((plain.source, plain.seq),), message.deps)
             if verdict is FULL:
                 raise ProtocolError(f"node {self.node} holds {self.held} messages and cannot take {message.id}")
             self._pass_on(sender, message, packet, verdict)
         # Every message of the packet is offered and forwarded before any of them is delivered.
-        delivered = gate.drain()
-        observe = self._clock.observe
-        for message in delivered:
-            observe(message)
-        self.out.deliveries += delivered
+        for message in gate.drain():
+            self._clock.observe(message)
+            self.out.deliveries.append(message)
 
     def size(self, packet: Packet) -> int:
         return self._sizes.packet(packet.messages)

@@ -28,6 +28,7 @@ class HybridBundling(CausalAggregation):
 
     def __init__(self, node: int, trees: Trees, sizes: ByteModel, *, wait_us: int, few: float) -> None:
         super().__init__(node, trees, sizes)
+        self.shares_outbox = False
         self._buffers = Buffers(sizes, wait_us, adaptive=True)
         self._few = few
         self._recent: deque[bool] = deque(maxlen=RECENT)

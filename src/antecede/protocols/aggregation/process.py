@@ -20,6 +20,7 @@ Messages keep their order of arrival inside a packet. Sorted causally, every bun
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from antecede.core import Counters, Dependency, Message, Verdict
 from antecede.core.gate import READY, Need
@@ -56,17 +57,18 @@ class CausalAggregation(CausalBroadcast):
     def _pass_on(self, sender: int, message: Message, packet: Bundle, verdict: Verdict) -> None:
         self._arrivals += 1
         source, seq = message.source, message.seq
-        received = self._edges.level.get
+        received = self._edges.level
         missing: Sequence[Dependency] = ()
         after_a_hole = False
         if verdict is not READY:  # if READY, this node delivered, hence received, all that the message depends on
-            missing = [entry for entry in message.deps if received(entry[0], 0) < entry[1]]
-            after_a_hole = seq > received(source, 0) + 1
-        leaving = self._edges.add(source, seq)
+            missing = [entry for entry in message.deps if received.get(entry[0], 0) < entry[1]]
+            after_a_hole = seq > received.get(source, 0) + 1
+        plain: Any = message  # compiled code keeps its number as it is, and makes no new one
+        leaving = self._edges.add(plain.source, seq)
         hops = self._trees.next_hops(self.node, source, sender)
         if not hops:
             return
-        kept = self._kept.get(source)
+        kept = self._kept.get(source) if self._kept else None
         free: Sequence[int] = hops
         if missing or kept or after_a_hole:
             unhindered: list[int] = []
@@ -90,9 +92,8 @@ class CausalAggregation(CausalBroadcast):
             self._send_bundled(hops, leaving + [(hop, self._arrivals, message) for hop in free])
         else:
             alone = packet if len(packet.messages) == 1 else Bundle((message,))
-            send = self.out.send
             for hop in free:
-                send(hop, alone)
+                self.out.send(hop, alone)
 
     def _send_bundled(self, hops: tuple[int, ...], leaving: list[OnEdge]) -> None:
         """Send the messages that may leave for `hops`, and those that waited only for them, bundled by hop."""
@@ -109,7 +110,10 @@ class CausalAggregation(CausalBroadcast):
                     del self._kept[message.source]
         for hop in hops:
             if hop in by_hop:
-                in_order = [message for _, message in sorted(by_hop[hop], key=_arrival)]
+                leave = by_hop[hop]
+                if len(leave) > 1:
+                    leave.sort(key=_arrival)
+                in_order = [message for _, message in leave]
                 for messages in self._sizes.split(in_order):
                     self.out.send(hop, Bundle(messages))
 

@@ -72,6 +72,7 @@ class TimerBundling(CausalBroadcast):
 
     def __init__(self, node: int, trees: Trees, sizes: ByteModel, *, wait_us: int, adaptive: bool = False) -> None:
         super().__init__(node, trees, sizes)
+        self.shares_outbox = False
         self._buffers = Buffers(sizes, wait_us, adaptive=adaptive)
 
     def wake(self, timer: Hashable) -> None:

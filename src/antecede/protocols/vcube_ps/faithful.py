@@ -41,7 +41,7 @@ explicit floors make the wait unnecessary. SUB and UNS wait for all PUBs before 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
 from antecede.protocols.vcube_ps.order import Order
@@ -121,6 +121,7 @@ class FaithfulVCubePs(Process):
     ) -> None:
         """`founders`: by topic, members from the beginning as bits. `make_order` is asked once for each topic."""
         super().__init__(node)
+        self.shares_outbox = True
         self._dimension = (nodes - 1).bit_length()
         self._everyone = View(node, self._dimension, (1 << nodes) - 1).near
         self._make_order = make_order
@@ -225,7 +226,8 @@ class FaithfulVCubePs(Process):
                 sends.append((child, packet))
         else:
             left = 0 if group.takes else self._relays(group)
-            sends.append((sender, Ack(message.topic, message.source, message.seq, left)))
+            plain: Any = message  # compiled code keeps its numbers as they are, and makes no new ones
+            sends.append((sender, Ack(message.topic, plain.source, plain.seq, left)))
         if group.takes:
             ready = group.order.offer(message)
             if ready:

@@ -10,7 +10,7 @@ Two rules where memberships change, so that no message waits for one that cannot
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from antecede.core import Frontier, Gate, LimitError, Message, Verdict
 from antecede.core.clocks import DomainFrontier, UnprunedFrontier
@@ -138,10 +138,11 @@ class TopicOrder:
         return messages
 
     def offer(self, message: Message) -> Sequence[Message]:
-        if self._gate.admit(message.source, message.seq, message.deps):
+        plain: Any = message  # compiled code keeps its numbers as they are, and makes no new ones
+        if self._gate.admit(plain.source, message.seq, message.deps):
             self._frontier.observe(message)
             return (message,)
-        verdict = self._gate.offer(message, ((message.source, message.seq),), message.deps)
+        verdict = self._gate.offer(message, ((plain.source, plain.seq),), message.deps)
         if verdict is Verdict.FULL:
             raise _full(self._gate.held, message)
         if verdict is Verdict.WAITING or verdict is Verdict.READY:
