@@ -19,12 +19,16 @@ from setuptools.command.build_ext import build_ext
 COMPILED = {
     "core": "clocks domain_order gate numbers process",
     "overlay": "extended members shared_tree trees vcube",
-    "protocols": "bundling",
+    "protocols": "bundling layered sizes",
     "protocols/aggregation": "broadcast hybrid process riding timer",
-    "protocols/gossip": "broker digests order store views",
-    "protocols/locamu": "column conversations identifiers log node relay routing state",
-    "protocols/vcube_ps": "carrying custody order pipelined questions state streams suspicions",
-    "sim": "engine log meter network peersim",
+    "protocols/gossip": "broker catching_up digests group_join order pulling restoring round_reader sizes store "
+    "subscriber subscriber_sessions views",
+    "protocols/locamu": "column conversations identifiers log node relay routing sizes state",
+    "protocols/tno": "attachment buffer clock leases module notifier outbox process publisher retries sizes "
+    "subscriber",
+    "protocols/vcube_ps": "carrying closing custody edges faithful join_replies membership order outside pipelined "
+    "questions requests runs sizes state streams suspicions view window",
+    "sim": "engine faults log meter network peersim",
 }
 
 #: Brings mypyc.

@@ -1,9 +1,11 @@
 """A process above another one: it answers questions about nodes and links as the one below does."""
 
 from antecede.core import Process
+from antecede.core.native import mypyc_attr
 from antecede.core.process import Missing
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Layered(Process):
     """Base of a process that runs `inner` below it and adds something of its own."""
 

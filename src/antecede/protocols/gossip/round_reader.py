@@ -151,7 +151,8 @@ class RoundReader:
         self._vouched = 0
         self._visible = None
 
-    moved = changed
+    def moved(self) -> None:
+        self.changed()
 
     def give_up(self, since: int, now: int) -> list[Message]:
         """Let pass the messages that came in round `since` or before, and those that precede them."""

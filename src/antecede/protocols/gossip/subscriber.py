@@ -19,6 +19,7 @@ from typing import ClassVar, Final, Protocol
 
 from antecede.core import Message, Packet, Process, ProtocolError, TopicMessageId, UsageError
 from antecede.core.domain_order import StreamName
+from antecede.core.native import mypyc_attr
 from antecede.core.rng import Rng
 from antecede.protocols.gossip.config import GossipConfig
 from antecede.protocols.gossip.groups import groups_of
@@ -134,6 +135,7 @@ def _messages(rumours: list[Rumour]) -> list[Message]:
     return [rumour.message for rumour in rumours]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Subscriber(Process):
     """A node that takes groups through a broker."""
 

@@ -13,6 +13,7 @@ import msgspec
 
 from antecede.core import Message
 from antecede.core.domain_order import StreamName
+from antecede.core.native import mypyc_attr
 from antecede.protocols.bundling import in_packets
 from antecede.protocols.gossip.groups import groups_of
 from antecede.protocols.gossip.packets import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 _ALTERNATES: Final = 4
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class SubscriberSessions:
     """The sessions of a gossip-context broker."""
 

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable
 from typing import ClassVar
 
 from antecede.core import Message, Packet, Process, TopicMessageId
+from antecede.core.native import mypyc_attr
 from antecede.core.process import Change
 from antecede.protocols.layered import Layered
 from antecede.protocols.tno.module import TIMERS, OrderingModule
@@ -17,6 +18,7 @@ from antecede.protocols.tno.records import RECORDS
 from antecede.protocols.tno.sizes import control_bytes
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class TotalOrder(Layered):
     """A node: an ordering module, and the process of the event service below it."""
 
