@@ -24,8 +24,7 @@ COMPILED = {
     "protocols/gossip": "broker catching_up digests group_join order pulling restoring round_reader sizes store "
     "subscriber subscriber_sessions views",
     "protocols/locamu": "column conversations identifiers log node relay routing sizes state",
-    "protocols/tno": "attachment buffer clock leases module notifier outbox process publisher retries sizes "
-    "subscriber",
+    "protocols/tno": "attachment buffer clock leases module notifier outbox process publisher retries sizes subscriber",
     "protocols/vcube_ps": "carrying closing custody edges faithful join_replies membership order outside pipelined "
     "questions requests runs sizes state streams suspicions view window",
     "sim": "engine faults log meter network peersim",

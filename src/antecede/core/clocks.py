@@ -15,12 +15,12 @@ A stamp never names the source's own previous message on the topic: the sequence
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from antecede.core.message import Dependency, Message
 
 #: How many deliveries a clock may collect before it counts them.
-_COLLECTED_MAX: Final = 1024
+_COLLECTED_MAX = 1024
 
 
 class Stamper(Protocol):
