@@ -8,8 +8,8 @@ Time is divided into short slots. Events are kept in lists, one for each slot, i
 numbers of the slots are in a heap. A slot is sorted when its turn comes: sorting a short list takes less than keeping
 all events sorted. An event that is made for the slot whose turn it is goes into a small heap of its own.
 
-Large runs are bound by memory: each event meets a node whose state has left the processor's caches. So events are
-small, and processes that allow it share one outbox (`Process.shares_outbox`), which stays in the caches.
+In large runs the state of an event's node has probably left the processor's caches. So events are small, and processes
+that allow it share one outbox (`Process.shares_outbox`), which stays in the caches.
 """
 
 import sys
