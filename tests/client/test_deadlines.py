@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,16 @@ async def test_a_predecessor_that_never_comes_fails_its_publication_alone(kind: 
             assert not failed.value.may_arrive
             assert await behind == MessageId(0, 1)
             assert bodies(await take(feed, 1)) == [b"behind"]
+
+
+@awaited
+async def test_an_answer_that_came_while_the_application_held_up_the_loop_is_heard() -> None:
+    async with Node(port=0) as node, node.connect() as bus:
+        late = bus.publish_nowait("t", b"late", after=NEVER, timeout_s=0.3)
+        await asyncio.sleep(0.1)
+        time.sleep(1.5)
+        with pytest.raises(PublishError, match=r"it follows message 3\.17, which was not delivered here"):
+            await late
 
 
 @awaited

@@ -3,6 +3,9 @@
 The node keeps the deadline of a publication and fails it in time, with the reason. This is for a node that does not
 answer at all: stopped, cut off, or overloaded. Publications are counted by runs, as they travel, and looked at a few
 times a second: a publication costs nothing here.
+
+If the application held up the event loop, answers may have come meanwhile that nothing has read yet. So nothing expires
+then; the next look decides.
 """
 
 import asyncio
@@ -23,6 +26,8 @@ class Deadlines:
         #: When, the number of the first, how many, and the time they were given.
         self._runs: list[tuple[float, int, int, float]] = []
         self._timer: asyncio.TimerHandle | None = None
+        #: The last look came late.
+        self._was_late = False
 
     def add(self, first: int, count: int, timeout_s: float) -> None:
         """Publications numbered from `first` on were sent, to be answered within `timeout_s`."""
@@ -39,9 +44,15 @@ class Deadlines:
             self._timer = None
 
     def _sweep(self) -> None:
-        self._timer = None
         loop = asyncio.get_running_loop()
         now = loop.time()
+        assert self._timer is not None
+        late = now - self._timer.when() > _SWEEP_S and not self._was_late
+        self._was_late = late
+        if late:
+            self._timer = loop.call_later(_SWEEP_S, self._sweep)
+            return
+        self._timer = None
         left = []
         for run in self._runs:
             when, first, count, timeout_s = run
