@@ -305,7 +305,8 @@ def test_vcube_ps_over_its_own_diagnosis_survives_crashes() -> None:
 
 def test_a_diagnosed_protocol_answers_every_question_of_the_contract() -> None:
     """A member of the contract that `Diagnosed` does not pass on would answer with the default for a live node."""
-    questions = {name for name in vars(Process) if not name.startswith("_")} - {"reports_membership", "reads_log"}
+    same = {"reports_membership", "reads_log", "shares_outbox"}  # it arms timers, so it never shares an outbox
+    questions = {name for name in vars(Process) if not name.startswith("_")} - same
     above = Diagnosed.__mro__[: Diagnosed.__mro__.index(Process)]
     answered = {name for one in above for name in vars(one)}
     assert questions <= answered, questions - answered

@@ -147,4 +147,4 @@ def test_a_member_that_a_node_has_not_heard_of_may_have_what_it_lacks() -> None:
     assert steps.send(StreamPage(0, (), 0, 0)).slot == 6
     with pytest.raises(StopIteration) as ended:
         steps.send(StreamPage(0, (), 0, 0))
-    assert ended.value.value == Found((), 4, certain=False)
+    assert ended.value.value == Found((), 4, certain=False, answered=False)  # 1 and 6 are neither homes nor members
