@@ -17,6 +17,10 @@ import antecede
 from antecede.node.local_cluster import LocalCluster
 
 
+#: Of publications that are not acknowledged, for each client: half of what a client may have.
+_UNDER_WAY_BYTES = 4 << 20
+
+
 class Reader:
     """What a subscriber does with messages: note how long each took, until as many have come as it expects."""
 
@@ -145,11 +149,12 @@ class AntecedeClient(Client):
     async def publish_many(self, topic: str, body: Callable[[], bytes], count: int) -> None:
         bus = await self._open(self._publish_at)
         window: list[asyncio.Future[Any]] = []
+        some = min(1024, _UNDER_WAY_BYTES // (2 * len(body())))
         for number in range(count):
             window.append(bus.publish_nowait(topic, body()))
-            if len(window) == 2048:
-                await window[1023]
-                del window[:1024]
+            if len(window) == 2 * some:
+                await window[some - 1]
+                del window[:some]
             elif number % 64 == 63:
                 await asyncio.sleep(0)
         await asyncio.gather(*window)
