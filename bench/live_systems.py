@@ -16,7 +16,6 @@ from typing import Any
 import antecede
 from antecede.node.local_cluster import LocalCluster
 
-
 #: Of publications that are not acknowledged, for each client: half of what a client may have.
 _UNDER_WAY_BYTES = 4 << 20
 
