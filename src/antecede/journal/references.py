@@ -5,8 +5,8 @@ piece of the kept records becomes a reference to bytes of the deliveries beside 
 records are needed, with its deliveries, whatever retention has removed for readers (`retention.needed_address`).
 
 References are found by looking for payloads, so this module knows no protocol. Kept records and deliveries mostly come
-in the same order, perhaps each message twice at once, or all of them twice. What comes in another order is stored as it
-is.
+in the same order. A message may stand in the records twice, at once or in a second round. Messages in another order are
+stored whole.
 
 Records with references begin with the byte 0xC1, which begins no msgpack value. A msgpack array follows: the pieces as
 a list of numbers, three each (bytes to copy from the rest, the distance from the end of the last piece to this one in

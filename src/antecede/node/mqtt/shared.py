@@ -177,7 +177,7 @@ class SharedGroup:
         self._go_by_position()
 
     def _go_by_position(self) -> None:
-        """The position alone says what was handed on, once nothing that comes from other nodes is left."""
+        """Go by position alone, once the group has handed on all messages that come from other nodes."""
         feed = self.feeds.get(0)
         if isinstance(feed, SubscriptionsFeed) and feed.live and not self._waiting and feed.stands_alone:
             self._levels = None
