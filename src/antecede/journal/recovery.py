@@ -6,7 +6,8 @@ failure took it from a node that promised only to survive the end of its process
 end are put right, for other deliveries will come to stand there.
 
 A node that syncs each batch writes down how far it has (`LogWriter.show`). A log that is not whole up to there is
-damaged. Without that mark, damage cannot be told from a power failure. So what was cut off is logged.
+damaged. Other nodes do not write this down, and a power failure may leave anything behind the last sync. So a damaged
+end looks like one that a power failure left: it is cut off, and the log says how many bytes that were.
 """
 
 import logging
