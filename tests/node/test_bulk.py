@@ -1,6 +1,7 @@
 """A node read and written in bulk: pages are what was delivered; a batch is published once, whoever dies meanwhile."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,11 @@ from antecede import DeniedError, GapError, Node, RefusedError, StoppedError, Un
 from antecede.client.bulk import Caller
 from antecede.journal import JournalFile, Retention
 from antecede.journal.blocks import decode_deliveries
+from antecede.journal.segments import segment_path
 from antecede.node.bulk import releasing
 from antecede.node.bulk.releasing import _Release
 from antecede.node.bulk.staging import Batch, Producer, Staging
+from antecede.node.directory import JOURNAL
 from antecede.wire import bulk as records
 from antecede.wire.bulk import (
     Cancel,
@@ -334,13 +337,33 @@ async def test_a_release_whose_rows_a_power_failure_took_is_published_again(tmp_
         await publish(node, "1", "2")
         await ask(node, Stage("part", 0, rows("x", "y")))
     staging = Staging(tmp_path / "n0" / "staged.db")
-    staging.begin(Producer("", "p"), 0, (("part", 1),), 9, 0)
-    staging.note(Producer("", "p"), 1)
+    staging.note(staging.begin(Producer("", "p"), 0, (("part", 1),), 9, 0), 1, 9)
     staging.close()
     async with make(0, (), tmp_path) as node:
         await ask(node, Release("p", 0, (("part", 1),), 5000))
         await publish(node, "3")
     assert published(tmp_path / "n0") == ["x", "y"]
+
+
+@awaited
+async def test_rows_that_a_power_failure_took_are_published_again(tmp_path: Path) -> None:
+    """The first rows of the batch are in the journal, and it waited for a message before the last one."""
+    async with make(0, (), tmp_path) as node:
+        await publish(node, "1")
+        stages = [Stage("part", index, rows(body)) for index, body in enumerate("abc")]
+        stages.append(Stage("part", 3, rows("d", after=((node.slot, 5),))))
+        with pytest.raises(StoppedError, match=r"row 3 follows 0\.5"):
+            await ask(node, *stages, Release("p", 0, (("part", 4),), 200))
+        node.abort()
+    log = segment_path(tmp_path / "n0" / JOURNAL, 0)
+    os.truncate(log, log.stat().st_size - 1)
+    async with make(0, (), tmp_path) as node:
+        asking = asyncio.create_task(ask(node, Release("p", 0, (("part", 4),), 60_000)))
+        while node.hub.position < 4:
+            await asyncio.sleep(0.01)
+        await publish(node, "2")
+        await asking
+    assert published(tmp_path / "n0") == list("abcd")
 
 
 def _mortal(node: Node, count: int) -> Callable[..., object]:

@@ -252,6 +252,10 @@ class Journal:
         """By topic and source: the first message with at least this number: its number, and the position before it."""
         return await self._read(lambda view: locate(view, wanted))
 
+    async def sync(self) -> None:
+        """Return when everything that was appended before is on the disk itself."""
+        await self._store.do(lambda connection: None, log=True)
+
     # -- cursors, identity, retention --------------------------------------------------------------------------------
 
     async def cursors(self) -> dict[str, int]:

@@ -5,6 +5,9 @@ messages carry a mark (`envelope.seal`): the release's own random number, and th
 release that is not crossed out looks in its journal how far the marks go, and goes on behind them. Until then a cursor
 keeps retention from removing them. So nothing need be written beside each message, and nothing is published twice.
 
+The same holds after a power failure, which may take the end of the journal. What is written down about a release is on
+the disk itself, and the journal was synced before anything was written down that names rows as published.
+
 A row may name predecessors that this node has not delivered. The release waits for them, a day at most, and holds
 nothing meanwhile: its progress is written down and its cursor moves on, so retention goes on. Its owner may cancel it.
 """
@@ -110,8 +113,8 @@ class Releases:
             unfinished = await self._do(lambda staging: staging.unfinished())
         last = journal.begun_at
         for at, batch in enumerate(unfinished):
-            if batch.position > last:  # a power failure took the end of the journal, and left the staged rows
-                unfinished[at] = await self._do(partial(Staging.begin_again, batch=batch, position=last))
+            if batch.position > last:  # of an earlier version, which did not sync the journal before
+                unfinished[at] = await self._do(partial(Staging.note, batch=batch, done=0, position=last))
         wanted = {_cursor(batch.producer) for batch in unfinished}
         for name in await journal.cursors():
             if name.startswith(_CURSOR) and name not in wanted:
@@ -238,7 +241,9 @@ class Releases:
         return None if release is None or release.task.done() else release
 
     async def _begin(self, producer: Producer, number: int, parts: tuple[tuple[str, int], ...]) -> Batch:
-        position = self._node.hub.position
+        journal, position = self._node.journal, self._node.hub.position
+        assert journal is not None
+        await journal.sync()
         return await self._do(lambda staging: staging.begin(producer, number, parts, position, self._ran_us()))
 
     async def _wait(self, release: _Release, deadline: float) -> int:
@@ -280,11 +285,12 @@ class Releases:
                 if first + rows > release.done:
                     block = await self.block(batch.owner, part, index)
                     await self._publish_rows(release, decode_rows(block)[release.done - first :])
-                    await self._note(release)
         except CancelledBatchError:
+            await journal.sync()
             await self._do(lambda staging: staging.finish(batch, release.done, cancelled=True))
             await journal.drop_cursor(cursor)
             raise
+        await journal.sync()
         await self._do(lambda staging: staging.finish(batch, release.done))
         await journal.drop_cursor(cursor)
         return release.done - begin
@@ -367,16 +373,22 @@ class Releases:
         after = self._node.taking.here(after)
         missing = ", ".join(message_name(*one) for one in after if not hub.has((one,)))
         release.waits = f"row {release.done} follows {missing}, not delivered here"
-        await self._note(release)
+        noted = False
         deadline = asyncio.get_running_loop().time() + _WAIT_S_MAX
         withdraw = hub.when_delivered(after, release.wake.set)
         try:
             while not hub.has(after) and not release.cancelled:
-                # Deliveries meanwhile are not of this release: its marks are not needed any more.
-                await journal.set_cursor(_cursor(release.batch.producer), hub.position)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_CURSOR_S):  # `wait_for` may swallow a cancellation
                         await release.wake.wait()
+                        continue
+                # Deliveries meanwhile are not of this release: its marks are not needed once its progress is noted.
+                position = hub.position
+                if not noted:
+                    await journal.sync()
+                    await self._do(partial(Staging.note, batch=release.batch, done=release.done, position=position))
+                    noted = True
+                await journal.set_cursor(_cursor(release.batch.producer), position)
                 if asyncio.get_running_loop().time() > deadline:
                     release.cancel(f"{release.waits} within {_WAIT_S_MAX / 3600:g} hours")
         finally:
@@ -405,11 +417,6 @@ class Releases:
         return max(_furthest(kept, slot, batch.mark), await asyncio.to_thread(look))
 
     # -- inside --------------------------------------------------------------------------------------------------------
-
-    async def _note(self, release: _Release) -> None:
-        """Its rows so far are in the journal."""
-        producer, done = release.batch.producer, release.done
-        await self._do(lambda staging: staging.note(producer, done))
 
     async def _until(self, release: _Release, ask: Callable[[Callable[[], None]], None]) -> None:
         """Return when `ask` has called back, or the release was cancelled."""

@@ -10,11 +10,15 @@ releases of the owner "" (also those from before owners were kept) can be taken 
 Beside them lie this node's votes on the batches of producers that publish at several nodes (`claims`).
 
 A release and its rows change in one transaction. Used from one thread at a time.
+
+What is said of a release, and every vote, is on the disk itself when its method returns (`_promise`), with all rows
+that were staged before. A power failure may take rows that were only staged; a release of them is refused then.
 """
 
 import secrets
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -43,7 +47,7 @@ _TABLES: Final = """
 CREATE TABLE parts (owner TEXT NOT NULL, part TEXT NOT NULL, number INTEGER NOT NULL, ran_us INTEGER NOT NULL,
                     rows INTEGER NOT NULL, block BLOB NOT NULL, PRIMARY KEY (owner, part, number));
 -- The last batch of each producer. `parts`: which, in order, with the number of their stages; null when it is over.
--- `mark` tells its messages from all others; `done` of its rows were published at least; none before `position`.
+-- `mark` tells its messages from all others. Its first `done` rows were published, the others not before `position`.
 -- `cancelled`: the rows behind `done` will never be published.
 CREATE TABLE releases (owner TEXT NOT NULL, producer TEXT NOT NULL, batch INTEGER NOT NULL, parts BLOB,
                        mark INTEGER NOT NULL, done INTEGER NOT NULL, position INTEGER NOT NULL,
@@ -120,7 +124,8 @@ class Staging:
         if version == 0:
             self._connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only takes before the first table
         self._connection.execute("PRAGMA journal_mode=WAL")
-        self._connection.execute(f"PRAGMA synchronous={'FULL' if sync else 'NORMAL'}")
+        self._level = "FULL" if sync else "NORMAL"
+        self._connection.execute(f"PRAGMA synchronous={self._level}")
         if version < _VERSION:
             self._connection.executescript(f"BEGIN; {_CHANGES[version]} PRAGMA user_version={_VERSION}; COMMIT;")
         (self._bytes,) = self._connection.execute("SELECT coalesce(sum(length(block)), 0) FROM parts").fetchone()
@@ -187,18 +192,19 @@ class Staging:
         if before is None and known >= PRODUCERS_MAX:
             raise LimitError("remembered producers", known + 1, PRODUCERS_MAX, "use one name for what goes on")
         mark = secrets.randbits(62)
-        self._connection.execute(
+        self._promise(
             f"INSERT OR REPLACE INTO releases ({_COLUMNS}, ran_us) VALUES (?, ?, ?, ?, ?, 0, ?, 0, ?)",
             (*producer, number, _encode(parts), mark, position, ran_us),
         )
         return Batch(*producer, number, parts, mark, 0, position)
 
-    def begin_again(self, batch: Batch, position: int) -> Batch:
-        """The journal has lost all rows of the batch that were published: it was cut off at `position`."""
-        self._connection.execute(
-            "UPDATE releases SET done = 0, position = ? WHERE owner = ? AND producer = ?", (position, *batch.producer)
+    def note(self, batch: Batch, done: int, position: int) -> Batch:
+        """Its first `done` rows are published for good, and no other at or before `position`."""
+        self._promise(
+            "UPDATE releases SET done = ?, position = ? WHERE owner = ? AND producer = ?",
+            (done, position, *batch.producer),
         )
-        return msgspec.structs.replace(batch, done=0, position=position)
+        return msgspec.structs.replace(batch, done=done, position=position)
 
     def stages(self, batch: Batch) -> list[tuple[int, int, str, int]]:
         """Of a release, in order: the number of each block's first row, how many it has, its part and index."""
@@ -235,18 +241,14 @@ class Staging:
             (known,) = self._connection.execute("SELECT count(*) FROM claims").fetchone()
             if before is None and known >= PRODUCERS_MAX:
                 raise LimitError("remembered producers", known + 1, PRODUCERS_MAX, "use one name for what goes on")
-            self._connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (*producer, _encode(kept)))
+            self._promise("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", (*producer, _encode(kept)))
         last = self.find(producer)
         begun = -1 if last is None else last.batch - 1 if last.again else last.batch
         return Vote(voter=voter, begun=begun, **msgspec.structs.asdict(kept))
 
-    def note(self, producer: Producer, done: int) -> None:
-        """So many rows are in the journal."""
-        self._connection.execute("UPDATE releases SET done = ? WHERE owner = ? AND producer = ?", (done, *producer))
-
     def finish(self, batch: Batch, done: int, *, cancelled: bool = False) -> None:
-        """Its first `done` rows are in the journal: all of them, unless it was cancelled."""
-        with _transaction(self._connection):
+        """Its first `done` rows are published for good: all of them, unless it was cancelled."""
+        with self._synced(), _transaction(self._connection):
             self._connection.execute(
                 "UPDATE releases SET parts = NULL, done = ?, cancelled = ? WHERE owner = ? AND producer = ?",
                 (done, cancelled, *batch.producer),
@@ -267,6 +269,20 @@ class Staging:
                 "DELETE FROM releases WHERE parts IS NULL AND ran_us < ? AND substr(producer, 1, ?) = ?",
                 (old, len(UNNAMED), UNNAMED),
             )
+
+    def _promise(self, sql: str, values: tuple[object, ...]) -> None:
+        """Execute one statement, on the disk itself."""
+        with self._synced():
+            self._connection.execute(sql, values)
+
+    @contextmanager
+    def _synced(self) -> Iterator[None]:
+        """Transactions inside are on the disk itself when they end."""
+        self._connection.execute("PRAGMA synchronous=FULL")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"PRAGMA synchronous={self._level}")
 
     def _releasing(self) -> set[tuple[str, str]]:
         return {(batch.owner, part) for batch in self.unfinished() for part, _ in batch.parts or ()}
