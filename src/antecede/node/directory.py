@@ -28,6 +28,8 @@ log = logging.getLogger("antecede.node")
 
 JOURNAL: Final = "journal.db"
 ROSTER: Final = "roster.json"
+#: MQTT sessions (`node.mqtt.store`). Named here, since few nodes load the modules of MQTT.
+MQTT: Final = "mqtt.db"
 #: Among the journal's settings: the epoch of the node's slot.
 EPOCH: Final = "epoch"
 

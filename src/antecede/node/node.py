@@ -47,7 +47,7 @@ from antecede.node.promises import Promise
 from antecede.node.protocol import NodeProtocol
 from antecede.node.retention import keep_within
 from antecede.node.roster import Member, Roster
-from antecede.node.services import abort_services, say_goodbye, start_http, start_mqtt
+from antecede.node.services import abort_services, put_mqtt_right, say_goodbye, start_http, start_mqtt
 from antecede.node.session import Session
 from antecede.node.shares import Pool
 from antecede.node.status import node_status
@@ -248,6 +248,7 @@ class Node:
         self.driver.hub = self.hub
         self.driver.replicas = Replicas(self.taking.counts)
         self.driver.on_turn = self.numbering.look_again
+        put_mqtt_right(self)
         await self.driver.start()
         if self.journal is not None and not self.journal.settings:
             await self.journal.set_settings(self.protocol.kept_settings)  # its records are of this protocol

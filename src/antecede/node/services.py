@@ -2,8 +2,25 @@
 
 from typing import TYPE_CHECKING
 
+from antecede.core.partitions import stream_of
+from antecede.node.directory import MQTT
+
 if TYPE_CHECKING:
     from antecede.node.node import Node
+
+
+def put_mqtt_right(node: "Node") -> None:
+    """Let `mqtt.db` name nothing that a power failure took from the journal. Called before anything is delivered."""
+    directory, journal = node.config.directory, node.journal
+    if directory is None or journal is None or not (directory / MQTT).exists():
+        return
+    from antecede.node.mqtt.store import put_right  # noqa: PLC0415 - few nodes have the file
+
+    own = {
+        stream_of(number, node.slot): node.continuity.published_before(name)
+        for number, name in enumerate(node.partitions.names)
+    }
+    put_right(directory, journal.begun_at, own)
 
 
 async def start_http(node: "Node") -> None:

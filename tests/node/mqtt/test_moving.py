@@ -312,6 +312,42 @@ async def test_a_subscription_at_a_node_that_does_not_keep_its_topic(
                     await device.silent()
 
 
+@awaited
+async def test_messages_that_wait_at_no_position_leave_the_place_of_their_group(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The node took the partition again, and got them from the home. Its member leaves before it is given them."""
+    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
+    few = Properties(session_expiry_s=600, receive_maximum=1)
+    async with cluster(2, tmp_path_factory.mktemp("c"), **more) as (home, node):
+        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
+        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
+        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
+        async with Device.open(home, "w") as writer:
+            async with Device.open(node, "a", properties=few) as device:
+                await device.subscribe(f"$share/g/{topic}", qos=1)
+                await writer.publish(topic, b"before", 1)
+                assert (await device.message()).payload == b"before"
+                await device.silent()
+            await until(lambda: not node.process.wants(node.partitions.names[of(topic)]))
+            for number in range(4):
+                await writer.publish(topic, b"%d" % number, 1)
+            found = []
+            for _ in range(2):
+                async with Device.open(node, "a", clean_start=False, properties=few) as device:
+                    found.append((await device.expect(Publish)).payload)
+                    await device.silent()
+                assert node.mqtt is not None
+                session = node.mqtt.sessions.get("a")
+                assert session is not None
+                await until(lambda session=session: session.connection is None)
+                assert session.groups[f"$share/g/{topic}"].position >= 0
+            assert found == [b"0", b"0"]
+            async with Device.open(node, "a", clean_start=False, properties=few) as device:
+                assert [(await device.message()).payload for _ in range(4)] == [b"0", b"1", b"2", b"3"]
+                await device.silent()
+
+
 async def until_under_way(node: Node, payloads: list[int]) -> None:
     """The client `a` is to acknowledge these."""
     found = None if node.mqtt is None else node.mqtt.sessions.get("a")

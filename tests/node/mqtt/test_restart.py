@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from antecede import Node
 from antecede.journal.segments import segment_path
 from antecede.node.directory import JOURNAL
 from antecede.node.local_cluster import free_ports
@@ -152,10 +153,7 @@ async def test_positions_that_a_power_failure_took_are_not_skipped_when_they_are
                     await writer.publish("ts"[number % 2], b"lost", 1)
                     if number < 6:
                         await device.message()
-                assert node.mqtt is not None
-                kept = asyncio.Event()
-                node.mqtt.keeper.when_kept(kept.set)
-                await kept.wait()
+                await kept(node)
             node.abort()
         cut_log(directory, size)
         for _ in range(life):  # the first time the file says so, then it does not any more
@@ -174,3 +172,108 @@ async def test_positions_that_a_power_failure_took_are_not_skipped_when_they_are
                 await writer.publish("r", b"second", 1, retain=True)
                 assert (await device.message()).payload == b"second"
         shutil.rmtree(directory)
+
+
+async def kept(node: Node) -> None:
+    """Return when what MQTT keeps is written."""
+    assert node.mqtt is not None
+    written = asyncio.Event()
+    node.mqtt.keeper.when_kept(written.set)
+    await written.wait()
+
+
+@awaited
+async def test_a_life_without_mqtt_behind_a_power_failure_skips_nothing(tmp_path: Path) -> None:
+    """Other messages have come to stand where the sessions were, and more, when MQTT is served again."""
+    async with mqtt_node(tmp_path) as node:
+        async with Device.open(node, "w") as writer, Device.open(node, "a", properties=KEPT) as device:
+            await device.subscribe("t", qos=1)
+            size = segment_path(tmp_path / JOURNAL, 0).stat().st_size
+            for _ in range(4):
+                await writer.publish("t", b"lost", 1)
+                await device.message()
+            await kept(node)
+        node.abort()
+    cut_log(tmp_path, size)
+    async with Node(port=0, directory=tmp_path) as node, node.connect() as bus:
+        for number in range(9):
+            await bus.publish("t", b"%d" % number)
+    async with (
+        mqtt_node(tmp_path) as node,
+        Device.open(node, "a", clean_start=False, properties=KEPT) as device,
+    ):
+        assert [(await device.message()).payload for _ in range(9)] == [b"%d" % number for number in range(9)]
+
+
+@awaited
+async def test_what_a_power_failure_took_is_published_when_it_is_sent_again(tmp_path: Path) -> None:
+    """A QoS 2 message whose PUBREC was lost, too; and what it had done to retained messages is undone."""
+    async with mqtt_node(tmp_path) as node:
+        async with Device.open(node, "w", properties=KEPT) as writer:
+            await writer.publish("r", b"first", 1, retain=True)
+            size = segment_path(tmp_path / JOURNAL, 0).stat().st_size
+            await writer.publish("r", b"", 1, retain=True)
+            writer.write(Publish(topic="t", payload=b"again", qos=2, packet_id=7))
+            await writer.expect(Pubrec)
+            await kept(node)
+        node.abort()
+    cut_log(tmp_path, size)
+    async with mqtt_node(tmp_path) as node, Device.open(node, "a") as device:
+        await device.subscribe("t", "r")
+        assert (await device.message()).payload == b"first"
+        async with Device.open(node, "w", clean_start=False, properties=KEPT) as writer:
+            assert writer.connack.session_present
+            for number, life in enumerate((7, 7, 7)):  # sent again, as often as the client likes
+                writer.write(Publish(topic="t", payload=b"again", qos=2, packet_id=life, dup=True))
+                await writer.expect(Pubrec)
+                if not number:
+                    assert (await device.message()).payload == b"again"
+        await device.silent()
+
+
+@awaited
+async def test_an_identifier_that_was_used_since_the_node_told_of_it_means_another_message(tmp_path: Path) -> None:
+    """The node is back with an older `mqtt.db`, which has not seen the PUBREL of the message before."""
+    async with mqtt_node(tmp_path) as node:
+        async with Device.open(node, "w", properties=KEPT) as writer:
+            writer.write(Publish(topic="t", payload=b"0", qos=2, packet_id=7))
+            await writer.expect(Pubrec)
+            await kept(node)
+        node.abort()
+    async with mqtt_node(tmp_path) as node, Device.open(node, "a") as device:
+        await device.subscribe("t")
+        async with Device.open(node, "w", clean_start=False, properties=KEPT) as writer:
+            assert writer.connack.session_present
+            await writer.publish("t", b"-1", 1)
+            for payload in (b"1", b"2"):
+                writer.write(Publish(topic="t", payload=payload, qos=2, packet_id=7))
+                await writer.expect(Pubrec)
+                writer.write(Pubrel(packet_id=7))
+                await writer.expect(Pubcomp)
+        assert [(await device.message()).payload for _ in range(3)] == [b"-1", b"1", b"2"]
+
+
+@pytest.mark.parametrize("ends", ["stop", "kill"])
+@awaited
+async def test_a_message_of_a_group_that_its_member_is_not_given_yet_stays_with_the_group(
+    ends: str, tmp_path: Path
+) -> None:
+    """A message of QoS 1 waits until that of QoS 2 before it is released. No other member is there."""
+    async with mqtt_node(tmp_path) as node:
+        async with Device.open(node, "w") as writer, Device.open(node, "a", properties=KEPT) as device:
+            await device.subscribe("$share/g/s", qos=2)
+            await writer.publish("s", b"0", 2)
+            await writer.publish("s", b"1", 1)
+            assert (await device.expect(Publish)).payload == b"0"
+            await device.silent()
+            await kept(node)
+            if ends == "stop":
+                await node.stop()
+        if ends == "kill":
+            node.abort()
+    async with (
+        mqtt_node(tmp_path) as node,
+        Device.open(node, "a", clean_start=False, properties=KEPT) as device,
+    ):
+        assert [(await device.message()).payload for _ in range(2)] == [b"0", b"1"]
+        await device.silent()

@@ -65,8 +65,7 @@ class Keeper:
 
     def load(self) -> Kept | None:
         """What the file has; None: there is no file."""
-        journal = self._node.journal
-        return None if self._store is None or journal is None else self._store.load(journal.begun_at)
+        return None if self._store is None else self._store.load()
 
     # -- what has changed ----------------------------------------------------------------------------------------------
 
@@ -176,6 +175,7 @@ class Keeper:
         """Look at what the journal has behind position `looked`. `lost`: retained messages were (`Kept`)."""
         journal = self._node.journal
         last = self._node.hub.position
+        self._writing = True  # what is written says that all of this was looked at
         known, looked = looked, 0 if lost else looked
         while journal is not None and looked < last:
             try:
@@ -189,3 +189,5 @@ class Keeper:
                 elif (opened := self._opened.open(item.position, item.message.payload)) is not None and opened.retain:
                     self.retained.look(item.position, item.message, opened)
             looked = page.position
+        self._writing = False
+        self._soon()

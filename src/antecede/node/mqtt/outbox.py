@@ -112,9 +112,8 @@ class Outbox:
         self._not_given = []
         self.held = False
 
-    def closed(self) -> list[Item]:
-        """The connection is gone; messages of shared subscriptions that were not written, for other members."""
-        given_back = [item for item in self._pending if item.group is not None]
+    def closed(self) -> None:
+        """The connection is gone."""
         self._not_given = self._retained_to_give()
         self._pending.clear()
         self._retained.clear()
@@ -124,7 +123,6 @@ class Outbox:
             for flight in self._outgoing:
                 if flight.message.position:
                     flight.message = flight.message._replace(message=None)
-        return given_back
 
     # -- what is to be given -------------------------------------------------------------------------------------------
 
@@ -161,6 +159,14 @@ class Outbox:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
+    def takes(self, qos: int) -> bool:
+        """Would a message that is given now be written at once?"""
+        return not (self.held or self._pending or self._outgoing.behind or self._waits(qos))
+
+    def _waits(self, qos: int) -> bool:
+        """Must a message wait for an acknowledgement of the client?"""
+        return (qos > 0 and not self._outgoing.room) or (qos < 2 and self._outgoing.unreleased > 0)
+
     def pump(self) -> None:
         """Write messages in their order, until one must wait for an acknowledgement."""
         session, pending, outgoing = self._session, self._pending, self._outgoing
@@ -175,7 +181,7 @@ class Outbox:
             item = pending[0]
             assert item.message is not None
             qos = min(item.given.qos, item.message.qos)  # [MQTT-3.8.4-8]
-            if (qos and not outgoing.room) or (qos < 2 and outgoing.unreleased):
+            if self._waits(qos):
                 return
             pending.popleft()
             if item.group is None and not item.retained:

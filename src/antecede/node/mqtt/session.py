@@ -15,6 +15,7 @@ that was published meanwhile is not given later.
 import secrets
 import time
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -133,6 +134,7 @@ class DeviceSession:
     # -- what is kept --------------------------------------------------------------------------------------------------
 
     def record(self) -> SessionRecord:
+        received = self.incoming.durable
         return SessionRecord(
             self.client_id,
             self.generation,
@@ -144,10 +146,11 @@ class DeviceSession:
             tuple(self.subscriptions),
             self.safe_position,
             tuple(self.outbox.records()),
-            tuple(self.incoming.durable),
+            tuple(received),
             self.hub.position,
             None if self.came_from is None else tuple(self.came_from.items()),
             tuple(self.moved),
+            tuple(received.values()),
         )
 
     @property
@@ -160,7 +163,7 @@ class DeviceSession:
         self.owner, self.expiry_s, self.left_s = record.owner, record.expiry_s, record.left_s
         self.will, self.will_due_s = record.will, record.will_due_s
         self.position, self.restored_at = record.position, record.looked
-        self.incoming.restore(record.received)
+        self.incoming.restore(dict(zip_longest(record.received, record.received_at, fillvalue=0)))
         for one in record.subscriptions:
             self.subscriptions.add(one)
         for flight in record.flights:
@@ -175,7 +178,7 @@ class DeviceSession:
         self.position, self.restored_at = 0, self.hub.position
         for one in card.subscriptions:
             self.subscriptions.add(msgspec.structs.replace(one, since=0))
-        self.incoming.restore(card.received)
+        self.incoming.restore(dict.fromkeys(card.received, 0))
         self._moved = list(card.flights)
         if card.left_s is None:
             self.outgoing.skip_ids()
@@ -271,14 +274,11 @@ class DeviceSession:
         self.position = self.safe_position
         self.connection = None
         self.left_s = time.time()
-        given_back = self.outbox.closed()
+        self.outbox.closed()
         self.incoming.disconnected()
         feed = self.feed
         if feed is not None:
             feed.close()
-        for item in given_back:
-            assert item.group is not None
-            item.group.give_back(item)
 
     # -- subscriptions -------------------------------------------------------------------------------------------------
 

@@ -116,9 +116,9 @@ class Sessions:
             return
         number = packet_id & 0xFFFF
         if self.restoring:
-            session.incoming.restore([number])
+            session.incoming.restore({number: position})
         elif number in session.incoming.received:  # with the protocol "total" it may be released already
-            session.incoming.delivered.add(number)
+            session.incoming.delivered[number] = position
         self._server.keeper.touch(session)
 
     def disconnected(self, session: DeviceSession, *, keep_will: bool) -> None:

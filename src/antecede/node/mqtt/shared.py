@@ -1,8 +1,8 @@
 """Shared subscriptions (4.8.2): each message goes to one member of the group.
 
 The group has a feed of its own, with the position up to which messages were handed to members. Members take turns; one
-that has no room, or no connection, is passed over. A message that was handed to a member and not yet written goes to
-another one if the connection ends; one that was written stays with its session ([MQTT-4.8.2-4], [MQTT-4.8.2-5]).
+that has no connection, or would let the message wait, is passed over. So a message that was handed on was written, and
+stays with the session of its member ([MQTT-4.8.2-4], [MQTT-4.8.2-5]). Until then it is the group's, also after a crash.
 
 While no member is connected the group has no feed. Messages wait in the journal, as long as a session belongs to it.
 
@@ -68,7 +68,7 @@ class SharedGroup:
     def room(self) -> None:
         """A member may have room."""
         while self._waiting:
-            member = self._next_member()
+            member = self._next_member(self._waiting[0])
             if member is None:
                 return
             self._hand(self._waiting.popleft(), member)
@@ -87,16 +87,6 @@ class SharedGroup:
             if feed is not None:
                 feed.close()
 
-    def give_back(self, item: Item) -> None:
-        """A member lost its connection before this was written."""
-        self._position = self.position
-        if self._levels is not None and item.name is not None:
-            stream, seq = item.name
-            self._levels[stream] = min(seq - 1, self._levels.get(stream, 0))
-        self._waiting.append(item)
-        self._waiting = deque(sorted(self._waiting, key=lambda one: one.position))
-        self.room()
-
     def _open(self) -> None:
         node = self.node
         since = -1 if self._from_now else min(self._position, node.hub.position)
@@ -114,11 +104,14 @@ class SharedGroup:
         else:
             then()
 
-    def _next_member(self) -> DeviceSession | None:
+    def _next_member(self, item: Item) -> DeviceSession | None:
+        """The next member that is given the message at once; None: there is none."""
+        assert item.message is not None
         for _ in range(len(self.members)):
             member = self.members[0]
             self.members.rotate(-1)
-            if member.can_write and member.has_quota:
+            one = member.subscriptions.get(self.name)
+            if one is not None and member.can_write and member.outbox.takes(min(one.qos, item.message.qos)):
                 return member
         return None
 
@@ -166,7 +159,7 @@ class SharedGroup:
     def send_items(self, feed: int, dropped: int, piece: bytes) -> None:
         for position, message, name in self._server.opened_messages.of_piece(piece):
             item = Item(position, message, Given(0, (), False), group=self, name=name)
-            member = self._next_member() if not self._waiting else None
+            member = self._next_member(item) if not self._waiting else None
             if member is None:
                 self._waiting.append(item)
             else:

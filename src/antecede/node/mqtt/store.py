@@ -5,12 +5,14 @@ node's deliveries were looked at. After `kill -9` the node reads this file, then
 Messages are not here but in the journal: a session has positions only.
 
 A power failure may take the end of the journal and leave this file as it was. Then other deliveries come to stand at
-positions that it names. So they are put right before the first delivery (`_cut_back`).
+positions that it names, and other messages of this node get numbers that it names. So the node puts the file right
+before its first delivery (`put_right`), also in a life in which it does not serve MQTT.
 """
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,12 +21,12 @@ import msgspec
 from antecede.core.errors import JournalError
 from antecede.journal.schema import connect
 from antecede.journal.writer import Writer
+from antecede.node.directory import MQTT
 from antecede.node.mqtt.retained import Retained, Stamp
 from antecede.wire.mqtt.envelopes import open_message
 from antecede.wire.mqtt.packets import Will
 from antecede.wire.mqtt.subscriptions import Given, Subscription
 
-FILE_NAME: Final = "mqtt.db"
 _VERSION: Final = 1
 
 _TABLES: Final = """
@@ -33,7 +35,8 @@ CREATE TABLE retained (topic TEXT PRIMARY KEY, position INTEGER NOT NULL, clock 
                        source INTEGER NOT NULL, seq INTEGER NOT NULL, payload BLOB NOT NULL);
 -- How far each shared subscription has handed messages to its members.
 CREATE TABLE shared (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
--- Deliveries up to `position` were looked at.
+-- Deliveries up to `position` were looked at. −1 − position: so they were, and retained messages behind it were lost,
+-- so that earlier ones are to be found in the journal, from its beginning on.
 CREATE TABLE looked (one INTEGER PRIMARY KEY CHECK (one = 1), position INTEGER NOT NULL);
 """
 
@@ -78,16 +81,23 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     #: None: it goes by `position`.
     seen: tuple[tuple[int, int], ...] | None = None
     moved: "tuple[CardFlight, ...]" = ()
+    #: By `received`: the positions of their messages. 0, or none: at another node, or not known.
+    received_at: tuple[int, ...] = ()
 
-    def cut_back(self, last: int) -> "SessionRecord":
-        """The same, when deliveries behind position `last` were lost."""
+    def cut_back(self, last: int, own: Mapping[int, int]) -> "SessionRecord":
+        """The same, when deliveries behind position `last` were lost. `own`: see `put_right`."""
         replace = msgspec.structs.replace
+        received = [one for one in zip_longest(self.received, self.received_at, fillvalue=0) if one[1] <= last]
         return replace(
             self,
             subscriptions=tuple([replace(one, since=min(one.since, last)) for one in self.subscriptions]),
             position=min(self.position, last),
             flights=tuple([one for one in self.flights if one.released or one.position <= last]),
+            received=tuple([packet_id for packet_id, _ in received]),
             looked=min(self.looked, last),
+            seen=None if self.seen is None else tuple([(at, min(seq, own.get(at, seq))) for at, seq in self.seen]),
+            moved=tuple([one for one in self.moved if one.seq <= own.get(one.stream, one.seq)]),
+            received_at=tuple([position for _, position in received]),
         )
 
 
@@ -137,7 +147,7 @@ class Kept(NamedTuple):
     shared: dict[str, int]
     looked: int
     #: Retained messages were lost: those before them are in the journal, from its beginning on.
-    lost: bool = False
+    lost: bool
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -149,7 +159,7 @@ class Store:
 
     def __init__(self, directory: Path, *, sync: bool) -> None:
         """`sync`: what was kept survives a power failure, too."""
-        path = directory / FILE_NAME
+        path = directory / MQTT
         connection = connect(path)
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if not 0 <= version <= _VERSION:
@@ -164,8 +174,8 @@ class Store:
         self._sync = sync
         self._writer: Writer | None = None
 
-    def load(self, last: int) -> Kept:
-        """Everything, once, before the first `write`. `last`: the position at which the journal was opened."""
+    def load(self) -> Kept:
+        """Everything, before the first `write`."""
         try:
             ask = self._connection.execute
             sessions = [_decode(record) for (record,) in ask("SELECT record FROM sessions")]
@@ -177,21 +187,22 @@ class Store:
             problem = f"cannot be read ({error})"
             remedy = "put back a good copy; or remove it: sessions and retained messages are lost then"
             raise JournalError(str(self._path), problem, remedy) from None
-        kept = Kept(sessions, retained, shared, 0 if looked is None else looked[0])
-        return kept if kept.looked <= last else self._cut_back(kept, last)
+        position = 0 if looked is None else looked[0]
+        return Kept(sessions, retained, shared, max(position, -1 - position), lost=position < 0)
 
-    def _cut_back(self, kept: Kept, last: int) -> Kept:
-        """Put right what names deliveries behind position `last`, which were lost; in the file, too."""
-        sessions = [record.cut_back(last) for record in kept.sessions]
-        retained = [row for row in kept.retained if row.position <= last]
+    def cut_back(self, last: int, own: Mapping[int, int]) -> None:
+        """Put right what names deliveries behind position `last`, which were lost, on the disk itself."""
+        kept = self.load()
+        if kept.looked <= last:
+            return
+        sessions = [record.cut_back(last, own) for record in kept.sessions]
         shared = {name: min(position, last) for name, position in kept.shared.items()}
         gone: dict[str, Retained | None] = {row.message.topic: None for row in kept.retained if row.position > last}
-        change = Change({record.client_id: record for record in sessions}, gone, dict(shared), last)
+        change = Change({record.client_id: record for record in sessions}, gone, dict(shared), -1 - last)
         self._connection.execute("PRAGMA synchronous=FULL")
         self._connection.execute("BEGIN IMMEDIATE")
         _write(self._connection, change)
         self._connection.execute("COMMIT")
-        return Kept(sessions, retained, shared, last, lost=bool(gone))
 
     def write(self, change: Change, done: Callable[[Exception | None], None]) -> None:
         """Write a change; then call `done`, perhaps before this returns."""
@@ -207,6 +218,19 @@ class Store:
             self._connection.close()
         else:
             self._writer.close()
+
+
+def put_right(directory: Path, last: int, own: Mapping[int, int]) -> None:
+    """Let the file name no delivery behind position `last`, where the journal ends, and no message of this node's own
+    behind those in `own`, by stream.
+
+    Called once in each life, before anything is delivered or published.
+    """
+    store = Store(directory, sync=True)
+    try:
+        store.cut_back(last, own)
+    finally:
+        store.close()
 
 
 def _write(connection: sqlite3.Connection, change: Change) -> None:

@@ -11,7 +11,7 @@ in the order of the PUBLISH packets, however long each message takes to be safe.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -156,8 +156,11 @@ class Incoming:
         self._receive_maximum = receive_maximum
         #: QoS 2: taken, and not released by PUBREL.
         self.received: set[int] = set()
-        #: Of these, those whose message was delivered: what must be remembered when the node is killed.
-        self.delivered: set[int] = set()
+        #: Of these, those whose message was delivered, with its position (0: at another node, or not known): what must
+        #: be remembered when the node is killed.
+        self.delivered: dict[int, int] = {}
+        #: Those that another node told of, or an earlier life of this one.
+        self._restored: set[int] = set()
         #: PUBLISH packets in their order, with the reason of their acknowledgement once it is known.
         self._due: deque[_Due] = deque()
         #: Identifiers whose message is not safe yet.
@@ -170,9 +173,12 @@ class Incoming:
     def take(self, packet: Publish, version: int) -> bool:
         """Should this PUBLISH (QoS 1 or 2) be published? False: it is one that was, again; it is acknowledged again.
 
-        [MQTT-4.3.3-10]: a QoS 2 identifier means the same message until its PUBREL.
+        [MQTT-4.3.3-10]: a QoS 2 identifier means the same message until its PUBREL. The PUBREL of one that was restored
+        may have come since: it is another message if it is not marked as sent again, which [MQTT-3.3.1-1] demands.
         """
         packet_id = packet.packet_id
+        if packet.qos == 2 and not packet.dup and packet_id in self._restored:
+            self._forget(packet_id)
         if packet.qos == 2 and packet_id in self.received:
             safe = packet_id not in self._unsafe
             if safe or all(entry.packet_id != packet_id for entry in self._due):
@@ -187,15 +193,16 @@ class Incoming:
             self.received.add(packet_id)
         return True
 
-    def restore(self, packet_ids: Iterable[int]) -> None:
+    def restore(self, delivered: Mapping[int, int]) -> None:
         """These were delivered, and not released."""
-        self.received.update(packet_ids)
-        self.delivered.update(packet_ids)
+        self.received.update(delivered)
+        self.delivered.update(delivered)
+        self._restored.update(delivered)
 
     @property
-    def durable(self) -> set[int]:
-        """QoS 2 identifiers whose messages are published for good, and that are not released."""
-        return (self.received - self._unsafe) | self.delivered
+    def durable(self) -> dict[int, int]:
+        """QoS 2 identifiers whose messages are published for good, and that are not released, with their positions."""
+        return dict.fromkeys(self.received - self._unsafe, 0) | self.delivered
 
     def settle(self, packet_id: int, reason: Reason) -> None:
         """The message is safe, or failed."""
@@ -217,9 +224,13 @@ class Incoming:
     def release(self, packet: Pubrel) -> Pubcomp:
         """[MQTT-4.3.3-11]: answer a PUBREL, also of an identifier that is not known."""
         known = packet.packet_id in self.received
-        self.received.discard(packet.packet_id)
-        self.delivered.discard(packet.packet_id)
+        self._forget(packet.packet_id)
         return Pubcomp(packet_id=packet.packet_id, reason=Reason.SUCCESS if known else Reason.PACKET_ID_NOT_FOUND)
+
+    def _forget(self, packet_id: int) -> None:
+        self.received.discard(packet_id)
+        self.delivered.pop(packet_id, None)
+        self._restored.discard(packet_id)
 
     def disconnected(self) -> None:
         """The connection is gone: the client sends again what was not acknowledged.
