@@ -24,6 +24,7 @@ from antecede.journal.segments import HEAD_BYTES, segment_bases, segment_path
 from tests.wire.helpers import Got, message
 
 from .test_journal import append, opened, play
+from .torn import tear
 
 
 @pytest.fixture
@@ -180,19 +181,7 @@ class Machine:
         into.mkdir()
         for name, data in rng.choice(self.tables).items():
             (into / name).write_bytes(data)
-        for base in segment_bases(self.home / "journal"):
-            data = bytearray(segment_path(self.home / "journal", base).read_bytes())
-            safe = self.synced.get(base, 0)
-            if safe == 0 and rng.random() < 0.5:
-                continue  # its name was not synced, either
-            if any(data[32:40]) and rng.random() < 0.5:  # what readers may see is not synced
-                data[32:40] = (base + HEAD_BYTES).to_bytes(8, "little")
-            del data[rng.randrange(safe, len(data) + 1) if safe < len(data) else len(data) :]
-            for sector in range(safe // 64 * 64, len(data), 64):
-                if rng.random() < 0.3:
-                    begin = max(safe, sector)
-                    data[begin : sector + 64] = bytes(len(data[begin : sector + 64]))
-            segment_path(into / "journal", base).write_bytes(data)
+        tear(self.home / "journal", into / "journal", self.synced, rng)
 
 
 @pytest.mark.parametrize("seed", range(12))
