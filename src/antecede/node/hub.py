@@ -118,6 +118,17 @@ class Hub:
         found = await journal.last_seqs([name(stream) for stream in self.delivered])
         self.delivered_here = {self.partitions.stream(*stream): seq for stream, seq in found.items()}
 
+    def exclude_outside(self, stream: int) -> None:
+        """Messages of this node's own that it published without taking their partition were not delivered here.
+
+        Called when the node starts, for its stream in a partition that it does not take: the protocol counts them. When
+        the node takes the partition, it lacks them like those of other nodes.
+        """
+        ends = [last for gap in self.history.gaps for at, _, last in gap.missing if at == stream]
+        here = self.delivered_here.get(stream)
+        if stream in self.delivered and (here is not None or not self.history.oldest):  # else retention has removed it
+            self.delivered[stream] = min(self.delivered[stream], max(here or 0, *ends, 0))
+
     # -- what the driver brings ----------------------------------------------------------------------------------------
 
     def deliver(self, batch: Batch) -> None:

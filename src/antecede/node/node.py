@@ -242,6 +242,9 @@ class Node:
             self.hub.delivered.update(self.taking.reached(name))
         if self.journal is not None:
             await self.hub.look_up_delivered()
+            for name in self.partitions.names:
+                if not self.process.takes(name):
+                    self.hub.exclude_outside(self.partitions.stream(name, self.slot))
         if self.protocol.live.total_order:
             self.hub.settled = lambda: self.taking.reached(DOMAIN)
         self.hub.seam = process.last_before
