@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from antecede import Node
-from antecede.node.mqtt import session
+from antecede.node.mqtt import keeping, session
 from antecede.node.mqtt.keeping import CARDS
 from antecede.node.mqtt.moving import card_topic, read_card
 from antecede.node.mqtt.store import Card
@@ -310,6 +310,68 @@ async def test_a_subscription_at_a_node_that_does_not_keep_its_topic(
                     await device.silent()
                 async with Device.open(node, "a", clean_start=False, properties=KEPT) as device:
                     await device.silent()
+
+
+@awaited
+async def test_a_session_that_has_just_come_is_kept_before_its_former_node_forgets_it(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new node is killed as soon as the former one knows."""
+    base = tmp_path_factory.mktemp("c")
+    async with cluster(2, base, mqtt_port=0) as (here, there):
+        monkeypatch.setattr(keeping, "_GATHER_S", 3600.0)
+        async with Device.open(here, "a", properties=KEPT) as device:
+            await device.subscribe("t", qos=1)
+            await away(device, at=here, known_by=there)
+        async with Device.open(there, "a", clean_start=False, properties=KEPT) as device:
+            assert device.connack.session_present
+            await until(lambda: here.mqtt is not None and "a" not in here.mqtt.sessions)
+            assert there.mqtt is not None
+            moved = there.mqtt.sessions.get("a")
+            there.abort()
+        again = await restart(there, base, here, mqtt_port=0)
+        assert again.mqtt is not None
+        restored = again.mqtt.sessions.get("a")
+        assert moved is not None
+        assert restored is not None
+        assert restored.connected_s == moved.connected_s  # an older card would end it
+        async with Device.open(again, "a", clean_start=False, properties=KEPT) as device:
+            assert device.connack.session_present
+        await again.stop()
+
+
+@awaited
+async def test_what_a_node_published_without_taking_the_partition_is_given_after_a_restart(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The node took the partition for a client, left it, published there, and was killed before it took it again."""
+    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
+    base = tmp_path_factory.mktemp("c")
+    async with cluster(2, base, **more) as (home, node):
+        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
+        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
+        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
+        mine = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in node.taking.homes)
+        async with Device.open(node, "w") as writer:
+            await writer.publish(mine, b"x", 1)  # so the session has a position
+            async with Device.open(node, "a", properties=KEPT) as device:
+                await device.subscribe(mine, topic, qos=1)
+                await writer.publish(mine, b"0", 1)
+                assert (await device.message()).payload == b"0"
+                await away(device, at=node, known_by=home)
+            await until(lambda: not node.process.wants(node.partitions.names[of(topic)]))
+            for number in range(1, 4):
+                await writer.publish(topic, b"%d" % number, 1)
+            written = asyncio.Event()
+            assert node.mqtt is not None
+            node.mqtt.keeper.when_kept(written.set)
+            await written.wait()
+        node.abort()
+        again = await restart(node, base, home, **more)
+        async with Device.open(again, "a", clean_start=False, properties=KEPT) as device:
+            assert {(await device.message()).payload for _ in range(3)} == {b"1", b"2", b"3"}
+            await device.silent()
+        await again.stop()
 
 
 @awaited

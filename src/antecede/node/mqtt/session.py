@@ -87,6 +87,8 @@ class DeviceSession:
         self.came_from: dict[int, int] | None = None
         #: The node that it came from has it still: its feed has not begun here.
         self.arriving = False
+        #: To be called when it has come.
+        self._settled: list[Callable[[], None]] = []
         self._moved: list[CardFlight] = []
         #: Its subscriptions are new, and its feed has not begun.
         self._from_now = False
@@ -151,6 +153,7 @@ class DeviceSession:
             None if self.came_from is None else tuple(self.came_from.items()),
             tuple(self.moved),
             tuple(received.values()),
+            self.connected_s,
         )
 
     @property
@@ -161,6 +164,7 @@ class DeviceSession:
     def restore(self, record: SessionRecord) -> None:
         self.generation = record.generation
         self.owner, self.expiry_s, self.left_s = record.owner, record.expiry_s, record.left_s
+        self.connected_s = record.connected_s
         self.will, self.will_due_s = record.will, record.will_due_s
         self.position, self.restored_at = record.position, record.looked
         self.incoming.restore(dict(zip_longest(record.received, record.received_at, fillvalue=0)))
@@ -242,7 +246,11 @@ class DeviceSession:
         if self.arriving:
             self.arriving = False
             self.keeper.touch(self)
-            self.server.cards.tell(self)
+            # The former node forgets it then. This one must have it, even if it is killed.
+            self.keeper.when_kept(lambda: self.server.cards.tell(self))
+            settled, self._settled = self._settled, []
+            for then in settled:
+                then()
 
     def _go_by_position(self) -> None:
         """Go by positions of this node, once it has given or passed all that the client was or is given elsewhere."""
@@ -284,6 +292,10 @@ class DeviceSession:
 
     def subscribe(self, one: Subscription, then: Callable[[], None]) -> bool:
         """Add or replace a subscription; `then`: it is in force. False: it costs too much memory."""
+        if (
+            self.arriving
+        ):  # a session that does not come to stay is that of the former node, which lacks the subscription
+            told, then = then, lambda: self._settled.append(told) if self.arriving else told()
         if one.group:
             self.subscriptions.add(one)
             self.server.groups.join(self, one, then)

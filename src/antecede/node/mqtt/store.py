@@ -83,6 +83,8 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     moved: "tuple[CardFlight, ...]" = ()
     #: By `received`: the positions of their messages. 0, or none: at another node, or not known.
     received_at: tuple[int, ...] = ()
+    #: When its client connected last: a card of an earlier connection, read after a restart, does not end it.
+    connected_s: float = 0.0
 
     def cut_back(self, last: int, own: Mapping[int, int]) -> "SessionRecord":
         """The same, when deliveries behind position `last` were lost. `own`: see `put_right`."""
