@@ -13,6 +13,7 @@ from antecede.core.message import Message
 from antecede.journal import blocks, entries, fetched, index, migration, references, schema, segments, topics
 from antecede.node import identity, joining, roster
 from antecede.node.bulk import staging
+from antecede.node.directory import MQTT
 from antecede.node.mqtt import store
 from antecede.node.protocol import node_codec, node_records
 from antecede.protocols.live_registry import LIVE
@@ -48,7 +49,7 @@ def _directory() -> list[str]:
         f"| `{identity.SIGNING_KEY}` | With TLS: the Ed25519 key of the node, in hexadecimal; it signs messages. | – |",
         "| `roster.json` | The table of members (`Member`, below) and this node's key. | – |",
         f"| `{staging.FILE_NAME}` | Rows of bulk publishers, not released yet. SQLite. | {staging._VERSION} |",
-        f"| `{store.FILE_NAME}` | MQTT sessions, retained messages, positions of shared subscriptions. SQLite. "
+        f"| `{MQTT}` | MQTT sessions, retained messages, positions of shared subscriptions. SQLite. "
         f"| {store._VERSION} |",
         "",
         "A whole directory moves with its node. Never start two nodes from copies of one directory.",
