@@ -292,9 +292,8 @@ class DeviceSession:
 
     def subscribe(self, one: Subscription, then: Callable[[], None]) -> bool:
         """Add or replace a subscription; `then`: it is in force. False: it costs too much memory."""
-        if (
-            self.arriving
-        ):  # a session that does not come to stay is that of the former node, which lacks the subscription
+        if self.arriving:
+            # If the session does not come after all, it stays as the former node has it: without this subscription.
             told, then = then, lambda: self._settled.append(told) if self.arriving else told()
         if one.group:
             self.subscriptions.add(one)
