@@ -95,5 +95,5 @@ def seeds() -> dict[str, bytes]:
             for number, record in enumerate(some(kind)[:2]):
                 found[f"{name}-{kind.__name__}-{number}"] = bytes([reader]) + codec.encode([record])
     sent = blocks.decode_deliveries(DELIVERIES).messages
-    found["references"] = bytes([len(READERS) - 1]) + refer(DELIVERIES[:-4], sent, DELIVERIES)[1:]
+    found["references"] = bytes([len(READERS) - 1]) + refer(DELIVERIES[:-4], sent, DELIVERIES[:-4])[1:]
     return found

@@ -97,14 +97,14 @@ import asyncio, os
 from pathlib import Path
 from antecede.journal import Journal, segments
 from tests.wire.helpers import Got, Sent
-write, count = os.pwrite, 0
+write, count = os.pwritev, 0
 def dying(*what):
     global count
     count += 1
     if count > {after}:
         os.kill(os.getpid(), 9)
     return write(*what)
-segments.os.pwrite = dying
+segments.os.pwritev = dying
 asyncio.run(Journal.open(Path({str(path)!r}), cluster="golden", kept=(Sent, Got)))
 """
     done = subprocess.run([sys.executable, "-c", child], timeout=60, check=False, cwd=GOLDEN.parents[2])

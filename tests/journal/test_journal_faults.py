@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -45,17 +45,18 @@ async def fill_up(path: Path, monkeypatch: pytest.MonkeyPatch, *, close: bool) -
     driver = Driver(Keeper(3), MemoryNetwork().transport(3), lambda batch: None, journal=journal)
     await driver.start()
     safe = []
-    write, room = os.pwrite, 1 << 40
+    write, room = os.pwritev, 1 << 40
 
-    def limited(file: int, data: bytes, at: int) -> int:
+    def limited(file: int, parts: Sequence[bytes], at: int) -> int:
         nonlocal room
+        data = b"".join(parts)
         room -= len(data)
-        return write(file, data[: max(0, len(data) + min(0, room))], at)
+        return write(file, [data[: max(0, len(data) + min(0, room))]], at)
 
     try:
         for number in range(10_000):
             if number == 20:  # as much as there is, and a few batches more
-                monkeypatch.setattr(segments.os, "pwrite", limited)
+                monkeypatch.setattr(segments.os, "pwritev", limited)
                 room = 10_000
             several = [driver.publish_durably("t", b"payload " * 20) for _ in range(7)]
             for done in await asyncio.gather(*several):
@@ -68,7 +69,7 @@ async def fill_up(path: Path, monkeypatch: pytest.MonkeyPatch, *, close: bool) -
         await journal.close()
     else:
         journal.abort()
-    monkeypatch.setattr(segments.os, "pwrite", write)
+    monkeypatch.setattr(segments.os, "pwritev", write)
     return safe
 
 

@@ -8,7 +8,7 @@ import errno
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -109,20 +109,21 @@ def test_a_disk_that_is_full_in_mid_batch(
     shortens: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: None
 ) -> None:
     """At any byte of an entry, in the middle of a segment or in the head of the next."""
-    write, room = os.pwrite, 1 << 40
+    write, room = os.pwritev, 1 << 40
 
-    def limited(file: int, data: bytes, at: int) -> int:
+    def limited(file: int, parts: Sequence[bytes], at: int) -> int:
         nonlocal room
+        data = b"".join(parts)
         taken = data[: max(0, room)]
         room -= len(data)
         if len(taken) == len(data):
-            return write(file, data, at)
-        done = write(file, taken, at) if taken else 0
+            return write(file, parts, at)
+        done = write(file, [taken], at) if taken else 0
         if shortens and taken:
             return done
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(segments.os, "pwrite", limited)
+    monkeypatch.setattr(segments.os, "pwritev", limited)
 
     async def test() -> None:
         nonlocal room

@@ -165,11 +165,20 @@ _PACK_FROM_BYTES: Final = 512
 _PACK_LEVEL: Final = 1
 
 
+def checksum(data: bytes) -> bytes:
+    """What stands behind the data of a sealed block."""
+    return zlib.crc32(data).to_bytes(SEAL_BYTES, "big")
+
+
+def pack_block(data: bytes) -> bytes:
+    """Pack a block that is not sealed, if it is large enough."""
+    return zlib.compress(data, _PACK_LEVEL) if len(data) >= _PACK_FROM_BYTES else data
+
+
 def seal_block(data: bytes, *, pack: bool = False) -> bytes:
     """Add the checksum; with `pack`, pack the block first if it is large enough."""
-    if pack and len(data) >= _PACK_FROM_BYTES:
-        data = zlib.compress(data, _PACK_LEVEL)
-    return data + zlib.crc32(data).to_bytes(4, "big")
+    packed = pack_block(data) if pack else data
+    return b"".join((packed, checksum(packed)))
 
 
 def open_block(block: bytes) -> memoryview:
@@ -223,8 +232,17 @@ def encode_deliveries(
     messages: list[Message], held_us: dict[int, int], out_of_order: Sequence[int] = (), *, pack: bool = False
 ) -> bytes:
     """`pack`: pack them if they name messages of other partitions."""
-    block = _encode((messages, held_us, out_of_order) if out_of_order else (messages, held_us))
-    return seal_block(block, pack=pack and any(message.across for message in messages))
+    return seal_block(encode_messages(messages, held_us, out_of_order), pack=pack and name_others(messages))
+
+
+def encode_messages(messages: list[Message], held_us: dict[int, int], out_of_order: Sequence[int] = ()) -> bytes:
+    """Deliveries as a block that is neither packed nor sealed yet."""
+    return _encode((messages, held_us, out_of_order) if out_of_order else (messages, held_us))
+
+
+def name_others(messages: Sequence[Message]) -> bool:
+    """Do they name messages of other partitions? Such blocks are packed in a journal."""
+    return any(message.across for message in messages)
 
 
 def decode_deliveries(block: bytes) -> DeliveryBlock:

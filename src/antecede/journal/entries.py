@@ -42,11 +42,16 @@ class Entry(NamedTuple):
 
 def encode_entry(first: int, count: int, time_us: int, kept: bytes, changes: bytes, block: bytes) -> bytes:
     """`kept` and `changes` without their seals, `block` sealed."""
-    sizes = (len(kept), len(changes), len(block), count)
+    return entry_head(first, count, time_us, kept, changes, len(block)) + block
+
+
+def entry_head(first: int, count: int, time_us: int, kept: bytes, changes: bytes, size: int) -> bytes:
+    """An entry up to its deliveries; `size`: their bytes, sealed."""
+    sizes = (len(kept), len(changes), size, count)
     small = max(sizes) <= _SMALL_MAX
     head, mark = (_SMALL, _SMALL_MARK) if small else (_LARGE, _LARGE_MARK)
     covered = head.pack(0, mark, *sizes, first & _POSITION_MASK, time_us)[4:] + kept + changes
-    return b"".join((crc32(covered).to_bytes(4, "little"), covered, block))
+    return crc32(covered).to_bytes(4, "little") + covered
 
 
 def entry_size(data: bytes) -> int | None:

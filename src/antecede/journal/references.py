@@ -50,12 +50,11 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Referring).decode
 
 
-def refer(kept: bytes, messages: Sequence[Message], block: bytes) -> bytes:
-    """Kept records of a batch, without what its deliveries have. `block`: the deliveries, sealed; `messages`: they."""
+def refer(kept: bytes, messages: Sequence[Message], deliveries: bytes) -> bytes:
+    """Kept records of a batch, without what its deliveries have. `deliveries`: the block of `messages`, not packed."""
     found = _payloads(kept, messages)
     if not found:
         return kept
-    deliveries = bytes(open_block(block))
     pieces: list[int] = []
     rest: list[bytes] = []
     copied = last = there = 0

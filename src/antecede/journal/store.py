@@ -23,12 +23,14 @@ from antecede.journal.blocks import (
     SEAL_BYTES,
     KeptCodec,
     StoredChange,
+    checksum,
     encode_changes,
-    encode_deliveries,
-    seal_block,
+    encode_messages,
+    name_others,
+    pack_block,
     store_changes,
 )
-from antecede.journal.entries import encode_entry
+from antecede.journal.entries import entry_head
 from antecede.journal.index import Gathering, membership_block, write_rows
 from antecede.journal.lives import append_changes
 from antecede.journal.references import refer
@@ -159,10 +161,10 @@ class Store:
     def _write(self, batch: Batch) -> Written:
         if self._failure is not None:
             raise self._failure
-        kept = changes = block = members = b""
+        kept = changes = members = deliveries = seal = b""
         kept_bytes = 0
         if batch.deliveries:
-            block = encode_deliveries(batch.deliveries, batch.held_us, batch.out_of_order, pack=True)
+            deliveries = encode_messages(batch.deliveries, batch.held_us, batch.out_of_order)
         if batch.changes or batch.runs:
             stored = store_changes(batch)
             changes = encode_changes(stored)
@@ -170,15 +172,17 @@ class Store:
         if batch.kept:
             records = self._kept.encode(batch.kept)
             kept_bytes = len(records) + SEAL_BYTES
-            kept = seal_block(refer(records, batch.deliveries, block), pack=True)
+            kept = pack_block(refer(records, batch.deliveries, deliveries))
+        if deliveries:
+            if name_others(batch.deliveries):
+                deliveries = pack_block(deliveries)
+            seal = checksum(deliveries)
+        size = len(deliveries) + len(seal)
         # The checksum of the entry covers kept records and changes: they go without their own.
-        entry = encode_entry(
-            batch.first, len(batch.deliveries), batch.time_us, kept[:-SEAL_BYTES], changes[:-SEAL_BYTES], block
-        )
-        address = self._log.append(entry)
-        end = address + len(entry)
-        self._index.add(address, end, batch.first, batch.time_us, batch.deliveries, len(block), members)
-        return Written(len(block), kept_bytes, end)
+        head = entry_head(batch.first, len(batch.deliveries), batch.time_us, kept, changes[:-SEAL_BYTES], size)
+        address = self._log.append(head, deliveries, seal)
+        self._index.add(address, self._log.end, batch.first, batch.time_us, batch.deliveries, size, members)
+        return Written(size, kept_bytes, self._log.end)
 
     def _finish(
         self,
