@@ -422,3 +422,29 @@ def test_readers_see_no_batch_that_a_power_failure_may_take(tmp_path: Path, monk
         await journal.close()
 
     play(test)
+
+
+def test_kept_records_beside_long_deliveries_are_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, taken = os.pread, 0
+
+    def counting(file: int, size: int, at: int) -> bytes:
+        nonlocal taken
+        data = read(file, size, at)
+        taken += len(data)
+        return data
+
+    async def test() -> None:
+        journal = await opened(tmp_path / "journal")
+        for seq in range(1, 21):
+            long = message(seq, payload=bytes(300_000)) if seq % 4 else message(seq, payload=b"short")
+            await append(journal, long, kept=[Got(message(seq, payload=b"other"))])
+        monkeypatch.setattr(segments.os, "pread", counting)
+        assert [record.message.seq for record in await journal.kept()] == [*range(1, 21)]  # type: ignore[attr-defined]
+        nonlocal taken
+        before, taken = taken, 0
+        assert len(await journal.kept()) == 20
+        assert before > 15 * 300_000  # the tail was indexed
+        assert taken < 4 * 300_000
+        await journal.close()
+
+    play(test)

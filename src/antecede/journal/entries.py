@@ -66,7 +66,8 @@ def decode_entries(
     """The whole entries of `data`, which lies at `address` of the log and begins with the delivery at `first`.
 
     Stops at the first entry that is cut short or wrong. `blocks`: with their deliveries; without, an entry is given as
-    soon as its other parts are there. `check`: an entry whose deliveries do not match their seal is wrong, too.
+    soon as its other parts are there, and its deliveries only where `data` has them. `check`: an entry whose deliveries
+    do not match their seal is wrong, too.
     """
     at = 0
     while True:
@@ -81,7 +82,7 @@ def decode_entries(
             return
         if crc32(data[at + 4 : block_at]) != crc:
             return
-        block = data[block_at:end] if blocks else b""
+        block = data[block_at:end] if end <= len(data) else b""
         if check and block and not _is_sealed(block):
             return
         last = first + count - 1

@@ -35,6 +35,9 @@ SEGMENT_BYTES: Final = 16 * 1024 * 1024
 #: Bytes that a reader takes at a time.
 _CHUNK_BYTES: Final = 256 * 1024
 
+#: The same behind an entry whose deliveries it did not take, as they were long: the next are probably long, too.
+_HEAD_CHUNK_BYTES: Final = 4096
+
 #: Segments that a reader holds open.
 _OPEN_MAX: Final = 16
 
@@ -130,7 +133,7 @@ class LogReader:
                 yield entry
                 address, first = entry.end, entry.last + 1
             if address > begin:
-                want = _CHUNK_BYTES
+                want = _CHUNK_BYTES if address <= begin + len(data) else _HEAD_CHUNK_BYTES
                 continue
             size = entry_size(data)
             if size is None or size <= len(data) or address + size > end:

@@ -199,7 +199,7 @@ class View:
         blocks = [block for (block,) in self.execute("SELECT block FROM kept ORDER BY number")]
         facts = dict(self.execute("SELECT name, value FROM facts WHERE name IN ('kept_from', 'kept_at')"))
         begin, end, only = facts["kept_from"], self._gathering.end, True
-        for entry in self._entries(begin, facts["kept_at"], end):
+        for entry in self._entries(begin, facts["kept_at"], end, blocks=False):
             if entry.kept:
                 blocks.append(self._kept_of(entry))
             changes = decode_changes(seal_block(entry.changes)) if entry.changes else ()
