@@ -38,8 +38,10 @@ CREATE TABLE {schema}.changes (number INTEGER PRIMARY KEY, position INTEGER NOT 
 #: Bytes of the log in a section, at least. A look-up reads a section; each costs some rows.
 SECTION_BYTES: Final = 256 * 1024
 
-#: Bytes of the log that are indexed at a time: the tail is shorter than this, or a few entries longer.
-TAIL_BYTES: Final = 2 * 1024 * 1024
+#: The tail is indexed when it has so many deliveries, or so many bytes. Whoever opens the journal reads it, which takes
+#: some milliseconds; the log is synced and a transaction committed for it, which takes about one.
+TAIL_DELIVERIES: Final = 16_384
+TAIL_BYTES: Final = 8 * 1024 * 1024
 
 
 class Named(Protocol):
@@ -79,6 +81,7 @@ class Gathering:
 
     def __init__(self, end: int, position: int) -> None:
         self._begin = self.end = end
+        self._indexed = position
         #: The position of the last delivery.
         self.position = position
         self._sections: list[Section] = []
@@ -91,7 +94,7 @@ class Gathering:
     @property
     def due(self) -> bool:
         """Is there enough to be written?"""
-        return self.end - self._begin >= TAIL_BYTES
+        return self.end - self._begin >= TAIL_BYTES or self.position - self._indexed >= TAIL_DELIVERIES
 
     def add(
         self, address: int, end: int, first: int, time_us: int, messages: Sequence[Named], size: int, changes: bytes
@@ -128,7 +131,7 @@ class Gathering:
         """The rows gathered since the last call."""
         self._close()
         rows = Rows(self._begin, self.end, self.position, self._sections, self._ranges, self._changes)
-        self._begin = self.end
+        self._begin, self._indexed = self.end, self.position
         self._sections, self._ranges, self._changes = [], [], []
         return rows
 
