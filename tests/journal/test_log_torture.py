@@ -424,23 +424,6 @@ def test_readers_see_no_batch_that_a_power_failure_may_take(tmp_path: Path, monk
     play(test)
 
 
-def test_many_deliveries_are_indexed_before_the_tail_is_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "TAIL_DELIVERIES", 20)
-
-    async def test() -> None:
-        journal = await opened(tmp_path / "journal")
-        await batches(journal, 30)
-        await journal.drop_cursor("none")  # a job behind those that index
-        with connect(tmp_path / "journal", read_only=True) as connection:
-            (indexed,) = connection.execute("SELECT position FROM tail").fetchone()
-        connection.close()
-        assert journal.position - 20 < indexed
-        await check(journal)
-        await journal.close()
-
-    play(test)
-
-
 def test_kept_records_beside_long_deliveries_are_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read, taken = os.pread, 0
 

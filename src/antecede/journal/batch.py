@@ -9,7 +9,7 @@ from antecede.core.process import Change, LookUp
 
 
 class Run(NamedTuple):
-    """Publications made together; each is the delivery right behind it."""
+    """Publications made together, with numbers that follow each other; each is the delivery right behind it."""
 
     #: How many of the batch's changes, and of its deliveries, came before the first.
     before: int

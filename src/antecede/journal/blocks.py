@@ -10,7 +10,7 @@ Messages of a partitioned cluster name dozens of others, mostly the same ones as
 import zlib
 from collections.abc import Callable, Sequence
 from functools import reduce
-from operator import or_
+from operator import attrgetter, or_
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -215,6 +215,7 @@ class _Holding(msgspec.Struct, frozen=True, gc=False, array_like=True):
     message: Message
 
 
+_across_of = attrgetter("across")
 _encode = msgspec.msgpack.Encoder().encode
 _deliveries = msgspec.msgpack.Decoder(DeliveryBlock)
 _lean = msgspec.msgpack.Decoder(LeanBlock)
@@ -242,7 +243,7 @@ def encode_messages(messages: list[Message], held_us: dict[int, int], out_of_ord
 
 def name_others(messages: Sequence[Message]) -> bool:
     """Do they name messages of other partitions? Such blocks are packed in a journal."""
-    return any(message.across for message in messages)
+    return any(map(_across_of, messages))
 
 
 def decode_deliveries(block: bytes) -> DeliveryBlock:

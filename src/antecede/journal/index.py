@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
+from antecede.journal.batch import Run
 from antecede.journal.blocks import StoredChange, decode_changes, decode_lean, encode_changes, seal_block
 from antecede.journal.entries import Entry
 
@@ -97,9 +98,21 @@ class Gathering:
         return self.end - self._begin >= TAIL_BYTES or self.position - self._indexed >= TAIL_DELIVERIES
 
     def add(
-        self, address: int, end: int, first: int, time_us: int, messages: Sequence[Named], size: int, changes: bytes
+        self,
+        address: int,
+        end: int,
+        first: int,
+        time_us: int,
+        messages: Sequence[Named],
+        size: int,
+        changes: bytes,
+        runs: Sequence[Run] = (),
     ) -> None:
-        """Take an entry; `size`: bytes of its deliveries; `changes`: those to index, sealed; empty: there are none."""
+        """Take an entry.
+
+        `size`: bytes of its deliveries; `changes`: those to index, sealed; empty: there are none. `runs`: where they
+        make up all deliveries, these are not looked at one by one.
+        """
         if changes:
             self._changes.append((address, first - 1, time_us, changes))
         section = self._section
@@ -117,7 +130,12 @@ class Gathering:
             self._section = section = Section(first, last, address, end, size, time_us, time_us)
         if messages:
             assert section is not None
-            self._add_runs(messages, section.first)
+            if sum([run.length for run in runs]) == len(messages):
+                for run in runs:
+                    one = messages[run.after]
+                    self._add_run((one.topic, one.source), one.seq, one.seq + run.length - 1, section.first)
+            else:
+                self._add_runs(messages, section.first)
 
     def add_entry(self, entry: Entry) -> None:
         """`add`, from an entry of the log. Raises `DamagedError`."""

@@ -181,8 +181,9 @@ class Store:
         # The checksum of the entry covers kept records and changes: they go without their own.
         head = entry_head(batch.first, len(batch.deliveries), batch.time_us, kept, changes[:-SEAL_BYTES], size)
         address = self._log.append(head, deliveries, seal)
-        self._index.add(address, self._log.end, batch.first, batch.time_us, batch.deliveries, size, members)
-        return Written(size, kept_bytes, self._log.end)
+        end = self._log.end
+        self._index.add(address, end, batch.first, batch.time_us, batch.deliveries, size, members, batch.runs)
+        return Written(size, kept_bytes, end)
 
     def _finish(
         self,
