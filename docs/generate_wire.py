@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import inspect as mi
 
 from antecede.core.message import Message
-from antecede.journal import blocks, entries, fetched, index, migration, references, schema, segments, topics
+from antecede.journal import blocks, entries, fetched, index, migration, references, schema, segments, topics, words
 from antecede.node import identity, joining, roster
 from antecede.node.bulk import staging
 from antecede.node.directory import MQTT
@@ -100,6 +100,7 @@ def _journal() -> list[str]:
         *_prose(segments),
         *_prose(entries),
         *_prose(references),
+        *_prose(words),
         *_prose(index),
         "```sql",
         schema.TABLES.replace("main.", "").strip(),

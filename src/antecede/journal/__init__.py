@@ -23,6 +23,7 @@ schema.py     the tables beside the log, and checks on opening
 restoring.py  names the journal whose records a protocol cannot restore
 migration.py  versions, and bringing earlier ones up
 references.py kept records refer to the deliveries beside them
+words.py      kept records are packed with a dictionary
 blocks.py     what is stored, as bytes with a checksum
 writer.py     the thread that commits to the tables
 lock.py       lets one process use a journal

@@ -19,6 +19,7 @@ from msgspec import Meta
 from antecede.core import Message, UsageError
 from antecede.core.partitions import stream_base
 from antecede.core.process import Change
+from antecede.journal import words
 from antecede.journal.batch import Batch
 
 T = TypeVar("T")
@@ -185,11 +186,11 @@ def open_block(block: bytes) -> memoryview:
     view = memoryview(block)
     if len(block) < 4 or zlib.crc32(view[:-4]) != int.from_bytes(view[-4:], "big"):
         raise DamagedError("its checksum is wrong")
-    if len(block) == 4 or view[0] != _PACKED:
+    if len(block) == 4 or view[0] not in (_PACKED, words.MARK):
         return view[:-4]
-    unpacking = zlib.decompressobj()
+    unpacking, begin = (zlib.decompressobj(), 0) if view[0] == _PACKED else (words.unpacking(), 1)
     try:
-        data = unpacking.decompress(view[:-4], _UNPACKED_MAX)
+        data = unpacking.decompress(view[begin:-4], _UNPACKED_MAX)
     except zlib.error as error:
         raise DamagedError(f"it does not unpack ({error})") from None
     if not unpacking.eof:

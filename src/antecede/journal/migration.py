@@ -9,6 +9,7 @@ that have moved on since.
     3  blocks may be packed (`blocks`)
     4  batches are in a log beside the tables (`segments`), which hold its index; kept records since compaction, too
     5  kept records in the log may refer to deliveries of their batch (`references`)
+    6  kept records in the log may be packed with a dictionary (`words`)
 """
 
 import os
@@ -27,7 +28,7 @@ from antecede.journal.index import Gathering, write_rows
 from antecede.journal.segments import HEAD_BYTES, LogWriter, create_segment, segment_bases, segment_path
 
 #: Of the tables in `schema`. Stored as SQLite's `user_version`.
-VERSION: Final = 5
+VERSION: Final = 6
 
 #: Tables of version 2.
 TAIL_AND_AGES: Final = """
@@ -139,6 +140,10 @@ def _to_5(connection: sqlite3.Connection, path: Path) -> None:
     """4 to 5: the log stays as it is. The number keeps an earlier antecede from taking references for damage."""
 
 
+def _to_6(connection: sqlite3.Connection, path: Path) -> None:
+    """5 to 6: the log stays as it is. The number keeps an earlier antecede from taking packed records for damage."""
+
+
 def _batches_3(connection: sqlite3.Connection, removed: int) -> Iterator[tuple[int, int, int, bytes, bytes]]:
     """Batches of version 3 in order: first position, deliveries, time, changes without their seal, sealed deliveries.
 
@@ -174,4 +179,5 @@ _STEPS: Final[dict[int, Callable[[sqlite3.Connection, Path], None]]] = {
     2: _to_3,
     3: _to_4,
     4: _to_5,
+    5: _to_6,
 }

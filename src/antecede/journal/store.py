@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from antecede.core.errors import StoppedError
+from antecede.journal import words
 from antecede.journal.batch import Batch
 from antecede.journal.blocks import (
     SEAL_BYTES,
@@ -172,7 +173,7 @@ class Store:
         if batch.kept:
             records = self._kept.encode(batch.kept)
             kept_bytes = len(records) + SEAL_BYTES
-            kept = pack_block(refer(records, batch.deliveries, deliveries))
+            kept = words.pack(refer(records, batch.deliveries, deliveries))
         if deliveries:
             if name_others(batch.deliveries):
                 deliveries = pack_block(deliveries)

@@ -1,4 +1,4 @@
-"""Makes the golden journals of versions 3 and 4, with the package as of commits 388cc43 and f49bec1 (see README.md).
+"""Makes the golden journals of versions 3 to 5, with the package as of the commits that README.md names.
 
 python make_version_3.py version_3.tar.xz     from the root of the checkout, which must be on PYTHONPATH too
 
@@ -24,6 +24,9 @@ from antecede.core.process import Change
 from antecede.journal import Journal, Retention, export_rows
 from antecede.journal.batch import Batch, Run
 from antecede.journal.joins import Join
+
+#: Bytes of a payload. Those of 24 and more are referred to by kept records, from version 5 on.
+SIZE = int(os.environ.get("PAYLOAD_BYTES", "20"))
 
 
 async def append(journal: Journal, *messages: Message, **more: object) -> None:
@@ -53,11 +56,11 @@ async def live(path: Path, seed: int) -> None:
             topic, source = rng.choice(sorted(seqs))
             seqs[topic, source] += 1
             across = (("p9", 1, 2), ("p8", 2, 3)) if rng.random() < 0.3 else ()
-            messages.append(Message(topic, source, seqs[topic, source], ((5, 6),), rng.randbytes(20), across, 9))
+            messages.append(Message(topic, source, seqs[topic, source], ((5, 6),), rng.randbytes(SIZE), across, 9))
         changes = []
         if rng.random() < 0.1:
             outside += 1
-            there = Message("p7", 3, outside, (), rng.randbytes(20))
+            there = Message("p7", 3, outside, (), rng.randbytes(SIZE))
             changes.append(Change(len(messages) // 2, "publish", "p7", there))
         runs = [Run(0, 0, 1)] if messages and messages[0].source == 3 else []
         kept = [Got(one) for one in messages[:2]] + [Sent(change.message) for change in changes]
