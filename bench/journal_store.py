@@ -1,6 +1,6 @@
-"""Measures what a journal costs: processor time and bytes written for a message of 128 bytes, by messages a commit.
+"""Measures what a journal costs: processor time and bytes written for a message, by messages a commit.
 
-python bench/journal_store.py [--messages 20000] [--sync]
+python bench/journal_store.py [--messages 20000] [--payload 128] [--only journal append] [--sync]
 python bench/journal_store.py --protocols [--messages 4000]
 
 Four ways of storing the same batches. `journal`: the journal of this package, as a node that publishes and takes its
@@ -23,14 +23,13 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from rocksdict import DBCompressionType, Options, Rdict, WriteBatch, WriteOptions
-
 import antecede
 from antecede.core import Message
 from antecede.journal import Journal
 from antecede.journal.batch import Batch, Run
 from antecede.journal.blocks import KeptCodec, encode_changes, encode_deliveries, store_changes
 from antecede.node.local_cluster import LocalCluster
+from antecede.node.run import keep_freed_memory
 from antecede.protocols.live_registry import LIVE
 from antecede.protocols.vcube_ps.records import Logged
 from antecede.wire.envelope import seal
@@ -39,13 +38,13 @@ PER_COMMIT = (1, 16, 430)
 NOW_US = 1_800_000_000_000_000
 
 
-def batches(messages: int, per_commit: int) -> list[Batch]:
+def batches(messages: int, per_commit: int, size: int) -> list[Batch]:
     """Publications of node 0 on one topic, as a client of it makes them."""
     rng = Random(1)
     made = []
     for begin in range(0, messages, per_commit):
         sent = [
-            Message("p0", 0, seq + 1, (), seal("prices/a", rng.randbytes(128), time_us=NOW_US), (), seq + 1)
+            Message("p0", 0, seq + 1, (), seal("prices/a", rng.randbytes(size), time_us=NOW_US), (), seq + 1)
             for seq in range(begin, min(begin + per_commit, messages))
         ]
         first = sent[0]
@@ -103,6 +102,8 @@ def with_sqlite(path: Path, made: list[Batch], sync: bool) -> float:
 
 
 def with_rocksdb(path: Path, made: list[Batch], sync: bool) -> float:
+    from rocksdict import DBCompressionType, Options, Rdict, WriteBatch, WriteOptions  # noqa: PLC0415
+
     options = Options(raw_mode=True)
     options.set_compression_type(DBCompressionType.none())
     store = Rdict(str(path), options)
@@ -169,6 +170,8 @@ def protocols(messages: int, base: Path | None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, default=20_000)
+    parser.add_argument("--payload", type=int, default=128, help="bytes of a message")
+    parser.add_argument("--only", nargs="+", default=(), help="names of ways")
     parser.add_argument("--sync", action="store_true")
     parser.add_argument("--dir", type=Path, help="a directory on the disk to be measured")
     parser.add_argument("--protocols", action="store_true")
@@ -177,10 +180,13 @@ def main() -> None:
         protocols(min(asked.messages, 4000), asked.dir)
         return
     print("| store | a commit | µs a message | B written | B on disk |\n|---|---|---|---|---|")
+    keep_freed_memory()
     for name, store in WAYS.items():
+        if asked.only and name not in asked.only:
+            continue
         for per_commit in PER_COMMIT:
             messages = asked.messages if per_commit > 1 else asked.messages // 4
-            made = batches(messages, per_commit)
+            made = batches(messages, per_commit, asked.payload)
             with tempfile.TemporaryDirectory(dir=asked.dir) as directory:
                 os.sync()
                 before = written()
