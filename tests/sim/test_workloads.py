@@ -7,6 +7,7 @@ import pytest
 
 from antecede.core import UsageError
 from antecede.sim import RunSpec, simulate
+from antecede.sim.brokered import Brokered
 from antecede.sim.detectors import Detectors
 from antecede.sim.overlapping import Overlapping
 from antecede.sim.units import TICKS
@@ -162,3 +163,11 @@ def test_overlapping_publishes_where_somebody_subscribes() -> None:
     trace = simulate(worst, trace=True).trace
     assert trace is not None
     assert {row.topic for row in trace.rows() if row.event is Event.PUBLISH} == {"topic-5"}
+
+
+def test_topics_of_several_groups_come_in_order() -> None:
+    """Their members' rows open every trace, and a set of names has another order in every process."""
+    workload = Brokered(count=10, several=0.5, overlap=0.5)
+    topics = list(workload.members(64, random.Random(1)))[10:]
+    assert len(topics) == 45
+    assert topics == sorted(topics)

@@ -37,7 +37,7 @@ class Brokered(SeveralTopics, frozen=True, kw_only=True):
             for group in taken or [rng.choice(self.topics)]:
                 takers[group].append(node)
         found: dict[str, list[int]] = dict(takers)
-        for topic in self._addressed(takers):
+        for topic in sorted(self._addressed(takers)):
             found[topic] = sorted({node for group in groups_of(topic) for node in takers[group]})
         return found
 
