@@ -110,6 +110,15 @@ class Surroundings:
         """The number of edges between two known nodes."""
         return len(self.path(a, b)) - 1
 
+    def pairs(self, nodes: Collection[int], within: int) -> int:
+        """How many pairs of these known nodes are at most `within` edges apart. Asked once, so it caches no paths."""
+        listed = sorted(nodes)
+        count = 0
+        for place, one in enumerate(listed):
+            for other in listed[place + 1 :]:
+                count += len(self._path(one, other)) - 1 <= within
+        return count
+
     def _path(self, a: int, b: int) -> tuple[int, ...]:
         """The path from `a` to `b`, both included; both must be known."""
         return climb(a, b, self._towards, self.distance)

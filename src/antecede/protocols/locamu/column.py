@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from antecede.core.gate import Counters
-from antecede.protocols.locamu.identifiers import Id, link
+from antecede.protocols.locamu.identifiers import Id, Ids, Shared, link
 from antecede.protocols.locamu.packets import Data, Progress
 
 
@@ -33,7 +33,7 @@ class Column:
 
     def __init__(self, me: int, senders: Iterable[int]) -> None:
         self._me = me
-        self._links = {link(sender, me): sender for sender in senders if sender != me}
+        self._links: Shared = {link(sender, me): sender for sender in senders if sender != me}
         self._reached: Counters[Held] = Counters()
         self._held: dict[Id, list[Held]] = {}
         #: Copies to be processed now.
@@ -48,10 +48,23 @@ class Column:
         sender = self._links.get(link)
         return sender is not None and self._reached.has(sender, number)
 
+    def has_any(self, ids: Shared) -> bool:
+        """Is one of these an identifier for this node, and processed?"""
+        links = self._links
+        return any(at in links and self.has(at, number) for at, number in ids.items())
+
+    def note_all(self, ids: Shared) -> bool:
+        """Mark the numbers for this node among these as processed. True if one of them is new."""
+        links, news = self._links, False
+        for at, number in ids.items():
+            if at in links and self.note(at, number):
+                news = True
+        return news
+
     def note(self, link: int, number: int) -> bool:
         """Mark a number for this node as processed. True if that is new."""
         sender = self._links.get(link)
-        if sender is None or self.has(link, number):
+        if sender is None or self._reached.has(sender, number):
             return False
         self.moved.add(sender)
         for held in self._reached.add(sender, number):
@@ -59,7 +72,7 @@ class Column:
         self.known(link, number)
         return True
 
-    def needs(self, past: dict[int, int]) -> list[tuple[int, int]]:
+    def needs(self, past: Shared) -> list[tuple[int, int]]:
         """The numbers that `past` says this node should have processed, and has not."""
         level = self._reached.level
         links = self._links
@@ -81,10 +94,15 @@ class Column:
 
     def known(self, link: int, number: int) -> None:
         """This identifier denotes a processed message: free the copies that have it."""
-        for held in self._held.get((link, number), ()):
-            if not held.free:
-                held.free = True
-                self.freed.append(held)
+        if self._held:
+            for held in self._held.get((link, number), ()):
+                self._free(held)
+
+    def all_known(self, ids: Ids) -> None:
+        """These identifiers denote a processed message."""
+        if self._held:
+            for at, number in ids.items():
+                self.known(at, number)
 
     def release(self, held: Held) -> None:
         """Remove a freed copy."""

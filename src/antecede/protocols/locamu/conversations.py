@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from antecede.core import Outbox
-from antecede.protocols.locamu.identifiers import Ids
+from antecede.protocols.locamu.identifiers import Ids, Shared
 from antecede.protocols.locamu.packets import Columns, Data, Interest, Parcel
 
 #: Bits of a conversation's number that count within one incarnation.
@@ -212,17 +212,17 @@ class Conversations:
         return talk
 
 
-def _difference(before: Ids, now: Ids) -> Ids:
+def _difference(before: Shared, now: Shared) -> Ids:
     """What to send to a node that knows `before` so that it knows `now`; 0 stands for an entry that is gone."""
     change = {link: number for link, number in now.items() if before.get(link) != number}
-    if len(before) + len(change) > len(now):  # else nothing can be gone
+    if not before.keys() <= now.keys():
         for link in before:
             if link not in now:
                 change[link] = 0
     return change
 
 
-def _together(before: Ids, change: Ids) -> Ids:
+def _together(before: Shared, change: Shared) -> Ids:
     known = {**before, **change}
     if 0 in change.values():
         return {link: number for link, number in known.items() if number}

@@ -6,7 +6,7 @@ integer. A message's identifiers are a dictionary from links to numbers, since n
 link.
 """
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta
 
@@ -15,11 +15,18 @@ from antecede.core.limits import CUBE_DIMENSION_MAX, LINK_COUNTERS_MAX
 _BITS: Final = CUBE_DIMENSION_MAX
 _MASK: Final = (1 << _BITS) - 1
 
+#: `number << LINK_BITS | link` is an identifier as one integer.
+LINK_BITS: Final = 2 * CUBE_DIMENSION_MAX
+
 Link: TypeAlias = Annotated[int, Meta(ge=0, lt=1 << (2 * CUBE_DIMENSION_MAX))]
 Number: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 #: Numbers by link: a message's identifiers, or how far each link is in a node's past.
 Ids: TypeAlias = Annotated[dict[Link, Number], Meta(max_length=LINK_COUNTERS_MAX)]
+
+#: `Ids` where compiled code only looks up and stores: numbers of this type stay the objects that they are. Of an `int`
+#: compiled code makes a new object for each look-up and each dict (docs/architecture.md, Compiled modules).
+Shared: TypeAlias = dict[Any, Any]
 
 #: One identifier.
 Id: TypeAlias = tuple[int, int]

@@ -10,14 +10,22 @@ must then know which message it denotes. So identifiers of unacknowledged messag
 message that is not in the log (any more) is a plain `Names`, kept until the nodes it concerns acknowledge.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Collection
+from itertools import islice
+from typing import Any, Final
 
 from antecede.core import Message
 from antecede.overlay.extended import Surroundings
-from antecede.protocols.locamu.identifiers import Id, Ids, receiver_of, sender_of
+from antecede.protocols.locamu.column import Column
+from antecede.protocols.locamu.identifiers import LINK_BITS, Ids, Shared, receiver_of, sender_of
 from antecede.protocols.locamu.identifiers import link as link_to
 from antecede.protocols.locamu.packets import Columns
 from antecede.protocols.locamu.records import Took
+
+_NONE: Final[frozenset[int]] = frozenset()
+
+#: What a node has acknowledged if it has said nothing.
+_NOTHING: Final[tuple[int, Collection[int]]] = (0, _NONE)
 
 
 class Names:
@@ -26,11 +34,13 @@ class Names:
     __slots__ = ("_told", "ids", "unacked")
 
     def __init__(self) -> None:
+        #: Names are added at the end and never taken away.
         self.ids: Ids = {}
         #: Links to nodes within a hop that have not acknowledged it under that name.
         self.unacked: set[int] = set()
-        #: By neighbour: the conversation, and the names told to it or by it in that conversation.
-        self._told: dict[int, tuple[int, set[int]]] = {}
+        #: By neighbour: the conversation; how many of `ids`, from the first on, were told to it or by it in that
+        #: conversation; and further names that were. Mostly it knows them all, and no set is needed.
+        self._told: dict[int, tuple[int, int, Collection[int]]] = {}
 
     def lacks(self, node: int) -> bool:
         """Is there a name of it for `node`, within a hop, that `node` has not acknowledged?"""
@@ -38,16 +48,37 @@ class Names:
 
     def untold(self, node: int, talk: int) -> list[int]:
         """The links whose numbers `node` does not know from this conversation."""
-        number, known = self._told.get(node, (talk, ()))
-        return [link for link in self.ids if link not in known] if number == talk else list(self.ids)
+        told = self._told.get(node)
+        if told is None or told[0] != talk:
+            return list(self.ids)
+        _, first, more = told
+        if first == len(self.ids):
+            return []
+        rest = list(islice(self.ids, first, None))
+        return [link for link in rest if link not in more] if more else rest
 
-    def tell(self, node: int, talk: int, links: Iterable[int]) -> None:
+    def tell(self, node: int, talk: int, links: Collection[int]) -> None:
         """Note that `node` was told these names, or told them."""
-        number, known = self._told.get(node, (talk, set()))
-        if number != talk:
-            known = set()
-        known.update(links)
-        self._told[node] = talk, known
+        told, more = self._told.get(node), set(links)
+        first = 0
+        if told is not None and told[0] == talk:
+            first = told[1]
+            more.update(told[2])
+        ids: Shared = self.ids
+        for link in islice(ids, first, None) if first else ids:
+            if link not in more:
+                break
+            first += 1
+        more.difference_update(islice(ids, first))
+        self._told[node] = talk, first, more or _NONE
+
+    def tell_all(self, node: int, talk: int) -> None:
+        """Note that `node` was told all names, or told them."""
+        told = self._told.get(node)
+        further = told[2] if told is not None and told[0] == talk else _NONE
+        if further:  # names that do not denote it here yet
+            further = {link for link in further if link not in self.ids}
+        self._told[node] = talk, len(self.ids), further
 
     def record(self, me: int, node: int, talk: int) -> Ids:
         """Return the names that `me` has not told `node`, with some that it knows, and count them as told.
@@ -58,11 +89,15 @@ class Names:
         new = self.untold(node, talk)
         if not new:
             return {}
-        known = self.ids.keys() - new
+        self.tell_all(node, talk)
+        if len(new) == len(self.ids):
+            return self.ids.copy()
+        told = set(new)
+        known = [link for link in self.ids if link not in told]
         own = link_to(node, me)
-        known = {link for link in known if receiver_of(link) == node or link == own} or set(sorted(known)[:1])
-        self.tell(node, talk, new)
-        return {link: self.ids[link] for link in self.ids if link in known or link in new}
+        told.update([link for link in known if receiver_of(link) == node or link == own] or [min(known)])
+        ids: Shared = self.ids
+        return {link: number for link, number in ids.items() if link in told}
 
 
 class Entry(Names):
@@ -94,34 +129,45 @@ class Entry(Names):
 class Log:
     """Entries and foreign names by identifier, and what neighbours have acknowledged."""
 
-    def __init__(self, around: Surroundings, processed: Callable[[int, int], bool]) -> None:
-        """`processed(link, number)`: has this node processed the message with this identifier?"""
+    def __init__(self, around: Surroundings, column: Column) -> None:
+        """`column`: what this node has processed."""
         self._around = around
-        self._processed = processed
+        self._column = column
         self.near = frozenset(around.linked)
         #: Have members joined or left?
         self.unsettled = False
         #: In the order in which they were taken.
         self.entries: dict[Entry, None] = {}
         self.foreign: dict[Names, None] = {}
-        self._by_id: dict[Id, Entry] = {}
-        self._foreign_by_id: dict[Id, Names] = {}
-        #: By neighbour, then by numbering node: how far it has processed. Reported anew in every incarnation.
-        self._acked: dict[int, dict[int, tuple[int, frozenset[int]]]] = {}
+        # By identifier as one integer: entries, and foreign names.
+        self._by_id: dict[int, Entry] = {}
+        self._foreign_by_id: dict[int, Names] = {}
+        #: By link: how far its receiver, within a hop, has processed its numbers. Reported anew in every incarnation.
+        self._acked: dict[Any, tuple[int, Collection[int]]] = {}
 
     def find(self, ids: Ids) -> Entry | None:
         """The entry that one of these identifiers denotes."""
         by_id = self._by_id
-        return next((by_id[id_] for id_ in ids.items() if id_ in by_id), None)
+        for link, number in ids.items():
+            entry = by_id.get(number << LINK_BITS | link)
+            if entry is not None:
+                return entry
+        return None
 
     def find_foreign(self, ids: Ids) -> list[Names]:
         """Foreign names that share an identifier with these."""
         by_id = self._foreign_by_id
-        return list(dict.fromkeys(by_id[id_] for id_ in ids.items() if id_ in by_id))
+        found: list[Names] = []
+        if by_id:
+            for link, number in ids.items():
+                names = by_id.get(number << LINK_BITS | link)
+                if names is not None and names not in found:
+                    found.append(names)
+        return found
 
     def acked(self, link: int, number: int) -> bool:
         """Has the receiver acknowledged the message with this identifier?"""
-        reached, beyond = self._acked.get(receiver_of(link), {}).get(sender_of(link), (0, frozenset()))
+        reached, beyond = self._acked.get(link, _NOTHING)
         return number <= reached or number in beyond
 
     # -- growing ------------------------------------------------------------------------------------------------
@@ -132,52 +178,72 @@ class Log:
 
     def new_foreign(self, ids: Ids) -> Names | None:
         """Store names of a message that is not here. None: all nodes concerned have acknowledged it."""
-        names = Names()
-        self.learn(names, ids)
-        if not names.unacked:
-            self._unindex(names)
+        unacked = self._lacking(ids)
+        if not unacked:
             return None
+        names = Names()
+        names.ids.update(ids)
+        names.unacked = unacked
+        self._index(names, ids)
         self.foreign[names] = None
         return names
 
-    def learn(self, names: Names, ids: Ids) -> Ids:
+    def learn(self, names: Names, ids: Shared) -> Ids:
         """Add identifiers of a message. Returns those that are new."""
         new = {link: number for link, number in ids.items() if link not in names.ids}
-        names.ids.update(new)
-        for link, number in new.items():
-            if isinstance(names, Entry):
-                self._by_id[link, number] = names
-            else:
-                self._foreign_by_id[link, number] = names
-            receiver = receiver_of(link)
-            if receiver == self._around.me:
-                if not self._processed(link, number):
-                    names.unacked.add(link)
-            elif receiver in self.near and not self.acked(link, number):
-                names.unacked.add(link)
+        if new:
+            names.ids.update(new)
+            names.unacked |= self._lacking(new)
+            self._index(names, new)
         return new
+
+    def _lacking(self, ids: Shared) -> set[int]:
+        """The links among these to nodes within a hop that have not acknowledged their numbers."""
+        me, near, acked, column = self._around.me, self.near, self._acked, self._column
+        found: set[int] = set()
+        for link, number in ids.items():
+            receiver = receiver_of(link)
+            if receiver == me:
+                if not column.has(link, number):
+                    found.add(link)
+            elif receiver in near:
+                progress = acked.get(link)
+                if progress is None or (number > progress[0] and number not in progress[1]):
+                    found.add(link)
+        return found
+
+    def _index(self, names: Names, ids: Ids) -> None:
+        if isinstance(names, Entry):
+            by_id = self._by_id
+            for link, number in ids.items():
+                by_id[number << LINK_BITS | link] = names
+        else:
+            foreign = self._foreign_by_id
+            for link, number in ids.items():
+                foreign[number << LINK_BITS | link] = names
 
     # -- shrinking ----------------------------------------------------------------------------------------------
 
     def acknowledge(self, node: int, columns: Columns) -> list[Names]:
         """`node` reports its progress. Returns the messages that it has acknowledged under a further name."""
-        known = self._acked.setdefault(node, {})
+        acked = self._acked
         found: dict[Names, None] = {}
         for sender, (reached, beyond) in columns.items():
-            before, extra = known.get(sender, (0, frozenset()))
-            known[sender] = max(before, reached), frozenset(n for n in (*beyond, *extra) if n > reached)
             link = link_to(sender, node)
+            before, extra = acked.get(link, _NOTHING)
+            further = frozenset([n for n in (*beyond, *extra) if n > reached]) if beyond or extra else _NONE
+            acked[link] = max(before, reached), further
             if reached - before > 64:  # one of the two was away: search the log, not all numbers
                 numbers = [names.ids[link] for names in (*self.entries, *self.foreign) if link in names.unacked]
+                numbers = [number for number in numbers if number <= reached or number in beyond]
             else:
                 numbers = [*range(before + 1, reached + 1), *beyond]
             for number in numbers:
-                if number <= reached or number in beyond:
-                    for index in (self._by_id, self._foreign_by_id):
-                        names = index.get((link, number))
-                        if names is not None and link in names.unacked:
-                            names.unacked.discard(link)
-                            found[names] = None
+                id_ = number << LINK_BITS | link
+                for denoted in (self._by_id.get(id_), self._foreign_by_id.get(id_)):
+                    if denoted is not None and link in denoted.unacked:
+                        denoted.unacked.discard(link)
+                        found[denoted] = None
         return list(found)
 
     def is_complete(self, entry: Entry) -> bool:
@@ -204,6 +270,11 @@ class Log:
         self._unindex(names)
 
     def _unindex(self, names: Names) -> None:
-        index: dict[Id, Entry] | dict[Id, Names] = self._by_id if isinstance(names, Entry) else self._foreign_by_id
-        for id_ in names.ids.items():
-            index.pop(id_, None)
+        if isinstance(names, Entry):
+            by_id = self._by_id
+            for link, number in names.ids.items():
+                by_id.pop(number << LINK_BITS | link, None)
+        else:
+            foreign = self._foreign_by_id
+            for link, number in names.ids.items():
+                foreign.pop(number << LINK_BITS | link, None)

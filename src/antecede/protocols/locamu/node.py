@@ -19,7 +19,7 @@ from antecede.core import LimitError, Message, Packet, ProtocolError, TopicMessa
 from antecede.core.native import mypyc_attr
 from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.conversations import Conversations, Timing
-from antecede.protocols.locamu.identifiers import Ids, link, receiver_of, sender_of
+from antecede.protocols.locamu.identifiers import Shared, link, receiver_of, sender_of
 from antecede.protocols.locamu.packets import Data, Parcel
 from antecede.protocols.locamu.records import Started, Took
 from antecede.protocols.locamu.relay import Relay
@@ -224,12 +224,18 @@ class LoCaMu(Relay):
         if sender is not None:
             entry.tell(sender, self._talks.number(sender), (*data.path, *data.alias))
 
-    def _told_by(self, sender: int, ids: Ids) -> None:
+    def _told_by(self, sender: int, ids: Shared) -> None:
         """Note that `sender` knows these names."""
-        names = self.state.log.find(ids) or next(iter(self.state.log.find_foreign(ids)), None)
+        log = self.state.log
+        names = log.find(ids) or next(iter(log.find_foreign(ids)), None)
         if names is not None:
-            known = [at for at, number in ids.items() if names.ids.get(at) == number]
-            names.tell(sender, self._talks.number(sender), known)
+            has: Shared = names.ids
+            known = [at for at, number in ids.items() if has.get(at) == number]
+            talk = self._talks.number(sender)
+            if len(known) == len(has):
+                names.tell_all(sender, talk)
+            else:
+                names.tell(sender, talk, known)
 
     def _agreed(self, targets: tuple[int, ...], upstream: int | None, data: Data) -> tuple[int, ...]:
         """Add nodes that relays before this one numbered the message for, though this node would not.
@@ -271,9 +277,10 @@ class LoCaMu(Relay):
                 held = column.freed.pop(0)
                 column.release(held)
                 self._take(held.sender, held.data)
-        for topic in state.routing.take_joined():
-            state.be(topic, "joined")
-            self.out.joined(topic)
+        if state.routing.joining:
+            for topic in state.routing.take_joined():
+                state.be(topic, "joined")
+                self.out.joined(topic)
         for peer in state.routing.has_news():
             if peer not in self._suspected:
                 self._open(peer)

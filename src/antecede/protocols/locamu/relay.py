@@ -15,7 +15,7 @@ from antecede.core import Process
 from antecede.core.native import mypyc_attr
 from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.conversations import Conversations, Timing
-from antecede.protocols.locamu.identifiers import Ids, receiver_of, sender_of
+from antecede.protocols.locamu.identifiers import Ids, Shared, receiver_of, sender_of
 from antecede.protocols.locamu.log import Entry, Names
 from antecede.protocols.locamu.packets import Data, Parcel
 from antecede.protocols.locamu.records import Took
@@ -100,11 +100,14 @@ class Relay(Process):
         if entry.sent.get(to) == talk and not self._is_news(entry, to, path.keys() | alias.keys()):
             return  # sent in this conversation, which will deliver it
         entry.sent[to] = talk
-        entry.tell(to, talk, (*path, *alias))
+        if path is entry.path:
+            entry.tell_all(to, talk)
+        else:
+            entry.tell(to, talk, (*path, *alias))
         took = entry.took
         origin = self.around.before(took.origin, to)[0]
         window = self._window_of(to)  # names given farther away mean nothing there
-        path, alias = ({at: n for at, n in ids.items() if sender_of(at) in window} for ids in (path, alias))
+        path, alias = _within(window, path), _within(window, alias)
         data = Data(took.message, origin, took.whole and origin == took.origin, path, alias, past)
         self._talks.say(to, data=data, records=self._records_for(to))
 
@@ -241,3 +244,8 @@ class Relay(Process):
         if what not in self._armed:
             self._armed.add(what)
             self.out.wake_after(delay_us, (what,))
+
+
+def _within(window: frozenset[int], ids: Shared) -> Ids:
+    """The names that nodes in `window` gave."""
+    return {at: number for at, number in ids.items() if sender_of(at) in window}

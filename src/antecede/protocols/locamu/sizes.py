@@ -8,8 +8,6 @@ Here only counters that changed since the last parcel of the conversation are se
 takes 6 bytes; the whole list is sent where it is shorter.
 """
 
-from collections.abc import Iterable
-
 from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.identifiers import Ids, sender_of
 from antecede.protocols.locamu.packets import Data, Interest, Parcel
@@ -58,9 +56,4 @@ class Sizes:
 
 def links_around(around: Surroundings) -> int:
     """The number of directed links between nodes of the safe neighbourhood: the counters that a past may have."""
-    return sum(len(inside) for inside in _inside(around))
-
-
-def _inside(around: Surroundings) -> Iterable[list[int]]:
-    for one in around.safe:
-        yield [other for other in around.safe if other != one and around.apart(one, other) <= around.number]
+    return 2 * around.pairs(around.safe, around.number)

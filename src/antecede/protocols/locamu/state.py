@@ -7,11 +7,11 @@ one name is known under all names it is said to have.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from antecede.overlay.extended import Surroundings
 from antecede.protocols.locamu.column import Column
-from antecede.protocols.locamu.identifiers import Ids, link, receiver_of, sender_of
+from antecede.protocols.locamu.identifiers import Ids, Shared, link, receiver_of, sender_of
 from antecede.protocols.locamu.log import Entry, Log, Names
 from antecede.protocols.locamu.records import Counted, Done, Heard, Learned, Logged, Member, Started, Took
 from antecede.protocols.locamu.routing import Founding, Routing
@@ -27,27 +27,24 @@ class State:
         #: By link between other nodes nearby: every number up to this one is in this node's past. By link of this node:
         #: the last number it gave.
         self.past: Ids = {}
-        self.log = Log(around, self.column.has)
+        self.log = Log(around, self.column)
         self.routing = Routing(around, founding, lambda interest: keep(Heard(interest)))
         #: By topic: the sequence number of the last message published here.
         self.published: dict[str, int] = {}
         self.life = 0
         #: Messages and names that changed since the last check.
         self.changed: dict[Names, None] = {}
-        # By link: are both ends nearby? Asked for every counter of every copy.
-        self._near: dict[int, bool] = {}
+        # By link: are both ends nearby, and the receiver another node? Asked for every counter of every copy.
+        self._counts: dict[Any, bool] = {}
 
-    def is_near(self, at: int) -> bool:
-        near = self._near.get(at)
-        if near is None:
-            safe = self.around.safe
-            near = self._near[at] = sender_of(at) in safe and receiver_of(at) in safe
-        return near
+    def _is_counted(self, at: int) -> bool:
+        """Does this node's past have a counter for this link?"""
+        safe, receiver = self.around.safe, receiver_of(at)
+        return sender_of(at) in safe and receiver in safe and receiver != self.around.me
 
     def is_known(self, ids: Ids) -> bool:
         """Does one of these identifiers denote a message processed here?"""
-        has = self.column.has
-        return any(has(at, number) for at, number in ids.items()) or self.log.find(ids) is not None
+        return self.column.has_any(ids) or self.log.find(ids) is not None
 
     def is_overtaken(self, ids: Ids) -> bool:
         """Was a message processed here that a node processed after giving one of these identifiers?"""
@@ -79,10 +76,12 @@ class State:
         if len(ids) < 2:
             return
         entry = self.log.find(ids)
-        if entry is None and asks is not None:
-            ids |= self._late_answer(ids, asks)
-        news = self._note(ids, entry) if entry is not None or self.is_known(ids) else False
-        if entry is None:  # not here, or no longer: others may need the names
+        if entry is not None:
+            news = self._note(ids, entry)
+        else:  # not here, or no longer: others may need the names
+            if asks is not None:
+                ids = self._late_answer(ids, asks)
+            news = self._note(ids, None) if self.column.has_any(ids) else False
             news |= self._learn_foreign(ids)
         if news:
             self.keep(Learned(ids, not self.log.find_foreign(ids)))
@@ -103,44 +102,47 @@ class State:
 
     # -- inside -------------------------------------------------------------------------------------------------
 
-    def _raise_past(self, ids: Ids) -> None:
-        me, past = self.around.me, self.past
+    def _raise_past(self, ids: Shared) -> None:
+        past: Shared = self.past
+        counts = self._counts
         for at, number in ids.items():
-            if number > past.get(at, 0) and self.is_near(at) and receiver_of(at) != me:
-                past[at] = number
+            if number > past.get(at, 0):
+                counted = counts.get(at)
+                if counted is None:
+                    counted = counts[at] = self._is_counted(at)
+                if counted:
+                    past[at] = number
 
-    def _nearby(self, ids: Ids) -> Ids:
+    def _nearby(self, ids: Shared) -> Ids:
         """The names between nodes known here. A past that this node forwards for another may mention as much."""
         known = self.around.distance
         return {at: number for at, number in ids.items() if sender_of(at) in known and receiver_of(at) in known}
 
     def _enter(self, took: Took, past: Ids, alias: Ids) -> Entry:
         safe = self.around.safe
-        path = {at: number for at, number in took.path.items() if sender_of(at) in safe}
-        others = {at: number for at, number in self._nearby(alias).items() if at not in path}
+        given: Shared = took.path
+        path = {at: number for at, number in given.items() if sender_of(at) in safe}
+        given = self._nearby(alias)
+        others = {at: number for at, number in given.items() if at not in path}
         if took.late:  # nodes that get it from here must see that it is late
             others |= took.numbers
         else:
             path |= took.numbers
-        given = {receiver_of(at) for at in (*path, *others) if sender_of(at) == self.around.me}
-        entry = Entry(took, path, past, self.log.near & given)
+        targets = {receiver_of(at) for at in (*path, *others) if sender_of(at) == self.around.me}
+        entry = Entry(took, path, past, self.log.near & targets)
         entry.alias = others
         entry.numberers.update(map(sender_of, others))
-        for ids in (took.path, alias):
-            for at, number in ids.items():
-                self.column.note(at, number)
+        self.column.note_all(took.path)
+        self.column.note_all(alias)
         self.log.add(entry, {**path, **others})
         self.changed[entry] = None
-        for at, number in entry.ids.items():
-            self.column.known(at, number)
+        self.column.all_known(entry.ids)
         self._absorb(entry, entry.ids)
         return entry
 
     def _note(self, ids: Ids, entry: Entry | None) -> bool:
         """These names denote a message processed here, `entry` if it is in the log. True: some were new."""
-        news = False
-        for at, number in ids.items():
-            news |= self.column.note(at, number)
+        news = self.column.note_all(ids)
         if entry is None:
             return self._note_foreign(ids) or news
         new = self.log.learn(entry, ids)
@@ -149,8 +151,7 @@ class State:
         new |= self._late(entry, new)
         entry.alias = {**entry.alias, **new}
         entry.numberers.update(map(sender_of, new))
-        for at, number in new.items():
-            self.column.known(at, number)
+        self.column.all_known(new)
         self.changed[entry] = None
         self._absorb(entry, new)
         return True
@@ -173,28 +174,28 @@ class State:
     def _late_answer(self, ids: Ids, asks: int) -> Ids:
         """Number a message that is no longer in the log, for a node that lacks this node's number.
 
-        Its request may be old, and the message have a number already. It then has two, which does no harm.
+        Its request may be old, and the message have a number already. It then has two, which does no harm. Returns the
+        names with that number.
         """
         own = link(self.around.me, asks)
-        named = any(receiver_of(at) == asks for at in ids)
-        if not self.routing.changes or not named or own in ids or not self.is_known(ids):
-            return {}
+        if not self.routing.changes or own in ids or not self.is_known(ids):
+            return ids
+        if not any(receiver_of(at) == asks for at in ids):
+            return ids
         if link(asks, self.around.me) in ids:
-            return {}  # it numbered the message for this node: it is before it on the path, and needs no number
+            return ids  # it numbered the message for this node: it is before it on the path, and needs no number
         if any(own in names.ids for names in self.log.find_foreign(ids)):
-            return {}
+            return ids
         self.past[own] = self.past.get(own, 0) + 1
-        return {own: self.past[own]}
+        return {**ids, own: self.past[own]}
 
     def _note_foreign(self, ids: Ids) -> bool:
         """A message that is no longer in the log has these names, and all others that records say it has."""
         news = False
         for names in self.log.find_foreign(ids):
-            for at, number in names.ids.items():
-                if self.column.note(at, number):
-                    news = True
-                if receiver_of(at) == self.around.me:
-                    names.unacked.discard(at)
+            if self.column.note_all(names.ids):
+                news = True
+            names.unacked = {at for at in names.unacked if receiver_of(at) != self.around.me}
             self.changed[names] = None
         return news
 
