@@ -9,12 +9,13 @@ clock than the one that passed is late: it is refused and counted. (Skipping onl
 order.) A broker with a log never gives up in this way (`catching_up`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from antecede.core import Message, TopicMessageId, Verdict
 from antecede.core.clocks import DomainClock
 from antecede.core.domain_order import DomainOrder, StreamName
+from antecede.core.gate import Stream
 from antecede.protocols.gossip.packets import Rumour
 
 #: `Gate.skip` goes position by position. A larger hole is jumped with a floor.
@@ -126,6 +127,11 @@ class Order(DomainOrder[_Arrival]):
 
     def reached(self, stream: StreamName) -> int:
         return self._gate.reached(stream)
+
+    @property
+    def level(self) -> Mapping[Stream, int]:
+        """`reached` of every stream that has moved, to be read at once."""
+        return self._gate.level
 
     def levels(self) -> dict[StreamName, int]:
         return self._gate.levels()  # type: ignore[return-value]

@@ -314,9 +314,11 @@ class RoundReader:
     def _missing(self, claim: Standing) -> list[TopicMessageId]:
         """By stream: the first message that was not received."""
         found = []
+        level = self._reached
         for topic, source, seq in claim.levels:
-            if self._takes(topic):
-                for number in range(self.reached((topic, source)) + 1, seq + 1):
+            reached = level.get((topic, source), 0)
+            if seq > reached and self._takes(topic):
+                for number in range(reached + 1, seq + 1):
                     name = TopicMessageId(topic, source, number)
                     if name not in self._waiting and number not in self._forgone.get((topic, source), ()):
                         found.append(name)

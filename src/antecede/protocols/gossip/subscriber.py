@@ -90,11 +90,11 @@ class NumberReader:
 
     def behind(self, standing: Standing) -> list[tuple[StreamName, int]]:
         """Streams in which the broker is further than this subscriber, and how far."""
-        reached, takes = self.reached, self._takes
+        reached, takes = self._order.level, self._takes
         return [
             ((topic, source), n)
             for topic, source, n in standing.levels
-            if n > reached((topic, source)) and takes(topic)
+            if n > reached.get((topic, source), 0) and takes(topic)
         ]
 
     def floors(self, levels: Iterable[tuple[str, int, int]]) -> list[Message]:

@@ -6,6 +6,7 @@ by group, so that a broker in many groups does not lose sight of a small one.
 """
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from antecede.core.rng import Rng
 from antecede.protocols.gossip.packets import Peer
@@ -20,6 +21,9 @@ class Views:
         self._rng = rng
         self._peers: dict[int, Peer] = {}
         self._by_group: dict[str, list[int]] = {}
+        # By broker: in which of these views it is, a bit for each group; and the bits.
+        self._within: dict[int, int] = {}
+        self._bits: dict[str, int] = {}
         self.down: set[int] = set()
         #: Brokers that were known and are suspected now.
         self.lost: dict[int, Peer] = {}
@@ -35,9 +39,8 @@ class Views:
         peer = self._peers.get(node)
         return frozenset(peer.groups) if peer is not None else frozenset()
 
-    def learn(self, peers: Iterable[Peer], shared: Iterable[str]) -> None:
+    def learn(self, peers: Iterable[Peer], shared: AbstractSet[str]) -> None:
         """Take in `peers` that relay one of the `shared` groups."""
-        shared = frozenset(shared)
         for peer in peers:
             if peer.node == self._node or peer.node in self.down:
                 continue
@@ -55,7 +58,7 @@ class Views:
             self.lost[node] = self._peers[node]
         self._remove(node)
 
-    def trust(self, node: int, shared: Iterable[str]) -> None:
+    def trust(self, node: int, shared: AbstractSet[str]) -> None:
         """The suspicion of `node` is over."""
         self.down.discard(node)
         known = self.lost.pop(node, None)
@@ -77,25 +80,39 @@ class Views:
         """Put `peer` into the views of `groups`. If some are full, it replaces an entry in one of those."""
         if not groups:
             return
-        self._peers[peer.node] = peer
-        full: list[list[int]] = []
+        node = peer.node
+        self._peers[node] = peer
+        within = self._within.get(node, 0)
+        full: list[str] = []
         for group in groups:
-            view = self._by_group.setdefault(group, [])
-            if peer.node in view:
+            bit = self._bits.get(group)
+            if bit is None:
+                bit = self._bits[group] = 1 << len(self._bits)
+            if within & bit:
                 continue
+            view = self._by_group.setdefault(group, [])
             if len(view) < self._size:
-                view.append(peer.node)
+                view.append(node)
+                within |= bit
             else:
-                full.append(view)
+                full.append(group)
         if full:
-            view = full[self._rng.randrange(len(full))]
+            group = full[self._rng.randrange(len(full))]
+            view = self._by_group[group]
             place = self._rng.randrange(len(view))
-            gone, view[place] = view[place], peer.node
-            if not any(gone in other for other in self._by_group.values()):
-                del self._peers[gone]
+            gone, view[place] = view[place], node
+            bit = self._bits[group]
+            within |= bit
+            rest = self._within[gone] & ~bit
+            if rest:
+                self._within[gone] = rest
+            else:
+                del self._peers[gone], self._within[gone]
+        self._within[node] = within
 
     def _remove(self, node: int) -> None:
         self._peers.pop(node, None)
-        for view in self._by_group.values():
-            if node in view:
+        within = self._within.pop(node, 0)
+        for group, view in self._by_group.items():
+            if within & self._bits[group]:
                 view.remove(node)
