@@ -17,7 +17,7 @@ from setuptools.command.build_ext import build_ext
 
 #: What a simulation spends its time in, with the base classes of all that: by directory, the modules.
 COMPILED = {
-    "core": "clocks domain_order gate numbers process",
+    "core": "clocks domain_order gate numbers process source_gate",
     "overlay": "extended members shared_tree trees vcube",
     "protocols": "bundling layered sizes",
     "protocols/aggregation": "broadcast hybrid process riding timer",

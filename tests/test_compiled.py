@@ -21,7 +21,7 @@ SOURCE = ROOT / "src" / "antecede"
 
 #: What `make test` compiles: few enough files for some seconds of processor time.
 FEW = (
-    "core/clocks,core/gate,core/numbers,core/process,"
+    "core/clocks,core/gate,core/numbers,core/process,core/source_gate,"
     "overlay/extended,overlay/members,overlay/shared_tree,overlay/trees,overlay/vcube,"
     "sim/engine,protocols/aggregation/broadcast,protocols/aggregation/hybrid,protocols/aggregation/process,"
     "protocols/aggregation/riding,protocols/aggregation/timer"

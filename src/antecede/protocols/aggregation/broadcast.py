@@ -7,10 +7,9 @@ protocols that bundle are subclasses, and change only how a message is forwarded
 Links may reorder packets but lose none (thesis 4.2). A packet that arrives twice is forwarded twice and delivered once.
 """
 
-from typing import Any
-
-from antecede.core import Frontier, Gate, Message, Packet, Process, ProtocolError, VectorClock, Verdict
+from antecede.core import Frontier, Message, Packet, Process, ProtocolError, VectorClock, Verdict
 from antecede.core.gate import FULL, READY
+from antecede.core.source_gate import SourceGate
 from antecede.overlay.trees import Trees
 from antecede.protocols.aggregation.packets import Bundle
 from antecede.protocols.sizes import ByteModel
@@ -26,7 +25,7 @@ class CausalBroadcast(Process):
         self._sizes = sizes
         self._clock: VectorClock | Frontier = Frontier() if barrier else VectorClock()
         self._seq = 0
-        self._gate: Gate[Message] = Gate()
+        self._gate = SourceGate()
 
     def publish(self, topic: str, payload: bytes) -> Message:
         self._seq += 1
@@ -42,15 +41,13 @@ class CausalBroadcast(Process):
         gate, messages = self._gate, packet.messages
         if len(messages) == 1:
             message = messages[0]
-            plain: Any = message  # compiled code keeps its numbers as they are, and makes no new ones
-            if gate.admit(plain.source, message.seq, message.deps):  # next in its stream, and no message waits for it
+            if gate.admit(message):  # next in its stream, and no message waits for it
                 self._pass_on(sender, message, packet, READY)
                 self._clock.observe(message)
                 self.out.deliveries.append(message)
                 return
         for message in messages:
-            plain = message
-            verdict = gate.offer(message, ((plain.source, plain.seq),), message.deps)
+            verdict = gate.offer(message)
             if verdict is FULL:
                 raise ProtocolError(f"node {self.node} holds {self.held} messages and cannot take {message.id}")
             self._pass_on(sender, message, packet, verdict)

@@ -7,7 +7,7 @@ The delay costs nothing, since the message would have waited at the child.
 Printed rule: CHECKAGG(k, m) rescans all pending messages whenever a message m arrives. It finds exactly the messages
 that waited, on the edge to k, for the counter `vector_max[m.s]` that m has just raised; all others were sent before. So
 here an edge is a set of messages that wait on counters of *received* messages, as in the gate messages wait on counters
-of *delivered* ones (`core.gate.Counters`). A message costs time in proportion to its own clock.
+of *delivered* ones (`core.source_gate.SourceCounters`). A message costs time in proportion to its own clock.
 
 Printed rule: Algorithm 2 calls CHECKAGG (lines 19–22) inside the loop that advances `vector_max` → with several
 messages from a source, copies are sent twice → the loop ends first, then each child is checked once.
@@ -20,17 +20,23 @@ Messages keep their order of arrival inside a packet. Sorted causally, every bun
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Final
 
-from antecede.core import Counters, Dependency, Message, Verdict
-from antecede.core.gate import READY, Need
+from antecede.core import Dependency, Message, Verdict
+from antecede.core.gate import READY
+from antecede.core.limits import CUBE_DIMENSION_MAX
+from antecede.core.source_gate import SourceCounters
 from antecede.overlay.trees import Trees
 from antecede.protocols.aggregation.broadcast import CausalBroadcast
 from antecede.protocols.aggregation.packets import Bundle
 from antecede.protocols.sizes import ByteModel
 
-#: A message on an edge: (the child it is for, its number in the order of arrival, the message).
-OnEdge = tuple[int, int, Message]
+#: A message on an edge: (the child it is for, its number in the order of arrival, the message, what it waits for).
+OnEdge = tuple[int, int, Message, Sequence[Dependency]]
+
+#: A sequence number and a child make one number: `seq << BITS | child`.
+BITS: Final = CUBE_DIMENSION_MAX
+CHILD: Final = (1 << BITS) - 1
 
 
 class CausalAggregation(CausalBroadcast):
@@ -38,11 +44,12 @@ class CausalAggregation(CausalBroadcast):
 
     def __init__(self, node: int, trees: Trees, sizes: ByteModel) -> None:
         super().__init__(node, trees, sizes)
-        # Two kinds of streams. A source: its messages received here without a hole (`vector_max`). (child, source):
-        # that source's messages forwarded to that child, counted only while some of them are kept back.
-        self._edges: Counters[OnEdge] = Counters()
-        # By source, then child: the sequence numbers of the messages kept back.
-        self._kept: dict[int, dict[int, set[int]]] = {}
+        # By source: its messages received here without a hole (`vector_max`), and the messages that wait for more.
+        self._received: SourceCounters[OnEdge] = SourceCounters()
+        # By source: the messages kept back, as `seq << BITS | child`.
+        self._kept: dict[int, set[int]] = {}
+        # By source, sequence number and child: the messages that wait until that message leaves for that child.
+        self._behind: dict[tuple[int, int], list[OnEdge]] = {}
         self._arrivals = 0
 
     def _send_own(self, message: Message) -> None:
@@ -52,44 +59,53 @@ class CausalAggregation(CausalBroadcast):
     def _count_own(self, message: Message) -> None:
         """This node has its own message, unless that goes to the root first and comes back from there."""
         if not self._trees.returns(self.node):
-            self._edges.raise_to(self.node, message.seq)
+            self._received.add(self.node, message.seq, [])
 
     def _pass_on(self, sender: int, message: Message, packet: Bundle, verdict: Verdict) -> None:
         self._arrivals += 1
-        source, seq = message.source, message.seq
-        received = self._edges.level
+        source: int = message.source
+        seq: int = message.seq
+        received = self._received
         missing: Sequence[Dependency] = ()
         after_a_hole = False
         if verdict is not READY:  # if READY, this node delivered, hence received, all that the message depends on
-            missing = [entry for entry in message.deps if received.get(entry[0], 0) < entry[1]]
-            after_a_hole = seq > received.get(source, 0) + 1
-        plain: Any = message  # compiled code keeps its number as it is, and makes no new one
-        leaving = self._edges.add(plain.source, seq)
+            missing = received.unmet(message.deps)
+            after_a_hole = seq > received.reached(source) + 1
+        leaving: list[OnEdge] = []
+        received.add(source, seq, leaving)
         hops = self._trees.next_hops(self.node, source, sender)
         if not hops:
             return
         kept = self._kept.get(source) if self._kept else None
         free: Sequence[int] = hops
-        if missing or kept or after_a_hole:
+        if missing or kept is not None or after_a_hole:
             unhindered: list[int] = []
             for hop in hops:
-                needs: list[Need] = [entry for entry in missing if self._trees.carries(self.node, hop, entry[0])]
-                if after_a_hole or (kept and seq - 1 in kept.get(hop, ())):
-                    needs.insert(0, ((hop, source), seq - 1))
-                if needs:
-                    self._kept.setdefault(source, {}).setdefault(hop, set()).add(seq)
-                    self._edges.wait((hop, self._arrivals, message), needs)
+                needs = [need for need in missing if self._trees.carries(self.node, hop, need[0])]
+                before = seq - 1 << BITS | hop
+                if after_a_hole or (kept is not None and before in kept):
+                    self._keep_back(source, seq, hop)
+                    self._behind.setdefault((source, before), []).append((hop, self._arrivals, message, needs))
+                elif needs:
+                    self._keep_back(source, seq, hop)
+                    received.wait((hop, self._arrivals, message, needs), needs)
                 else:
                     unhindered.append(hop)
             free = unhindered
         self._depart(hops, leaving, free, message, packet)
+
+    def _keep_back(self, source: int, seq: int, hop: int) -> None:
+        kept = self._kept.get(source)
+        if kept is None:
+            kept = self._kept[source] = set()
+        kept.add(seq << BITS | hop)
 
     def _depart(
         self, hops: tuple[int, ...], leaving: list[OnEdge], free: Sequence[int], message: Message, packet: Bundle
     ) -> None:
         """Send `message` to the hops that are `free`, and `leaving`, the messages that waited for it."""
         if leaving or message.source in self._kept:
-            self._send_bundled(hops, leaving + [(hop, self._arrivals, message) for hop in free])
+            self._send_bundled(hops, leaving + [(hop, self._arrivals, message, ()) for hop in free])
         else:
             alone = packet if len(packet.messages) == 1 else Bundle((message,))
             for hop in free:
@@ -98,16 +114,19 @@ class CausalAggregation(CausalBroadcast):
     def _send_bundled(self, hops: tuple[int, ...], leaving: list[OnEdge]) -> None:
         """Send the messages that may leave for `hops`, and those that waited only for them, bundled by hop."""
         by_hop: dict[int, list[tuple[int, Message]]] = {}
-        for hop, arrival, message in leaving:  # grows during the loop
+        for hop, arrival, message, _ in leaving:  # grows during the loop
             by_hop.setdefault(hop, []).append((arrival, message))
-            kept = self._kept.get(message.source)
-            if kept and hop in kept:
-                kept[hop].discard(message.seq)
-                leaving.extend(self._edges.raise_to((hop, message.source), message.seq))
-                if not kept[hop]:
-                    del kept[hop]
+            source: int = message.source
+            kept = self._kept.get(source)
+            if kept is not None:
+                name = message.seq << BITS | hop
+                kept.discard(name)
                 if not kept:
-                    del self._kept[message.source]
+                    del self._kept[source]
+                elif self._behind:
+                    for item in self._behind.pop((source, name), ()):
+                        if self._received.wait(item, item[3]):
+                            leaving.append(item)
         for hop in hops:
             if hop in by_hop:
                 leave = by_hop[hop]

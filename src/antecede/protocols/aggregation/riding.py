@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from antecede.core import Message
 from antecede.overlay.trees import Trees
 from antecede.protocols.aggregation.packets import Bundle
-from antecede.protocols.aggregation.process import CausalAggregation, OnEdge
+from antecede.protocols.aggregation.process import BITS, CHILD, CausalAggregation, OnEdge
 from antecede.protocols.sizes import ByteModel
 
 
@@ -42,7 +42,7 @@ class RidingAlong(CausalAggregation):
         packet = Bundle((message,))
         for hop in self._trees.next_hops(self.node, self.node, None):
             if self._keeps_back(hop):
-                self._riders.setdefault(hop, []).append((hop, self._arrivals, message))
+                self._riders.setdefault(hop, []).append((hop, self._arrivals, message, ()))
             else:
                 self.out.send(hop, packet)
         self._count_own(message)
@@ -50,13 +50,13 @@ class RidingAlong(CausalAggregation):
     def _depart(
         self, hops: tuple[int, ...], leaving: list[OnEdge], free: Sequence[int], message: Message, packet: Bundle
     ) -> None:
-        departing = {hop for hop, _, _ in leaving}
+        departing = {hop for hop, _, _, _ in leaving}
         at_once = []
         for hop in free:
             if hop in departing or not self._keeps_back(hop) or self._is_awaited(hop, message):
                 at_once.append(hop)
             else:
-                self._riders.setdefault(hop, []).append((hop, self._arrivals, message))
+                self._riders.setdefault(hop, []).append((hop, self._arrivals, message, ()))
         departing.update(at_once)
         for hop in hops:
             if hop in departing and hop in self._riders:
@@ -65,9 +65,9 @@ class RidingAlong(CausalAggregation):
 
     def _keeps_back(self, hop: int) -> bool:
         """Is a message kept back from `hop`?"""
-        return any(hop in by_hop for by_hop in self._kept.values())
+        return any(name & CHILD == hop for kept in self._kept.values() for name in kept)
 
     def _is_awaited(self, hop: int, message: Message) -> bool:
         """Does a later message of the same source wait, on the edge to `hop`, for this one to leave?"""
-        kept = self._kept.get(message.source)
-        return kept is not None and any(seq > message.seq for seq in kept.get(hop, ()))
+        kept = self._kept.get(message.source, ())
+        return any(name & CHILD == hop and name >> BITS > message.seq for name in kept)
