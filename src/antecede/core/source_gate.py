@@ -8,8 +8,7 @@ contiguous, and none is given up.
 A list has a place for every source up to the highest that was added, 2**`CUBE_DIMENSION_MAX` at most.
 """
 
-from collections.abc import Sequence
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from antecede.core.gate import FULL, READY, WAITING, Verdict
 from antecede.core.limits import CUBE_DIMENSION_MAX, HELD_MESSAGES_MAX
@@ -17,6 +16,8 @@ from antecede.core.message import Dependency, Message
 from antecede.core.numbers import absorb
 
 T = TypeVar("T")
+#: A tuple and no other sequence: compiled code reads it in a third of the time.
+Needs: TypeAlias = tuple[Dependency, ...]
 
 #: A source and one of its numbers make one number, which takes less memory than a tuple: `number << _BITS | source`.
 _BITS: Final = CUBE_DIMENSION_MAX
@@ -35,17 +36,13 @@ class SourceCounters(Generic[T]):
         #: How many items wait.
         self.waiting = 0
         # By source and number: the items that wait for it, their needs, and how many of these were looked at.
-        self._waiting: dict[int, list[tuple[T, Sequence[Dependency], int]]] = {}
+        self._waiting: dict[int, list[tuple[T, Needs, int]]] = {}
 
     def reached(self, source: int) -> int:
         """The counter of `source`."""
         return self.level[source] if source < len(self.level) else 0
 
-    def awaits(self, name: int) -> bool:
-        """Does an item wait for the number and source that `name` stands for?"""
-        return name in self._waiting
-
-    def unmet(self, needs: Sequence[Dependency]) -> list[Dependency]:
+    def unmet(self, needs: Needs) -> list[Dependency]:
         """Those of `needs` that are not met."""
         level = self.level
         size = len(level)
@@ -56,10 +53,10 @@ class SourceCounters(Generic[T]):
                 unmet.append(need)
         return unmet
 
-    def met(self, needs: Sequence[Dependency]) -> bool:
+    def met(self, needs: Needs) -> bool:
         return all(self.reached(source) >= n for source, n in needs)
 
-    def wait(self, item: T, needs: Sequence[Dependency], looked_at: int = 0) -> bool:
+    def wait(self, item: T, needs: Needs, looked_at: int = 0) -> bool:
         """True when all `needs` are met; otherwise `item` is held and comes out of `add` later."""
         level = self.level
         size = len(level)
@@ -71,7 +68,7 @@ class SourceCounters(Generic[T]):
                 return False
         return True
 
-    def hold(self, item: T, source: int, n: int, needs: Sequence[Dependency], looked_at: int = 0) -> None:
+    def hold(self, item: T, source: int, n: int, needs: Needs, looked_at: int = 0) -> None:
         """Hold `item` until the counter of `source` reaches `n`, and then until the rest of `needs` are met."""
         self.waiting += 1
         key = n << _BITS | source
@@ -145,12 +142,15 @@ class SourceGate:
                 return False
         elif seq != 1:
             return False
-        key = seq << _BITS | source
-        if got.beyond or (got.waiting and got.awaits(key)) or (self._inside and key in self._inside):
+        if got.beyond:
             return False
-        deps: tuple[Dependency, ...] = message.deps
+        deps: Needs = message.deps
         for other, least in deps:
             if other >= size or level[other] < least:
+                return False
+        if self._inside:  # the messages that wait are inside
+            name: Any = seq << _BITS | source  # one object for both
+            if name in self._inside or name in got._waiting:
                 return False
         if source < size:
             level[source] = seq
@@ -163,9 +163,10 @@ class SourceGate:
         got, inside = self._got, self._inside
         source: int = message.source
         seq: int = message.seq
-        deps: tuple[Dependency, ...] = message.deps
-        key = seq << _BITS | source
-        reached = got.reached(source)
+        deps: Needs = message.deps
+        key: Any = seq << _BITS | source
+        level = got.level
+        reached = level[source] if source < len(level) else 0
         if seq <= reached or key in inside or (got.beyond and seq in got.beyond.get(source, ())):
             return Verdict.DUPLICATE
         behind = seq > reached + 1

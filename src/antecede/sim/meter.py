@@ -33,8 +33,9 @@ _NOT_YET: Final = 0xFFFF
 _POSTED: Final = 0xFFFE
 
 
-#: How many figures are collected in lists, which take less time, before they go to arrays, which take less memory.
-_COLLECTED_MAX: Final = 4096
+#: How many figures are collected in lists, which take less time, before they go to arrays, which take less memory. So
+#: few that they stay in the processor's caches.
+_COLLECTED_MAX: Final = 512
 
 
 class _Known:

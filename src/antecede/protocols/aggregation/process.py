@@ -25,14 +25,14 @@ from typing import Final
 from antecede.core import Dependency, Message, Verdict
 from antecede.core.gate import READY
 from antecede.core.limits import CUBE_DIMENSION_MAX
-from antecede.core.source_gate import SourceCounters
+from antecede.core.source_gate import Needs, SourceCounters
 from antecede.overlay.trees import Trees
 from antecede.protocols.aggregation.broadcast import CausalBroadcast
 from antecede.protocols.aggregation.packets import Bundle
 from antecede.protocols.sizes import ByteModel
 
 #: A message on an edge: (the child it is for, its number in the order of arrival, the message, what it waits for).
-OnEdge = tuple[int, int, Message, Sequence[Dependency]]
+OnEdge = tuple[int, int, Message, Needs]
 
 #: A sequence number and a child make one number: `seq << BITS | child`.
 BITS: Final = CUBE_DIMENSION_MAX
@@ -81,7 +81,7 @@ class CausalAggregation(CausalBroadcast):
         if missing or kept is not None or after_a_hole:
             unhindered: list[int] = []
             for hop in hops:
-                needs = [need for need in missing if self._trees.carries(self.node, hop, need[0])]
+                needs = tuple([need for need in missing if self._trees.carries(self.node, hop, need[0])])
                 before = seq - 1 << BITS | hop
                 if after_a_hole or (kept is not None and before in kept):
                     self._keep_back(source, seq, hop)
