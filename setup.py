@@ -26,7 +26,7 @@ COMPILED = {
     "protocols/locamu": "column conversations identifiers log node relay routing sizes state",
     "protocols/tno": "attachment buffer clock leases module notifier outbox process publisher retries sizes subscriber",
     "protocols/vcube_ps": "carrying closing custody edges faithful join_replies membership order outside pipelined "
-    "questions requests runs sizes state streams suspicions view window",
+    "questions requests runs sizes source_order state streams suspicions view window",
     "sim": "engine faults log meter network peersim",
 }
 

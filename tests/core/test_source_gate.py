@@ -12,10 +12,9 @@ SOURCES = st.integers(0, OWN - 1)
 NUMBERS = st.integers(1, 6)
 NEEDS = st.lists(st.tuples(st.integers(0, OWN), NUMBERS), max_size=4).map(tuple)
 
-#: Offer a message, admit or offer it, settle the next position of the node's own, or drain.
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["offer", "admit", "settle", "drain"]), SOURCES, NUMBERS, NEEDS), min_size=1, max_size=80
-)
+#: Settle the next position of the node's own, begin a stream later, start anew, and so on.
+WHAT = st.sampled_from(["offer", "admit", "settle", "floor", "empty", "drain"])
+STEPS = st.lists(st.tuples(WHAT, SOURCES, NUMBERS, NEEDS), min_size=1, max_size=80)
 
 
 @given(STEPS, st.integers(1, 6))
@@ -27,6 +26,12 @@ def test_the_gate_of_one_topic_does_what_the_gate_does(steps, held_max):
         message = Message("t", source, seq, needs)
         if what == "drain":
             assert fast.drain() == plain.drain()
+        elif what == "floor":
+            plain.floor(source, seq)
+            fast.floor(source, seq)
+        elif what == "empty":
+            assert fast.drain() == plain.drain()
+            plain, fast = plain.emptied(), fast.emptied()
         elif what == "settle":
             own = plain.reached(OWN) + 1
             plain.mark_settled(OWN, own)
@@ -44,16 +49,19 @@ def test_the_gate_of_one_topic_does_what_the_gate_does(steps, held_max):
         assert [fast.reached(one) for one in range(OWN + 2)] == [plain.reached(one) for one in range(OWN + 2)]
 
 
-@given(st.lists(st.tuples(st.booleans(), SOURCES, NUMBERS, NEEDS), min_size=1, max_size=80))
+@given(st.lists(st.tuples(st.sampled_from(["add", "start", "wait"]), SOURCES, NUMBERS, NEEDS), min_size=1, max_size=80))
 @settings(max_examples=400)
 def test_counters_of_sources_do_what_counters_do(steps):
     plain: Counters[int] = Counters()
     fast: SourceCounters[int] = SourceCounters()
-    for item, (adds, source, n, needs) in enumerate(steps):
-        if adds:
-            freed: list[int] = []
+    for item, (what, source, n, needs) in enumerate(steps):
+        freed: list[int] = []
+        if what == "add":
             fast.add(source, n, freed)
             assert freed == plain.add(source, n)
+        elif what == "start":
+            fast.start_after(source, n, freed)
+            assert freed == plain.start_after(source, n)
         else:
             assert fast.unmet(needs) == [need for need in needs if plain.level.get(need[0], 0) < need[1]]
             assert fast.met(needs) == plain.met(needs)

@@ -8,6 +8,7 @@ contiguous, and none is given up.
 A list has a place for every source up to the highest that was added, 2**`CUBE_DIMENSION_MAX` at most.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from antecede.core.gate import FULL, READY, WAITING, Verdict
@@ -21,6 +22,7 @@ Needs: TypeAlias = tuple[Dependency, ...]
 
 #: A source and one of its numbers make one number, which takes less memory than a tuple: `number << _BITS | source`.
 _BITS: Final = CUBE_DIMENSION_MAX
+_SOURCE: Final = (1 << _BITS) - 1
 
 
 class SourceCounters(Generic[T]):
@@ -90,19 +92,46 @@ class SourceCounters(Generic[T]):
             return
         last = n
         if self.beyond and source in self.beyond:
-            beyond = self.beyond[source]
-            last = absorb(n, beyond)
-            if not beyond:
-                del self.beyond[source]
+            last = self._absorb(source, n, self.beyond[source])
         level[source] = last
-        while n <= last and self._waiting:
+        if self._waiting:
+            self._free(source, range(n, last + 1), freed)
+
+    def start_after(self, source: int, n: int, freed: list[T]) -> None:
+        """Count every number up to `n` as added. Appends the items that became free."""
+        old = self.reached(source)
+        if n <= old:
+            return
+        level = self.level
+        if source >= len(level):
+            level += [0] * (source + 1 - len(level))
+        if source in self.beyond:
+            n = self._absorb(source, n, {number for number in self.beyond[source] if number > n})
+        level[source] = n
+        numbers: Sequence[int] = range(old + 1, n + 1)
+        if len(numbers) > len(self._waiting):
+            waiting = [name >> _BITS for name in self._waiting if name & _SOURCE == source]
+            numbers = sorted(number for number in waiting if number <= n)
+        self._free(source, numbers, freed)
+
+    def _absorb(self, source: int, n: int, beyond: set[int]) -> int:
+        """Move the numbers that follow `n` out of `beyond`, keep the rest, and return the last of them."""
+        n = absorb(n, beyond)
+        if beyond:
+            self.beyond[source] = beyond
+        else:
+            del self.beyond[source]
+        return n
+
+    def _free(self, source: int, numbers: Sequence[int], freed: list[T]) -> None:
+        """Append the items that waited for these numbers of `source` and for nothing else."""
+        for n in numbers:
             waiting = self._waiting.pop(n << _BITS | source, None)
             if waiting is not None:
                 for item, needs, looked_at in waiting:
                     self.waiting -= 1
                     if self.wait(item, needs, looked_at):
                         freed.append(item)
-            n += 1
 
 
 class SourceGate:
@@ -117,6 +146,8 @@ class SourceGate:
         # Of held messages, and of those that the next `drain` returns: `seq << _BITS | source`.
         self._inside: set[int] = set()
         self._ready: list[Message] = []
+        # By source: where this node's part of the stream begins.
+        self._floor: dict[int, int] = {}
 
     @property
     def held(self) -> int:
@@ -183,16 +214,31 @@ class SourceGate:
 
     def drain(self) -> list[Message]:
         """Return the messages that may be delivered now, in order, with those that waited only for these."""
+        out: list[Message] = []
         ready, got, inside = self._ready, self._got, self._inside
         for message in ready:  # grows during the loop
             source: int = message.source
             seq: int = message.seq
+            if not self._floor or seq > self._floor.get(source, 0):
+                out.append(message)
             inside.discard(seq << _BITS | source)
             got.add(source, seq, ready)
-        out = ready.copy()
         ready.clear()
         return out
 
     def mark_settled(self, source: int, n: int) -> None:
         """Settle position `n`, whose message was delivered without the gate."""
         self._got.add(source, n, self._ready)
+
+    def floor(self, source: int, n: int) -> None:
+        """Start `source` after `n`: positions up to `n` are settled, and held messages there are dropped."""
+        if n > self._floor.get(source, 0):
+            self._floor[source] = n
+            self._got.start_after(source, n, self._ready)
+
+    def emptied(self) -> "SourceGate":
+        """Return a new gate that starts where this one has come, and holds nothing."""
+        fresh = SourceGate(held_max=self._held_max)
+        for source, level in enumerate(self._got.level):
+            fresh.floor(source, level)
+        return fresh

@@ -44,7 +44,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from antecede.core import Message, Packet, Process, ProtocolError, UsageError
-from antecede.protocols.vcube_ps.order import Order
 from antecede.protocols.vcube_ps.packets import (
     Ack,
     Act,
@@ -58,6 +57,7 @@ from antecede.protocols.vcube_ps.packets import (
     WaveAck,
 )
 from antecede.protocols.vcube_ps.sizes import Sizes
+from antecede.protocols.vcube_ps.source_order import FaithfulOrder
 from antecede.protocols.vcube_ps.view import View
 
 #: In the place of a payload in a topic's queue.
@@ -82,7 +82,7 @@ class _Group:
 
     name: str
     view: View
-    order: Order
+    order: FaithfulOrder
     #: What the application asked for last; what holds; and whether this node is on its way in.
     wants: bool
     takes: bool
@@ -113,7 +113,7 @@ class FaithfulVCubePs(Process):
         self,
         node: int,
         nodes: int,
-        make_order: Callable[[], Order],
+        make_order: Callable[[], FaithfulOrder],
         founders: Mapping[str, int],
         *,
         window: int = 1,

@@ -9,6 +9,7 @@ from antecede.overlay.members import mask_of
 from antecede.protocols.diagnosis.options import diagnosed
 from antecede.protocols.options import EDGES_ONCE, PROMISES, TICKS, Founders, GroupOptions, MakeProcess
 from antecede.protocols.vcube_ps import Domain, FaithfulVCubePs, Order, Timing, TopicOrder, VCubePs
+from antecede.protocols.vcube_ps.source_order import FaithfulOrder, SourceOrder
 
 
 class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
@@ -76,8 +77,11 @@ class VCubePsOptions(GroupOptions, frozen=True, kw_only=True):
             def make_order() -> Order:
                 return TopicOrder(node, prune=self.prune) if alone else domain
 
+            def make_faithful_order() -> FaithfulOrder:
+                return SourceOrder(node, prune=self.prune) if alone else domain
+
             if self.mode == "faithful":
-                return FaithfulVCubePs(node, nodes, make_order, members)
+                return FaithfulVCubePs(node, nodes, make_faithful_order, members)
             return VCubePs(
                 node,
                 nodes,

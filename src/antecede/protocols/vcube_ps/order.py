@@ -144,7 +144,7 @@ class TopicOrder:
             return (message,)
         verdict = self._gate.offer(message, ((plain.source, plain.seq),), message.deps)
         if verdict is Verdict.FULL:
-            raise _full(self._gate.held, message)
+            raise full(self._gate.held, message)
         if verdict is Verdict.WAITING or verdict is Verdict.READY:
             self._held_bytes += weight(message)
         return self._drain() if verdict is Verdict.READY else _NONE
@@ -385,7 +385,7 @@ class Domain(DomainOrder[Message]):
     def _put(self, message: Message) -> bool:
         verdict = self._offer(message)
         if verdict is Verdict.FULL:
-            raise _full(self.held, message)
+            raise full(self.held, message)
         if verdict is Verdict.WAITING or verdict is Verdict.READY:
             self._held_bytes += weight(message)
         return verdict is Verdict.READY
@@ -408,7 +408,7 @@ def weight(message: Message) -> int:
     return len(message.payload) + 256
 
 
-def _full(held: int, message: Message) -> LimitError:
+def full(held: int, message: Message) -> LimitError:
     return LimitError(
         f"messages held before {message.id}", held, HELD_MESSAGES_MAX, "something everyone waits for is missing"
     )
