@@ -18,7 +18,8 @@ from antecede.core.errors import JournalError, RefusedError
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
 from antecede.journal.restoring import restoring
-from antecede.journal.segments import segment_path
+from antecede.journal.entries import decode_entries
+from antecede.journal.segments import HEAD_BYTES, segment_path
 from antecede.protocols.live_registry import LIVE
 from tests.client.running import awaited
 from tests.node.clusters import cluster, make, until_all_have
@@ -177,7 +178,7 @@ async def test_a_damaged_kept_record_is_refused(damage: bytes | None, tmp_path: 
     else:
         log = segment_path(path, 0)
         data = log.read_bytes()
-        at = data.index(b"vps.")
+        at = data.index(next(entry.kept for entry in decode_entries(data[HEAD_BYTES:], 0, 1) if entry.kept))
         log.write_bytes(data[:at] + damage + data[at + len(damage) :])
     with pytest.raises(JournalError, match="unknown tag 'strange'" if damage is None else "is not whole") as told:
         await make(0, (), tmp_path, slots=4).start()
