@@ -50,7 +50,7 @@ class Bus(BaseBus[Feed]):
         self._frontier = Past()
         self._bodies: list[bytes] = []
         self._flush_later = OncePerTurn(self._flush)
-        self._publications = Publications(dialler.where, self._frontier, self._bodies, self._flush_later)
+        self._publications = Publications(dialler.where, self._frontier, self._bodies, self._flush_later, self._flush)
         self._submit = self._publications.submit
         self._ready: asyncio.Future[None] | None = None
         self._redialling: asyncio.Task[None] | None = None

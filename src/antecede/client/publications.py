@@ -4,7 +4,9 @@ The messages a client has read are its past (`past`). A publication names those 
 except messages of the node itself, which knows what it has published. They matter when the client has moved to another
 node, which then waits until it has delivered them.
 
-Publications that follow each other closely, with the same options, travel in one record: a *run*.
+Publications that follow each other closely, with the same options, travel in one record: a *run*. It is written at the
+end of the turn of the event loop. A publication that finds none under way is written at once: its latency counts, and
+an application that awaits each publication has no others to send with it.
 """
 
 import asyncio
@@ -42,8 +44,11 @@ _ENVELOPE_BYTES: Final = 14
 class Publications:
     """What one client publishes over the connection there is at the moment."""
 
-    def __init__(self, where: str, past: Past, bodies: list[bytes], touch: Callable[[], None]) -> None:
-        """`bodies`: encoded records on their way. `touch` is called when there is something to send."""
+    def __init__(
+        self, where: str, past: Past, bodies: list[bytes], touch: Callable[[], None], send: Callable[[], None]
+    ) -> None:
+        """`bodies`: encoded records on their way. `touch` is called when there is something to send, and `send` when
+        waiting for more to send gains nothing."""
         #: Is there a connection; to which node; and the error that publishing raises where there is none.
         self.connected = False
         self.node = -1
@@ -57,6 +62,7 @@ class Publications:
         self._past = past
         self._bodies = bodies
         self._touch = touch
+        self._send = send
         self._pending: dict[int, asyncio.Future[MessageId]] = {}
         #: By number, of publications under way: the part of the client's past that they cover.
         self._covered: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -140,7 +146,7 @@ class Publications:
         self._run_bytes, self._run_number = size, number
         self._run_after, self._run_level = predecessors, level
         self._run_timeout_s, self._run_past = timeout_s, after is None
-        self._touch()
+        (self._send if len(self._pending) == 1 else self._touch)()
         return future
 
     def end_run(self) -> None:
