@@ -15,19 +15,25 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-#: What a simulation spends its time in, with the base classes of all that: by directory, the modules.
+#: What a simulation and the way of a live message spend their time in, with the base classes of all that: by directory,
+#: the modules.
 COMPILED = {
-    "core": "clocks domain_order gate numbers process source_gate",
+    "client": "deadlines past pending publications",
+    "core": "clocks domain_order epochs gate numbers partitions process source_gate",
+    "node": "back_pressure batch_shares driver driving early feed history hold_times hub left_out numbering "
+    "predecessors promises publishing session shares turns",
     "overlay": "extended members shared_tree trees vcube",
     "protocols": "bundling layered sizes",
+    "protocols/diagnosis": "diagnosed",
     "protocols/aggregation": "broadcast hybrid process riding timer",
     "protocols/gossip": "broker catching_up digests group_join order pulling restoring round_reader sizes store "
     "subscriber subscriber_sessions views",
     "protocols/locamu": "column conversations identifiers log node relay routing sizes state",
     "protocols/tno": "attachment buffer clock leases module notifier outbox process publisher retries sizes subscriber",
-    "protocols/vcube_ps": "carrying closing custody edges faithful join_replies membership order outside pipelined "
-    "questions requests runs sizes source_order state streams suspicions view window",
+    "protocols/vcube_ps": "carrying closing custody edges faithful join_replies membership memory order outside "
+    "pipelined questions requests runs sizes source_order state streams suspicions view window",
     "sim": "engine faults log meter network peersim",
+    "wire": "frames once waiters",
 }
 
 #: Brings mypyc.
@@ -62,7 +68,10 @@ def has_compiler() -> bool:
 
 
 def say(reason: str) -> None:
-    print(f"antecede: {reason}; built without compiled modules: same results, simulations take longer", file=sys.stderr)
+    print(
+        f"antecede: {reason}; built without compiled modules: same results, simulations and nodes take longer",
+        file=sys.stderr,
+    )
 
 
 def extensions() -> list[Extension]:

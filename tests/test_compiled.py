@@ -2,7 +2,7 @@
 
 The tests of `core` and `overlay` run on the compiled modules, too. `make test` compiles most of those two layers, the
 engine and causal aggregation, without the C compiler's optimisation. `make test-compiled` compiles every module of
-`setup.py` as a wheel has it.
+`setup.py` as a wheel has it, and runs tests of client, wire and node on them.
 """
 
 import ast
@@ -12,7 +12,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -161,6 +163,58 @@ def test_interpreted_classes_extend_compiled_ones_that_allow_it(compiled_modules
     assert wrong == []
 
 
+def test_compiled_classes_extend_no_interpreted_ones_that_extend_compiled_ones() -> None:
+    """A caller in compiled code would reach the methods of the last, past those of the interpreted class."""
+    compiled_modules = listed()
+    bases: dict[str, set[str]] = {}
+    compiled_classes: set[str] = set()
+    for file in sorted(SOURCE.rglob("*.py")):
+        module = file.relative_to(SOURCE).with_suffix("").as_posix()
+        for cls in classes(module):
+            found = {ast.unparse(base).partition("[")[0] for base in cls.bases}
+            if module in compiled_modules:
+                compiled_classes.add(cls.name)
+                bases[f"{module}.{cls.name}"] = found
+            else:
+                bases.setdefault(cls.name, set()).update(found)
+    wrong = [
+        f"{name} extends {base}, which is interpreted"
+        for name, found in bases.items()
+        if "." in name
+        for base in found - compiled_classes
+        if bases.get(base, set()) & compiled_classes
+    ]
+    assert wrong == []
+
+
+def test_compiled_functions_do_not_set_an_attribute_to_none_and_read_it_again() -> None:
+    """A call in between may set it, and mypy does not know: compiled code raises `TypeError` for what is not None."""
+    wrong = []
+    for module in sorted(listed()):
+        code = ast.parse((SOURCE / f"{module}.py").read_text(encoding="utf-8"))
+        for statement, later in with_later(code.body, []):
+            if isinstance(statement, ast.Assign) and ast.unparse(statement.value) == "None":
+                names = {ast.unparse(target) for target in statement.targets if isinstance(target, ast.Attribute)}
+                reads = [node for one in later for node in ast.walk(one) if is_read(node, names)]
+                wrong += [f"{module}:{node.lineno} {ast.unparse(node)}" for node in reads]
+    assert wrong == []
+
+
+def with_later(block: list[ast.stmt], behind: list[ast.stmt]) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
+    """Each statement, with those that may run after it in the same function. `behind`: those behind the block."""
+    for at, statement in enumerate(block):
+        later = block[at + 1 :] + behind
+        yield statement, later
+        inside = [] if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else later
+        for _, part in ast.iter_fields(statement):
+            if isinstance(part, list) and part and isinstance(part[0], ast.stmt):
+                yield from with_later(part, inside)
+
+
+def is_read(node: ast.AST, names: set[str]) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and ast.unparse(node) in names
+
+
 def test_the_version_says_which_modules_run(compiled: Path) -> None:
     assert run(compiled, "-m", "antecede", "--version", pure=False)[0].endswith("(compiled)")
     assert run(compiled, "-m", "antecede", "--version", pure=True)[0].endswith("(interpreted)")
@@ -191,8 +245,12 @@ def test_runs_are_the_same_compiled_and_interpreted(compiled: Path) -> None:
     assert runs == pure_runs
 
 
-@pytest.mark.parametrize("layer", ["core", "overlay"])
-def test_the_tests_of_a_pure_layer_pass_compiled(layer: str, compiled: Path, tmp_path: Path) -> None:
+#: Tests of what a live message passes. `make test` compiles none of that.
+LIVE = ("client", "wire", "node/test_driver.py", "node/test_feed.py", "node/test_turns.py", "node/test_cluster.py")
+
+
+@pytest.mark.parametrize("layer", ["core", "overlay", *(LIVE if "ANTECEDE_COMPILE" in os.environ else ())])
+def test_the_tests_of_a_layer_pass_compiled(layer: str, compiled: Path, tmp_path: Path) -> None:
     options = ["-m", "not slow and not interpreted", "-p", "no:cacheprovider", "-p", "no:xdist"]
     words = [*options, "--basetemp", tmp_path / "temporary", f"tests/{layer}"]
     done = start(compiled, ROOT, "-c", TESTS, *words, pure=False)
@@ -202,7 +260,7 @@ def test_the_tests_of_a_pure_layer_pass_compiled(layer: str, compiled: Path, tmp
 def test_without_a_compiler_one_line_says_so_and_nothing_is_compiled(tmp_path: Path) -> None:
     said = build(tmp_path / "tree", CC="no-such-compiler")
     assert told(said) == [
-        "antecede: no C compiler with Python.h found; built without compiled modules: same results, simulations take "
-        "longer"
+        "antecede: no C compiler with Python.h found; built without compiled modules: same results, simulations and "
+        "nodes take longer"
     ]
     assert not [*tmp_path.rglob("*.so")]

@@ -17,8 +17,8 @@ from antecede.core import Process, Record, UsageError
 from antecede.core.errors import JournalError, RefusedError
 from antecede.journal import Journal
 from antecede.journal.batch import Batch
-from antecede.journal.restoring import restoring
 from antecede.journal.entries import decode_entries
+from antecede.journal.restoring import restoring
 from antecede.journal.segments import HEAD_BYTES, segment_path
 from antecede.protocols.live_registry import LIVE
 from tests.client.running import awaited

@@ -132,6 +132,7 @@ async def test_pages(tmp_path: Path) -> None:
         assert (gap.value.after, gap.value.first) == (3, 7)
 
 
+@pytest.mark.interpreted  # it replaces a method or a constant
 @awaited
 async def test_a_rare_topic_is_found_without_reading_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

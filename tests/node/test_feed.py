@@ -260,6 +260,7 @@ def test_pieces_are_shared_by_readers_that_keep_up() -> None:
     asyncio.run(play())
 
 
+@pytest.mark.interpreted  # it replaces a method or a constant
 @awaited
 async def test_a_feed_whose_reading_fails_ends_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The task that reads for a feed is awaited by no one: what it dies of must reach the reader."""

@@ -157,6 +157,7 @@ async def test_waiting_publications_are_bounded_in_number() -> None:
         assert client.session._publications._count <= WAITING_MAX
 
 
+@pytest.mark.interpreted  # it replaces a method or a constant
 @awaited
 async def test_publications_that_are_not_safe_make_the_next_ones_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client of ours has fewer under way. Nothing is refused, and all are acknowledged in the end."""
@@ -347,6 +348,7 @@ FRAMES: dict[str, Callable[[], list[FromClient]]] = {
 }
 
 
+@pytest.mark.interpreted  # it replaces a method or a constant
 @pytest.mark.parametrize("kind", FRAMES)
 @awaited
 async def test_a_frame_full_of_records_leaves_turns_to_others(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,6 +475,7 @@ async def test_publications_that_wait_for_ever_cost_the_others_nothing(monkeypat
         await until(lambda: len(node.hub._predecessors) == 0)
 
 
+@pytest.mark.interpreted  # it replaces a method or a constant
 @awaited
 async def test_copies_that_are_waited_for_cost_the_others_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = Replicas(lambda name, peer: True)
@@ -505,6 +508,7 @@ async def test_copies_that_are_waited_for_cost_the_others_nothing(monkeypatch: p
     assert len(replicas) == 0
 
 
+@pytest.mark.interpreted  # it replaces a method or a constant
 @awaited
 async def test_publications_over_their_time_fail_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async with Node(port=0) as node, hostile(node) as client:

@@ -109,6 +109,7 @@ async def test_nothing_is_done_at_once_for_a_client_that_had_a_backlog() -> None
     assert not turns.at_once("modest")  # until the next turn of the event loop
 
 
+@pytest.mark.interpreted  # it replaces a method or a constant
 @awaited
 async def test_backlogs_of_long_ago_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BACKLOG_S", 0.0)
@@ -186,6 +187,7 @@ async def test_a_page_is_written_in_steps(tmp_path: Path, monkeypatch: pytest.Mo
 # -- the end of a client -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.interpreted  # it replaces a method or a constant
 @awaited
 async def test_the_feeds_of_a_departed_client_are_closed_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     in_turn = [0]

@@ -13,10 +13,10 @@ import asyncio
 import time
 from collections.abc import Callable
 from itertools import repeat
-from typing import Final
+from typing import Any, Final
 
 from antecede.client.deadlines import Deadlines
-from antecede.client.options import PUBLISH_TIMEOUT_S, After, Headers, checked_timeout, named
+from antecede.client.options import PUBLISH_TIMEOUT_S, checked_timeout, named
 from antecede.client.past import Past
 from antecede.client.pending import PENDING_BYTES_MAX, SMALL_BYTES, PendingBytes
 from antecede.core import AntecedeError, LimitError, ProtocolError
@@ -93,8 +93,9 @@ class Publications:
         return self.last
 
     def submit(
-        self, topic: str, payload: bytes, headers: Headers, after: After, durability: str | None, timeout_s: float
+        self, topic: Any, payload: Any, headers: Any, after: Any, durability: Any, timeout_s: Any
     ) -> "asyncio.Future[MessageId]":
+        """As `base.Submit`. An application may pass anything: the checks below name what is wrong, not the types."""
         if not self.connected:
             raise self.error or PublishError(f"not connected to {self._where}", may_arrive=False)
         if len(self._pending) >= PENDING_MAX:

@@ -6,22 +6,23 @@ publishers that asked for copies. Messages in this node's name that it never pub
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from antecede.core import Message, Packet, ProtocolError
+from antecede.core import Message, Packet, Process, ProtocolError
 from antecede.core.limits import CUBE_DIMENSION_MAX
 from antecede.core.partitions import Partitions
 from antecede.core.process import Acknowledgement
-from antecede.journal.batch import Batch
+from antecede.journal.batch import Batch, Log
 from antecede.journal.restoring import restoring
 from antecede.node.batch_shares import BatchShares
 from antecede.node.driver import Driver
 from antecede.node.hub import Hub
 from antecede.node.predecessors import After, Predecessors
 from antecede.protocols.homes.copies import Copies
+from antecede.wire.transport import Transport
 
 if TYPE_CHECKING:
     from antecede.wire.security.signing import MessageChecker, MessageSigner
@@ -175,10 +176,18 @@ class NodeDriver(Driver):
     #: Where the journal is, for errors.
     journal_path: Path | None = None
 
-    @cached_property
-    def shares(self) -> BatchShares:
-        """What clients have added to the batch that gathers."""
-        return BatchShares()
+    def __init__(
+        self,
+        process: Process,
+        transport: Transport,
+        application: Callable[[Batch], None],
+        *,
+        journal: Log | None = None,
+        on_link: Callable[[int, int | None], None] | None = None,
+    ) -> None:
+        super().__init__(process, transport, application, journal=journal, on_link=on_link)
+        #: What clients have added to the batch that gathers.
+        self.shares = BatchShares()
 
     def _start_process(self, kept: Sequence[object]) -> None:
         with restoring(self.journal_path):

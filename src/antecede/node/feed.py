@@ -23,6 +23,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from antecede.core.errors import GapError, JournalError, StoppedError
+from antecede.core.native import mypyc_attr
 from antecede.node.feed_start import find_start
 from antecede.node.history import NO_COLUMNS, Entry, Gap
 from antecede.node.left_out import LeftOut
@@ -59,6 +60,7 @@ _ITEMS_BYTES_FULL: Final = 64 * 1024
 _ENTRY_BYTES: Final = 256
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Feed:
     """Made by a session, told of deliveries by the hub."""
 

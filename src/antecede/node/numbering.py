@@ -43,6 +43,10 @@ class Numbering:
         queued.add_done_callback(lambda _: do())
         return True
 
+    def clear_queued(self) -> None:
+        """A message is about to be published: `queued` says afterwards whether it waits for its number."""
+        self.queued = None
+
     def _goes(self, name: str) -> bool:
         return self._process.stamps_now(name) or not self._process.takes(name)
 

@@ -313,7 +313,7 @@ class Publications:
     def _publish_one(self, one: _Waiting, at: int) -> None:
         numbering = self._node.numbering
         try:
-            numbering.queued = None
+            numbering.clear_queued()
             answer = self._node.publish_payload(one.payloads[at], one.level)
         except AntecedeError as error:
             self._refuse(one.number + at, 1, error)

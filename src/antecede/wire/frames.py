@@ -16,6 +16,7 @@ import ssl
 from typing import Any, Final, Protocol, cast
 
 from antecede.core import ProtocolError
+from antecede.core.native import mypyc_attr
 from antecede.wire.address import join_address
 from antecede.wire.codec import LENGTH_BYTES, body_length
 
@@ -44,6 +45,7 @@ class Owner(Protocol):
         ...
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FrameConnection(asyncio.Protocol):
     """A connection, from the side that dialled or the side that answered."""
 
