@@ -173,7 +173,7 @@ class World:
             await asyncio.gather(self._release, return_exceptions=True)
             self._release = None
         if how == "power":
-            shutil.rmtree(self.home)
+            shutil.rmtree(self.home, ignore_errors=True)  # threads of the node that was cut off may still write there
             self.home = failed
         else:  # a later failure finds nothing older than this
             self.watch.disk = Disk(self.home)
@@ -359,7 +359,7 @@ class World:
     def _in_order(self, journal: list[tuple[int, str, str]]) -> None:
         """What a client is given for the first time comes in the order of the journal, within a connection.
 
-        A message with QoS 2 is there twice if the node forgot the session of `w` (`forgotten`): either may be the first.
+        A message with QoS 2 is there twice if the node forgot the session of `w` (`forgotten`): either may come first.
         """
         places: dict[str, list[int]] = {}
         for position, _, payload in journal:
