@@ -12,6 +12,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 from antecede import Node
+from antecede.core.partitions import split_stream
 from antecede.node.mqtt.keeping import CARDS
 from antecede.wire.mqtt.packets import (
     V5,
@@ -53,6 +54,8 @@ class Mover:
         #: Acknowledged, and known to be at every node: never to be given again.
         self.settled: set[int] = set()
         self.open: set[int] = set()
+        #: Given in this connection.
+        self.lately: set[int] = set()
         #: The node that has its session; None: no session.
         self.at: int | None = None
         self.device: Device | None = None
@@ -70,7 +73,7 @@ class Mover:
         present = (await device.expect(Connack)).session_present
         if not present:
             self.since, self.owes, self.open = {}, {}, set()
-        self.device, self.at = device, at
+        self.device, self.at, self.lately = device, at, set()
         # What was under way to the client may come in another order (docs/mqtt.md).
         self.reached = None if self.open else {}
         self._task = asyncio.create_task(self._read(device, published))
@@ -92,16 +95,17 @@ class Mover:
                     self.wrong.append(f"{number} came behind {self.reached[node]}")
                 self.reached[node] = max(number, self.reached.get(node, -1))
             self.given.append(number)
+            self.lately.add(number)
             self.open.add(number)
             if self.acknowledges:
                 device.write(Puback(packet_id=packet.packet_id))
                 self.open.discard(number)
 
-    async def subscribe(self, pattern: str, published: list[Published]) -> None:
+    async def subscribe(self, pattern: str, published: list[Published], arrived: int) -> None:
+        """`arrived`: so many of the messages were delivered by all nodes that take their partitions."""
         assert self.device is not None
         self._suback: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # While the client is behind, what comes behind its place is given, also for the new subscription.
-        self.since.setdefault(pattern, min([*self.owed(published), *self.open], default=len(published)))
+        self.since.setdefault(pattern, arrived)
         self.owes.setdefault(pattern, len(published))
         self.device.write(Subscribe(packet_id=1, wanted=(Wanted(pattern=pattern, qos=1),)))
         async with asyncio.timeout(20):
@@ -137,6 +141,8 @@ class Moves:
         self.published: list[Published] = []
         self.clients = [Mover("a"), Mover("b")]
         self.story: list[str] = []
+        #: So many messages are known to be delivered by all nodes that take their partitions.
+        self.arrived = 0
 
     async def run(self, steps: int) -> None:
         try:
@@ -180,7 +186,9 @@ class Moves:
         elif what < 0.5 and client.device is not None:
             pattern = rng.choice([*self.topics, "t/#"])
             self.story.append(f"{client.name} takes {pattern}")
-            await client.subscribe(pattern, self.published)
+            if self._all_arrived():
+                self.arrived = len(self.published)
+            await client.subscribe(pattern, self.published, self.arrived)
         elif what < 0.55:
             self.story.append("wait")  # partitions are left meanwhile
             await asyncio.sleep(0.35)
@@ -192,6 +200,23 @@ class Moves:
             await self.connect(client, rng.randrange(2), clean=rng.random() < 0.1)
         else:
             await self.leave(client, politely=rng.random() < 0.7)
+
+    def _all_arrived(self) -> bool:
+        """Have both nodes delivered everything in the partitions that they take?"""
+        levels: dict[int, int] = {}
+        for node in self.nodes:
+            own = {
+                node.partitions.stream(name, node.slot): node.process.last_published(name)
+                for name in node.partitions.names
+            }
+            for stream, seq in [*node.hub.delivered.items(), *own.items()]:
+                levels[stream] = max(seq, levels.get(stream, 0))
+        return all(
+            node.hub.delivered.get(stream, 0) >= seq
+            for node in self.nodes
+            for stream, seq in levels.items()
+            if node.taking.takes(split_stream(stream)[0])
+        )
 
     async def publish(self, at: int, topic: str, count: int) -> None:
         writer = self.writers[at]
@@ -231,6 +256,12 @@ class Moves:
         session = None if node.mqtt is None else node.mqtt.sessions.get(client.name)
         return session is not None and not session.arriving
 
+    def _caught_up(self, node: Node, client: Mover) -> bool:
+        """Was it given everything that its node has for it?"""
+        session = None if node.mqtt is None else node.mqtt.sessions.get(client.name)
+        feed = None if session is None else session.feed
+        return session is not None and feed is not None and feed.live and not feed.lagging and session.outbox.empty
+
     def _knows(self, node: Node, client: Mover) -> bool:
         """Does the node have its session, or know the node that has it, with all subscriptions?"""
         if self._has(node, client):
@@ -246,7 +277,9 @@ class Moves:
         self.story.append(f"{client.name} {'leaves' if politely else 'is cut'}")
         if politely:
             client.acknowledges = False  # behind DISCONNECT it would not count
-        settled = set(client.given)
+        # What it was given in an earlier connection may come again if that node was killed (docs/mqtt.md), also later.
+        caught_up = at is not None and self._caught_up(self.nodes[at], client)
+        settled = set(client.given) if caught_up else set(client.lately)
         await client.leave(politely=politely)
         if politely:
             for node in self.nodes:
@@ -268,6 +301,7 @@ class Moves:
             writer.cut()
             self.writers[at] = None
         self.nodes[at].abort()
+        self.arrived = 0
         self.nodes[at] = await restart(self.nodes[at], self.base, self.nodes[1 - at], **SETTINGS)
 
     async def given(self, client: Mover) -> None:

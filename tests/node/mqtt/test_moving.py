@@ -410,6 +410,42 @@ async def test_messages_that_wait_at_no_position_leave_the_place_of_their_group(
                 await device.silent()
 
 
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("behind", [False, True])
+@awaited
+async def test_a_second_subscription_gives_nothing_from_before_it(
+    behind: bool, moved: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Its node takes the partition for it. `behind`: the client has not acknowledged what it was given before."""
+    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
+    few = Properties(session_expiry_s=600, receive_maximum=1)
+    async with cluster(2, tmp_path_factory.mktemp("c"), **more) as (home, node):
+        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
+        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
+        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
+        mine = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in node.taking.homes)
+        async with Device.open(home, "w") as writer, Device.open(node, "v") as local:
+            for _ in range(3):
+                await writer.publish(topic, b"before", 1)
+            async with Device.open(node, "a", properties=few) as device:
+                await device.subscribe(mine, qos=1)
+                for number in range(3 if behind else 0):
+                    await local.publish(mine, b"%d" % number, 1)
+                if behind:
+                    assert (await device.expect(Publish)).payload == b"0"
+                await device.subscribe(topic, qos=1)
+                # The client is quicker than the news that it left.
+                await until_card(home, lambda card: {one.pattern for one in card.subscriptions} == {mine, topic})
+                async with Device.open(home if moved else node, "a", clean_start=False, properties=KEPT) as again:
+                    assert again.connack.session_present
+                    found = [(await again.message()).payload for _ in range(3 if behind else 0)]
+                    assert sorted(found) == [b"0", b"1", b"2"][: len(found)]
+                    await again.silent()
+                    await writer.publish(topic, b"new", 1)
+                    assert (await again.message()).payload == b"new"
+                    await again.silent()
+
+
 async def until_under_way(node: Node, payloads: list[int]) -> None:
     """The client `a` is to acknowledge these."""
     found = None if node.mqtt is None else node.mqtt.sessions.get("a")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from antecede.core.limits import FEEDS_BYTES_MAX, WINDOW_BYTES_MAX
+from antecede.core.partitions import split_stream
 from antecede.node.feed import Feed
 from antecede.node.mqtt.feed import SubscriptionsFeed
 from antecede.node.mqtt.items import Item
@@ -46,6 +47,8 @@ IN_FLIGHT_MAX: Final = 128
 _LATER_S: Final = 0.001
 #: Subscriptions of one session.
 SUBSCRIPTIONS_MAX: Final = 4096
+#: Levels by stream that its subscriptions keep (`Subscription.after`).
+_LEVELS_MAX: Final = 4096
 #: Messages that a client may have under way to us.
 RECEIVE_MAXIMUM: Final = 1024
 
@@ -92,6 +95,10 @@ class DeviceSession:
         self._moved: list[CardFlight] = []
         #: Its subscriptions are new, and its feed has not begun.
         self._from_now = False
+        #: Has a subscription `after`?
+        self._has_levels = False
+        #: Subscriptions that are not in force: their SUBACK was not sent, and they are not kept.
+        self._waiting: set[str] = set()
         #: Changes that other nodes are to be told of (`moving`).
         self.told = 0
         #: QoS 0 messages up to this position were published while it had no connection.
@@ -133,6 +140,16 @@ class DeviceSession:
         feed = self.feed
         return self.position if feed is None else max(self.position, feed.position)
 
+    @property
+    def _reads_along(self) -> bool:
+        """Was everything that was delivered so far written to the client, if it is for it?"""
+        return self.feed is not None and self.feed.live and not self.feed.lagging and self.outbox.empty
+
+    @property
+    def _up_to_date(self) -> bool:
+        """Was it acknowledged, too? Else another node may give it again, with what follows."""
+        return self._reads_along and not any(True for _ in self.outgoing)
+
     # -- what is kept --------------------------------------------------------------------------------------------------
 
     def record(self) -> SessionRecord:
@@ -145,7 +162,7 @@ class DeviceSession:
             self.left_s,
             self.will,
             self.will_due_s,
-            tuple(self.subscriptions),
+            tuple([one for one in self.subscriptions if one.full not in self._waiting]),
             self.safe_position,
             tuple(self.outbox.records()),
             tuple(received),
@@ -174,6 +191,7 @@ class DeviceSession:
             self.outbox.restore(flight, flight.position)
         self.came_from = None if record.seen is None else dict(record.seen)
         self._moved = list(record.moved)
+        self._has_levels = True
 
     def adopt(self, card: Card) -> None:
         """Go on with a session that another node has."""
@@ -186,6 +204,7 @@ class DeviceSession:
         self._moved = list(card.flights)
         if card.left_s is None:
             self.outgoing.skip_ids()
+        self._has_levels = True
 
     async def _find_moved(self) -> None:
         """Find the messages that are under way in the journal of this node.
@@ -254,6 +273,11 @@ class DeviceSession:
 
     def _go_by_position(self) -> None:
         """Go by positions of this node, once it has given or passed all that the client was or is given elsewhere."""
+        if self._has_levels and self.came_from is None and self._up_to_date:
+            self._has_levels = False
+            for one in self.subscriptions:
+                if one.after:
+                    self.subscriptions.add(msgspec.structs.replace(one, after=()))
         if self.came_from is None or self.arriving or not self.outbox.all_here:
             return
         if self.feed is None or (self.feed.live and self.feed.stands_alone):
@@ -265,10 +289,10 @@ class DeviceSession:
     def _go_by_stream(self) -> None:
         """This node has just taken partitions for a subscription: its position may stand before what it lacks there."""
         feed = self.feed
-        if feed is not None and feed.live and not feed.lagging and self.outbox.empty and not feed.stands_alone:
+        assert feed is not None
+        if self.came_from is not None or not feed.stands_alone:
             had = self.came_from or {}
             self.came_from = {at: max(seq, had.get(at, 0)) for at, seq in feed.delivered().items()}
-            self.keeper.touch(self)
 
     def gave(self, item: Item) -> None:
         """A message of the feed was written."""
@@ -299,16 +323,15 @@ class DeviceSession:
             self.subscriptions.add(one)
             self.server.groups.join(self, one, then)
             return True
+        if self.subscriptions.get(one.full) is None:
+            then = self._when_in_force(one, then)
         feed = self.feed
         if feed is not None:
-
-            def in_force() -> None:
-                self._go_by_stream()
-                then()
-
-            if not feed.widen(one.pattern, in_force):
-                return False
             self.subscriptions.add(one)
+            if not feed.widen(one.pattern, then):
+                self.subscriptions.remove(one.full)
+                self._waiting.discard(one.full)
+                return False
             return True
         if all(other.group for other in self.subscriptions):  # else messages wait for the others
             self.position = self.hub.position
@@ -317,9 +340,35 @@ class DeviceSession:
         self._open_feed(then)
         return True
 
+    def _when_in_force(self, one: Subscription, then: Callable[[], None]) -> Callable[[], None]:
+        """What to do when a new subscription is in force: the client is not to be given messages from before."""
+        partitions = self.hub.partitions.of_filter(one.pattern)
+        taken = frozenset([partition for partition in partitions if self.node.taking.takes(partition)])
+        levels = {at: seq for at, seq in self.hub.delivered.items() if split_stream(at)[0] in taken}
+        self._waiting.add(one.full)
+
+        def in_force() -> None:
+            self._waiting.discard(one.full)
+            now = self.subscriptions.get(one.full)
+            if self._reads_along:
+                self._go_by_stream()
+            if now is not None and not self._up_to_date:
+                # The past that comes first may hold messages from before, also at another node.
+                more = {at: seq for at, seq in self.hub.delivered.items() if split_stream(at)[0] in partitions - taken}
+                after = tuple({**levels, **more}.items())
+                if sum([len(other.after) for other in self.subscriptions]) + len(after) <= _LEVELS_MAX:
+                    self.subscriptions.add(msgspec.structs.replace(now, after=after))
+                    self._has_levels = True
+            if self.server.sessions.get(self.client_id) is self:
+                self.keeper.touch(self)
+            then()
+
+        return in_force
+
     def unsubscribe(self, full: str) -> bool:
         """Remove a subscription; whether there was one."""
         former = self.subscriptions.remove(full)
+        self._waiting.discard(full)
         if former is None:
             return False
         if former.group:
@@ -384,7 +433,8 @@ class DeviceSession:
         """Messages from the feed, in its order."""
         for position, message, name in self.server.opened_messages.of_piece(piece):
             self.outbox.retained_due(before=position)
-            given = self.subscriptions.decide(message.topic, position, own=message.publisher == self.tag)
+            own = message.publisher == self.tag
+            given = self.subscriptions.decide(message.topic, position, own=own, name=name)
             if given is not None and (position > self._attached_at or min(given.qos, message.qos)):
                 self.outbox.add(Item(position, message, given, name=name))
         if self.feed is not None:

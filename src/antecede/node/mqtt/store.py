@@ -90,14 +90,20 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
         """The same, when deliveries behind position `last` were lost. `own`: see `put_right`."""
         replace = msgspec.structs.replace
         received = [one for one in zip_longest(self.received, self.received_at, fillvalue=0) if one[1] <= last]
+
+        def given_again(levels: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+            return tuple([(at, min(seq, own.get(at, seq))) for at, seq in levels])
+
         return replace(
             self,
-            subscriptions=tuple([replace(one, since=min(one.since, last)) for one in self.subscriptions]),
+            subscriptions=tuple(
+                [replace(one, since=min(one.since, last), after=given_again(one.after)) for one in self.subscriptions]
+            ),
             position=min(self.position, last),
             flights=tuple([one for one in self.flights if one.released or one.position <= last]),
             received=tuple([packet_id for packet_id, _ in received]),
             looked=min(self.looked, last),
-            seen=None if self.seen is None else tuple([(at, min(seq, own.get(at, seq))) for at, seq in self.seen]),
+            seen=None if self.seen is None else given_again(self.seen),
             moved=tuple([one for one in self.moved if one.seq <= own.get(one.stream, one.seq)]),
             received_at=tuple([position for _, position in received]),
         )

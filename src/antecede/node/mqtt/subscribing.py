@@ -28,6 +28,8 @@ def subscribe(client: "Client", session: DeviceSession, packet: Subscribe) -> in
     def in_force() -> None:
         nonlocal waits
         waits -= 1
+        if not waits:
+            client.server.cards.tell(session)
         if not waits and not client.over:
             # [MQTT-3.8.4-1], [MQTT-3.8.4-6]: one SUBACK, with a reason for each filter
             client.send_kept(session, Suback(packet_id=packet.packet_id, reasons=tuple(reasons)))
@@ -40,7 +42,6 @@ def subscribe(client: "Client", session: DeviceSession, packet: Subscribe) -> in
         if reason.failed:
             waits -= 1
     in_force()
-    client.server.cards.tell(session)
     return _COST + 4 * len(packet.wanted)
 
 
@@ -71,6 +72,7 @@ def _subscribe_one(
         retain_as_published=wanted.retain_as_published,
         identifier=identifier,
         since=client.node.hub.position if former is None else former.since,  # [MQTT-3.8.4-4]: nothing is missed
+        after=() if former is None else former.after,
     )
     if not session.subscribe(one, then):
         return Reason.QUOTA_EXCEEDED

@@ -25,6 +25,12 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     identifier: int = 0
     #: Messages at or before this position came before the subscription.
     since: int = 0
+    #: The same by stream, which holds at other nodes and for messages from them: for a client that was behind.
+    after: tuple[tuple[int, int], ...] = ()
+
+    def follows(self, name: tuple[int, int] | None) -> bool:
+        """Did it begin `after` a message, by its stream and number?"""
+        return name is not None and any(at == name[0] and name[1] <= seq for at, seq in self.after)
 
     @property
     def full(self) -> str:
@@ -74,16 +80,18 @@ class Subscriptions:
         """Does one that is not shared match?"""
         return bool(self._matching.matching(topic))
 
-    def decide(self, topic: str, position: int, *, own: bool) -> Given | None:
+    def decide(self, topic: str, position: int, *, own: bool, name: tuple[int, int] | None = None) -> Given | None:
         """How to give a message to the client; None: not at all. `own`: the client published it itself.
 
-        Position 0: the message comes from another node, for a client that has not had it.
+        Position 0: the message comes from another node, for a client that has not had it. `name`: stream and number.
         """
         qos, rap = -1, False
         identifiers: tuple[int, ...] = ()
         for pattern in self._matching.matching(topic):
             one = self._by_full[pattern]
             if 0 < position <= one.since or (own and one.no_local):  # [MQTT-3.8.3-3]
+                continue
+            if one.after and one.follows(name):
                 continue
             qos, rap = max(qos, one.qos), rap or one.retain_as_published
             if one.identifier:  # 3.3.4: also the same one again
