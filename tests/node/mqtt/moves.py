@@ -257,10 +257,12 @@ class Moves:
         return session is not None and not session.arriving
 
     def _caught_up(self, node: Node, client: Mover) -> bool:
-        """Was it given everything that its node has for it?"""
+        """Was it given everything that its node has for it, and has acknowledged it?"""
         session = None if node.mqtt is None else node.mqtt.sessions.get(client.name)
         feed = None if session is None else session.feed
-        return session is not None and feed is not None and feed.live and not feed.lagging and session.outbox.empty
+        if session is None or feed is None or any(True for _ in session.outgoing):
+            return False
+        return feed.live and not feed.lagging and session.outbox.empty
 
     def _knows(self, node: Node, client: Mover) -> bool:
         """Does the node have its session, or know the node that has it, with all subscriptions?"""
