@@ -95,8 +95,8 @@ class DeviceSession:
         self._moved: list[CardFlight] = []
         #: Its subscriptions are new, and its feed has not begun.
         self._from_now = False
-        #: Has a subscription `after`?
-        self._has_levels = False
+        #: Levels that its subscriptions have (`Subscription.after`), or more.
+        self._levels = 0
         #: Subscriptions that are not in force: their SUBACK was not sent, and they are not kept.
         self._waiting: set[str] = set()
         #: Changes that other nodes are to be told of (`moving`).
@@ -191,7 +191,7 @@ class DeviceSession:
             self.outbox.restore(flight, flight.position)
         self.came_from = None if record.seen is None else dict(record.seen)
         self._moved = list(record.moved)
-        self._has_levels = True
+        self._levels = sum([len(one.after) for one in self.subscriptions])
 
     def adopt(self, card: Card) -> None:
         """Go on with a session that another node has."""
@@ -204,7 +204,7 @@ class DeviceSession:
         self._moved = list(card.flights)
         if card.left_s is None:
             self.outgoing.skip_ids()
-        self._has_levels = True
+        self._levels = sum([len(one.after) for one in self.subscriptions])
 
     async def _find_moved(self) -> None:
         """Find the messages that are under way in the journal of this node.
@@ -273,8 +273,8 @@ class DeviceSession:
 
     def _go_by_position(self) -> None:
         """Go by positions of this node, once it has given or passed all that the client was or is given elsewhere."""
-        if self._has_levels and self.came_from is None and self._up_to_date:
-            self._has_levels = False
+        if self._levels and self.came_from is None and self._up_to_date:
+            self._levels = 0
             for one in self.subscriptions:
                 if one.after:
                     self.subscriptions.add(msgspec.structs.replace(one, after=()))
@@ -356,9 +356,9 @@ class DeviceSession:
                 # The past that comes first may hold messages from before, also at another node.
                 more = {at: seq for at, seq in self.hub.delivered.items() if split_stream(at)[0] in partitions - taken}
                 after = tuple({**levels, **more}.items())
-                if sum([len(other.after) for other in self.subscriptions]) + len(after) <= _LEVELS_MAX:
+                if self._levels + len(after) <= _LEVELS_MAX:
                     self.subscriptions.add(msgspec.structs.replace(now, after=after))
-                    self._has_levels = True
+                    self._levels += len(after)
             if self.server.sessions.get(self.client_id) is self:
                 self.keeper.touch(self)
             then()
