@@ -232,7 +232,8 @@ class Moves:
             assert not (await writer.expect(Puback)).reason.failed
         self.story.append(f"{first} to {len(self.published) - 1} on {topic} at {at}")
 
-    async def connect(self, client: Mover, at: int, *, clean: bool = False) -> None:
+    async def connect(self, client: Mover, at: int, *, clean: bool = False, acknowledges: bool = False) -> None:
+        """`acknowledges`: it does in any case. Else that is drawn."""
         if client.at is not None and not clean:
             # Else it may be quicker than the news of its session.
             try:
@@ -242,7 +243,7 @@ class Moves:
                 sessions = [None if node.mqtt is None else node.mqtt.sessions.get(client.name) for node in self.nodes]
                 known = [None if one is None else one.record() for one in sessions]
                 raise AssertionError(f"{at} does not know of {client.name}: {cards}; {known}") from None
-        client.acknowledges = self.rng.random() < 0.8
+        client.acknowledges = self.rng.random() < 0.8 or acknowledges
         window = self.rng.choice((2, 3, 100))
         known = client.at is not None and not clean
         present = await client.connect(self.nodes[at], at, self.published, clean=clean, window=window)
@@ -319,6 +320,7 @@ class Moves:
                 feed = None if session is None else session.feed
                 if feed is not None:
                     seen = (seen, feed.had, feed.live, feed.lagging, feed.position, node.hub.delivered)
+                seen = (seen, node.hub.history.gaps)
                 raise AssertionError(f"{client.name} was not given {client.owed(self.published)}: {seen}") from None
 
     def _check(self) -> None:
@@ -330,11 +332,10 @@ class Moves:
         for client in self.clients:
             if client.at is not None:
                 await client.leave(politely=False)
-                await self.connect(client, self.rng.randrange(2))
-                client.acknowledges = True
+                # What comes while it does not acknowledge would fill its window for good.
+                await self.connect(client, self.rng.randrange(2), acknowledges=True)
                 await client.leave(politely=False)
-                await self.connect(client, client.at)
-                client.acknowledges = True
+                await self.connect(client, client.at, acknowledges=True)
                 await self.given(client)
         await asyncio.sleep(0.05)
         self._check()
