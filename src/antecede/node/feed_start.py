@@ -82,8 +82,9 @@ async def _lacking(feed: "Feed") -> dict[int, int] | None:
     if any(not gap.missing for gap in gaps):
         return None  # the feed ends at the gap
     levels = await history.reached_at(position, delivered)
-    for gap in reversed(gaps):
-        levels.update({stream: first - 1 for stream, first, _ in reversed(gap.missing)})
+    for stream, first, _ in [one for gap in gaps for one in gap.missing]:
+        # Lower where the node delivered messages of the stream between the position and the gap.
+        levels[stream] = min(first - 1, levels.get(stream, first - 1))
     return levels
 
 
