@@ -81,11 +81,7 @@ async def _lacking(feed: "Feed") -> dict[int, int] | None:
         return dict(feed.had)
     if any(not gap.missing for gap in gaps):
         return None  # the feed ends at the gap
-    levels = await history.reached_at(position, delivered)
-    for stream, first, _ in [one for gap in gaps for one in gap.missing]:
-        # Lower where the node delivered messages of the stream between the position and the gap.
-        levels[stream] = min(first - 1, levels.get(stream, first - 1))
-    return levels
+    return await history.read_at(position, delivered, feed.partitions)
 
 
 async def _replay(feed: "Feed", had: dict[int, int]) -> None:

@@ -8,7 +8,7 @@ than forget messages that a reader with policy "block" has not read (`Hub.jammed
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -366,6 +366,15 @@ class History:
         else:
             raise GapError(position, self.first)
         return {stream: min(seq, later.get(stream, seq + 1) - 1) for stream, seq in delivered.items()}
+
+    async def read_at(self, position: int, delivered: Mapping[int, int], partitions: Collection[int]) -> dict[int, int]:
+        """`reached_at` for a reader of these partitions: it has not had what this node lacks behind the position."""
+        levels = await self.reached_at(position, delivered)
+        gaps = [gap for gap in self.gaps_from(position) if gap.partition in partitions]
+        for stream, first, _ in chain.from_iterable([gap.missing for gap in gaps]):
+            # Lower where the node delivered messages of the stream between the position and the gap.
+            levels[stream] = min(first - 1, levels.get(stream, first - 1))
+        return levels
 
     def _first_from(self, position: int) -> dict[int, int]:
         """By stream: the number of its first message in memory at or behind `position`."""

@@ -138,7 +138,9 @@ class Cards:
         hub = self._node.hub
         seen = record.seen
         if seen is None:
-            seen = tuple((await hub.history.reached_at(record.position, dict(hub.delivered))).items())
+            filters = [hub.partitions.of_filter(one.pattern) for one in record.subscriptions if not one.group]
+            mine = frozenset().union(*filters)
+            seen = tuple((await hub.history.read_at(record.position, dict(hub.delivered), mine)).items())
         flights = []
         for flight in record.flights:
             found = await self._server.identify(flight.position) if not flight.released else (0, 0)
