@@ -384,6 +384,28 @@ async def test_a_gap_in_a_past_that_is_at_other_nodes_is_told_once(tmp_path: Pat
 
 
 @awaited
+async def test_the_cursor_of_the_last_message_covers_nothing_that_the_node_lacks_behind_it(tmp_path: Path) -> None:
+    """The node left the partition, and took it again."""
+    async with cluster(2, tmp_path, http_port=0, partitions=8, replicas=1, linger_s=0.5) as (home, node):
+        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
+        of = home.partitions.of
+        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes)
+        async with stream(node, f"filter={topic}") as events:
+            await events.event()
+            await ask(home, "POST", f"/topics/{topic}", b"0")
+            await events.messages(1)
+        await until(lambda: not node.process.wants(node.partitions.names[of(topic)]))
+        await ask(home, "POST", f"/topics/{topic}", b"1")
+        async with stream(node, f"filter={topic}") as events:
+            await events.event()
+        last = (await ask(node, "GET", f"/topics/{topic}/last")).json
+        assert last["text"] == "0"
+        async with stream(home, f"filter={topic}", {"Last-Event-ID": last["cursor"]}) as events:
+            (event,) = await events.messages(1)
+        assert event.data["text"] == "1"
+
+
+@awaited
 async def test_a_node_that_was_started_anew_without_a_journal_says_so() -> None:
     async with Node(port=0, http_port=0) as node:
         await ask(node, "POST", "/topics/t", b"x")

@@ -222,7 +222,8 @@ async def _last(server: "HttpServer", topic: str) -> Answer:
         answer = refusal(404, "topic", topic, problem, "publish one, or read the past: /topics?filter=…&since=0")
         return answer._replace(keep=True)
     node = server.node
-    levels = await node.hub.history.reached_at(entry.position, dict(node.hub.delivered))
+    every = range(node.partitions.count)
+    levels = await node.hub.history.read_at(entry.position, dict(node.hub.delivered), every)
     told = described(MessageId(entry.stream, entry.message.seq), entry.message.payload)
     told["cursor"] = cursor_text(node.slot, node.epoch, entry.position, levels)
     return Answer(200, msgspec.json.encode(told).decode() + "\n", JSON, keep=True)
