@@ -375,66 +375,6 @@ async def test_what_a_node_published_without_taking_the_partition_is_given_after
 
 
 @awaited
-async def test_what_a_node_delivered_before_it_left_a_partition_is_given_with_what_it_lacks(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    """A client is away. Its node delivers a message, for another client, leaves the partition, and takes it again."""
-    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
-    async with cluster(2, tmp_path_factory.mktemp("c"), **more) as (home, node):
-        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
-        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
-        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
-        async with Device.open(home, "w") as writer:
-            async with Device.open(node, "b") as other:
-                await other.subscribe(topic, qos=1)
-                async with Device.open(node, "a", properties=KEPT) as device:
-                    await device.subscribe(topic, qos=1)
-                    await writer.publish(topic, b"0", 1)
-                    assert (await device.message()).payload == b"0"
-                    await away(device, at=node, known_by=home)
-                await writer.publish(topic, b"1", 1)
-                assert [(await other.message()).payload for _ in range(2)] == [b"0", b"1"]
-            await until(lambda: not node.process.wants(node.partitions.names[of(topic)]))
-            await writer.publish(topic, b"2", 1)
-        async with Device.open(node, "a", clean_start=False, properties=KEPT) as device:
-            assert [(await device.message()).payload for _ in range(2)] == [b"1", b"2"]
-            await device.silent()
-
-
-@awaited
-async def test_a_node_that_is_killed_has_told_what_it_lacks_as_not_given(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> None:
-    """The node took the partition of a session again before its client was back."""
-    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
-    base = tmp_path_factory.mktemp("c")
-    async with cluster(2, base, **more) as (home, node):
-        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
-        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
-        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
-        async with Device.open(home, "w") as writer:
-            async with Device.open(node, "a", properties=KEPT) as device:
-                await device.subscribe(topic, qos=1)
-                await writer.publish(topic, b"0", 1)
-                assert (await device.message()).payload == b"0"
-                await away(device, at=node, known_by=home)
-            await until(lambda: not node.process.wants(node.partitions.names[of(topic)]))
-            await writer.publish(topic, b"1", 1)
-        async with Device.open(node, "b") as other:
-            await other.subscribe(topic, qos=1)
-        await node.stop()
-        again = await restart(node, base, home, **more)
-        async with Device.open(again, "a", clean_start=False, properties=KEPT) as device:
-            assert (await device.expect(Publish)).payload == b"1"  # and does not acknowledge it
-            await until_card(home, lambda card: card.left_s is None)
-            again.abort()
-        async with Device.open(home, "a", clean_start=False, properties=KEPT) as device:
-            assert (await device.message()).payload == b"1"
-            await device.silent()
-        await again.stop()
-
-
-@awaited
 async def test_messages_that_wait_at_no_position_leave_the_place_of_their_group(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
