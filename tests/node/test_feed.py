@@ -1,7 +1,9 @@
 """What a reader gets of what is delivered, whatever room it has and when: all that matches, once, in order."""
 
 import asyncio
+import gc
 import random
+import warnings
 from pathlib import Path
 from typing import cast
 
@@ -258,6 +260,24 @@ def test_pieces_are_shared_by_readers_that_keep_up() -> None:
         assert all(piece is pieces[0] for piece in pieces)
 
     asyncio.run(play())
+
+
+def test_a_feed_that_closes_before_it_has_begun_leaves_no_work_behind() -> None:
+    """A client that hangs up right after SUBSCRIBE: the log has no warning of a coroutine that was never awaited."""
+
+    async def play() -> None:
+        hub = Hub(History(None, 0, partitions=Partitions(1, 2, "main"), entries_max=40, bytes_max=1 << 20), {})
+        feed = Feed(cast(Session, Reader()), hub, Subscribe(1, ("a",), 8, since=0))
+        feed.open()
+        feed.close()
+        await asyncio.sleep(0)
+
+    gc.collect()  # what earlier tests left
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        asyncio.run(play())
+        gc.collect()
+    assert [str(one.message) for one in told] == []
 
 
 @pytest.mark.interpreted  # it replaces a method or a constant

@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from antecede.core.errors import GapError, JournalError, StoppedError
@@ -131,7 +132,7 @@ class Feed:
             self.tell(self.hub.delivered)
             self.catch_up()
         else:
-            self._reading = asyncio.get_running_loop().create_task(self._supervised(find_start(self)))
+            self._reading = asyncio.get_running_loop().create_task(self._supervised(partial(find_start, self)))
 
     def tell_progress(self) -> None:
         """Tell a client that was given nothing for a while how far it is: another node may have to go on from there."""
@@ -309,7 +310,7 @@ class Feed:
         if self.live or not self._has_room():
             return False
         if self.position < self.hub.history.first - 1:
-            self._reading = asyncio.get_running_loop().create_task(self._supervised(self._read_journal()))
+            self._reading = asyncio.get_running_loop().create_task(self._supervised(self._read_journal))
             return False
         if self.position < self.hub.position:
             self._pass_on(self._step_entries)
@@ -357,10 +358,10 @@ class Feed:
         self.from_oldest = False
         self.tell(levels)
 
-    async def _supervised(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _supervised(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a task of this feed, and tell the reader if it fails."""
         try:
-            await work
+            await work()
         except GapError as gap:
             self.end("gap", str(gap), gap.after, gap.first, gap.missing)
         except (JournalError, StoppedError) as error:
