@@ -144,6 +144,21 @@ async def test_a_row_that_waits_for_ever_does_not_hold_retention(
 
 
 @awaited
+async def test_a_release_that_is_woken_for_nothing_waits_on(tmp_path: Path) -> None:
+    """It must not go round without a pause: nothing else of the node would run."""
+    async with cluster(1, tmp_path) as [node]:
+        block = encode_rows([Row("out", b"a"), Row("out", b"b", {}, NEVER)])
+        with pytest.raises(StoppedError, match="not delivered here"):
+            await ask(node, Stage("p", 0, block), Release("job", 1, (("p", 1),), patience_ms=50))
+        (release,) = node.bulk.releases._running.values()
+        async with asyncio.timeout(5):
+            release.wake.set()
+            await asyncio.sleep(0.05)
+            assert not release.wake.is_set()
+        assert await ask(node, Cancel("job", 1)) == [Done(1)]
+
+
+@awaited
 async def test_a_release_can_be_cancelled(tmp_path: Path) -> None:
     async with cluster(1, tmp_path) as [first]:
         block = encode_rows([Row("out", b"a"), Row("out", b"b", {}, NEVER)])

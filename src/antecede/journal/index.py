@@ -39,8 +39,9 @@ CREATE TABLE {schema}.changes (number INTEGER PRIMARY KEY, position INTEGER NOT 
 #: Bytes of the log in a section, at least. A look-up reads a section; each costs some rows.
 SECTION_BYTES: Final = 256 * 1024
 
-#: The tail is indexed when it has so many deliveries, or so many bytes. Whoever opens the journal reads it, which takes
-#: some milliseconds; the log is synced and a transaction committed for it, which takes about one.
+#: The journal indexes its tail when the tail has so many deliveries, or so many bytes. A longer tail costs each reader
+#: that opens the journal more time: some milliseconds with these. A shorter one is indexed more often, and each time
+#: costs a sync of the log and a transaction: about a millisecond.
 TAIL_DELIVERIES: Final = 16_384
 TAIL_BYTES: Final = 8 * 1024 * 1024
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +54,18 @@ async def away(device: Device, *, at: Node, known_by: Node) -> None:
     device.write(Disconnect())
     await device.ended()
     await until_card(known_by, lambda card: card.slot == at.slot and card.left_s is not None)
+
+
+PARTITIONED: dict[str, Any] = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
+
+
+@asynccontextmanager
+async def home_and_node(base: Path) -> AsyncIterator[tuple[Node, Node, str]]:
+    """Two nodes with partitions, and a topic that the second takes only while a client of it wants it."""
+    async with cluster(2, base, **PARTITIONED) as (home, node):
+        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
+        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
+        yield home, node, next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
 
 
 @awaited
@@ -269,12 +284,9 @@ async def test_a_subscription_at_a_node_that_does_not_keep_its_topic(
 
     `other`: the node has delivered a message of another topic, so its position says something.
     """
-    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
-    async with cluster(2, tmp_path_factory.mktemp("c"), **more) as (home, node):
-        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
-        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
-        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
-        never = home.taking.homes - cards - {of(topic)}
+    async with home_and_node(tmp_path_factory.mktemp("c")) as (home, node, topic):
+        of = home.partitions.of
+        never = home.taking.homes - home.partitions.of_filter(f"{CARDS}#") - {of(topic)}
         second = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in never)
         mine = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in node.taking.homes)
 
@@ -345,12 +357,9 @@ async def test_what_a_node_published_without_taking_the_partition_is_given_after
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """The node took the partition for a client, left it, published there, and was killed before it took it again."""
-    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
     base = tmp_path_factory.mktemp("c")
-    async with cluster(2, base, **more) as (home, node):
-        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
-        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
-        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
+    async with home_and_node(base) as (home, node, topic):
+        of = home.partitions.of
         mine = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in node.taking.homes)
         async with Device.open(node, "w") as writer:
             await writer.publish(mine, b"x", 1)  # so the session has a position
@@ -367,7 +376,7 @@ async def test_what_a_node_published_without_taking_the_partition_is_given_after
             node.mqtt.keeper.when_kept(written.set)
             await written.wait()
         node.abort()
-        again = await restart(node, base, home, **more)
+        again = await restart(node, base, home, **PARTITIONED)
         async with Device.open(again, "a", clean_start=False, properties=KEPT) as device:
             assert {(await device.message()).payload for _ in range(3)} == {b"1", b"2", b"3"}
             await device.silent()
@@ -379,12 +388,9 @@ async def test_messages_that_wait_at_no_position_leave_the_place_of_their_group(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """The node took the partition again, and got them from the home. Its member leaves before it is given them."""
-    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
     few = Properties(session_expiry_s=600, receive_maximum=1)
-    async with cluster(2, tmp_path_factory.mktemp("c"), **more) as (home, node):
-        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
-        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
-        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
+    async with home_and_node(tmp_path_factory.mktemp("c")) as (home, node, topic):
+        of = home.partitions.of
         async with Device.open(home, "w") as writer:
             async with Device.open(node, "a", properties=few) as device:
                 await device.subscribe(f"$share/g/{topic}", qos=1)
@@ -417,12 +423,9 @@ async def test_a_second_subscription_gives_nothing_from_before_it(
     behind: bool, moved: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Its node takes the partition for it. `behind`: the client has not acknowledged what it was given before."""
-    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
     few = Properties(session_expiry_s=600, receive_maximum=1)
-    async with cluster(2, tmp_path_factory.mktemp("c"), **more) as (home, node):
-        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
-        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
-        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
+    async with home_and_node(tmp_path_factory.mktemp("c")) as (home, node, topic):
+        of = home.partitions.of
         mine = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in node.taking.homes)
         async with Device.open(home, "w") as writer, Device.open(node, "v") as local:
             for _ in range(3):

@@ -2,12 +2,11 @@
 
 import pytest
 
-from antecede.node.mqtt.keeping import CARDS
 from antecede.wire.mqtt.packets import Publish
 from tests.client.running import awaited, until
-from tests.node.clusters import cluster, restart
+from tests.node.clusters import restart
 from tests.node.mqtt.devices import Device
-from tests.node.mqtt.test_moving import KEPT, away, until_card
+from tests.node.mqtt.test_moving import KEPT, PARTITIONED, away, home_and_node, until_card
 
 
 @awaited
@@ -15,11 +14,8 @@ async def test_what_a_node_delivered_before_it_left_a_partition_is_given_with_wh
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """A client is away. Its node delivers a message, for another client, leaves the partition, and takes it again."""
-    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
-    async with cluster(2, tmp_path_factory.mktemp("c"), **more) as (home, node):
-        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
-        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
-        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
+    async with home_and_node(tmp_path_factory.mktemp("c")) as (home, node, topic):
+        of = home.partitions.of
         async with Device.open(home, "w") as writer:
             async with Device.open(node, "b") as other:
                 await other.subscribe(topic, qos=1)
@@ -42,12 +38,9 @@ async def test_a_node_that_is_killed_has_told_what_it_lacks_as_not_given(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """The node took the partition of a session again before its client was back."""
-    more = {"mqtt_port": 0, "partitions": 8, "replicas": 1, "linger_s": 0.3}
     base = tmp_path_factory.mktemp("c")
-    async with cluster(2, base, **more) as (home, node):
-        await until(lambda: len(home.taking.homes) + len(node.taking.homes) == 8)
-        of, cards = home.partitions.of, home.partitions.of_filter(f"{CARDS}#")
-        topic = next(f"t/{number}" for number in range(99) if of(f"t/{number}") in home.taking.homes - cards)
+    async with home_and_node(base) as (home, node, topic):
+        of = home.partitions.of
         async with Device.open(home, "w") as writer:
             async with Device.open(node, "a", properties=KEPT) as device:
                 await device.subscribe(topic, qos=1)
@@ -59,7 +52,7 @@ async def test_a_node_that_is_killed_has_told_what_it_lacks_as_not_given(
         async with Device.open(node, "b") as other:
             await other.subscribe(topic, qos=1)
         await node.stop()
-        again = await restart(node, base, home, **more)
+        again = await restart(node, base, home, **PARTITIONED)
         async with Device.open(again, "a", clean_start=False, properties=KEPT) as device:
             assert (await device.expect(Publish)).payload == b"1"  # and does not acknowledge it
             await until_card(home, lambda card: card.left_s is None)

@@ -5,8 +5,8 @@ messages carry a mark (`envelope.seal`): the release's own random number, and th
 release that is not crossed out looks in its journal how far the marks go, and goes on behind them. Until then a cursor
 keeps retention from removing them. So nothing need be written beside each message, and nothing is published twice.
 
-The same holds after a power failure, which may take the end of the journal. What is written down about a release is on
-the disk itself, and the journal was synced before anything was written down that names rows as published.
+A power failure may take the end of the journal. So the node syncs its journal before it writes to `staged.db` that rows
+are published, and syncs `staged.db` at once. What `staged.db` says of a release then holds after a power failure, too.
 
 A row may name predecessors that this node has not delivered. The release waits for them, a day at most, and holds
 nothing meanwhile: its progress is written down and its cursor moves on, so retention goes on. Its owner may cancel it.
@@ -381,6 +381,7 @@ class Releases:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_CURSOR_S):  # `wait_for` may swallow a cancellation
                         await release.wake.wait()
+                        release.wake.clear()  # else the loop would turn without end if it was set for another reason
                         continue
                 # Deliveries meanwhile are not of this release: its marks are not needed once its progress is noted.
                 position = hub.position

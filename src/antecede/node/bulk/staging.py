@@ -11,8 +11,8 @@ Beside them lie this node's votes on the batches of producers that publish at se
 
 A release and its rows change in one transaction. Used from one thread at a time.
 
-What is said of a release, and every vote, is on the disk itself when its method returns (`_promise`), with all rows
-that were staged before. A power failure may take rows that were only staged; a release of them is refused then.
+A method that changes a release, or votes, syncs the file before it returns (`_promise`). Rows that were staged before
+are synced with it. A power failure may take rows that were staged since; the node then refuses to release their batch.
 """
 
 import secrets

@@ -175,7 +175,7 @@ class Keeper:
         """Look at what the journal has behind position `looked`. `lost`: retained messages were (`Kept`)."""
         journal = self._node.journal
         last = self._node.hub.position
-        self._writing = True  # what is written says that all of this was looked at
+        self._writing = True  # hold writes back: each one would record that all deliveries so far were looked at
         known, looked = looked, 0 if lost else looked
         while journal is not None and looked < last:
             try:

@@ -148,7 +148,7 @@ class DeviceSession:
     @property
     def _up_to_date(self) -> bool:
         """Was it acknowledged, too? Else another node may give it again, with what follows."""
-        return self._reads_along and not any(True for _ in self.outgoing)
+        return self._reads_along and not len(self.outgoing)
 
     # -- what is kept --------------------------------------------------------------------------------------------------
 
@@ -272,7 +272,10 @@ class DeviceSession:
                 then()
 
     def _go_by_position(self) -> None:
-        """Go by positions of this node, once it has given or passed all that the client was or is given elsewhere."""
+        """Go by positions of this node, once it has given or passed all that the client was or is given elsewhere.
+
+        Subscriptions drop their levels (`Subscription.after`) when the client is up to date: nothing older can come.
+        """
         if self._levels and self.came_from is None and self._up_to_date:
             self._levels = 0
             for one in self.subscriptions:
